@@ -1,0 +1,52 @@
+# `make` lists what there is. The only things needed: Python >= 3.11, make, git.
+.DEFAULT_GOAL := help
+PYTHONS := python3.13 python3.12 python3.11 python3.14 python3
+PYTHON ?=
+VENV := .venv/bin
+# Everything runs from .venv; a stray virtual environment or PYTHONPATH of the caller's does not take part.
+unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
+
+bootstrap = python=$$(tools/find-python $(or $(PYTHON),$(PYTHONS))) && $$python -I tools/bootstrap.py
+
+.PHONY: help
+help: ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## Complete .venv for development, from locked packages
+	@$(bootstrap) dev
+
+.PHONY: run
+run: ## Start an HQ with its own etcd on this machine (Ctrl-C stops it)
+	@$(bootstrap) run
+	@exec $(VENV)/hq dev
+
+.PHONY: test
+test: setup ## Run the tests (except the long ones)
+	@$(VENV)/pytest -n 2 --dist worksteal
+
+.PHONY: test-long
+test-long: setup ## Run the long tests only
+	@$(VENV)/pytest -m long
+
+.PHONY: check
+check: setup ## Format, lint, strict types, import contracts, generated code, proto lint
+	$(VENV)/ruff format --check .
+	$(VENV)/ruff check .
+	$(VENV)/mypy
+	$(VENV)/lint-imports --no-cache --no-logo
+	$(VENV)/python tools/gen_proto.py --check
+	$(VENV)/buf lint
+
+.PHONY: format
+format: setup ## Format the code and mend what the linter can mend
+	$(VENV)/ruff format .
+	$(VENV)/ruff check --fix .
+
+.PHONY: proto
+proto: setup ## Generate the Python code of proto/ anew
+	$(VENV)/python tools/gen_proto.py
+
+.PHONY: lock
+lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
+	$(VENV)/python tools/lock.py $(UPGRADE)

@@ -1,0 +1,108 @@
+"""One call, from the first try to its end: which replica, how long, again or not."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import grpc
+
+from clients.endpoints import Endpoint
+from clients.errors import HqApiError, connection_closed, decode
+from clients.links import Stubs
+from clients.pool import Pool
+from clients.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
+from clients.timing import Clock
+
+Req = TypeVar("Req")
+Res = TypeVar("Res")
+Method = Callable[[Stubs], grpc.aio.UnaryUnaryMultiCallable[Req, Res]]
+MetadataSource = Callable[[], Sequence[tuple[str, str]]]
+
+MIN_TRY_S = 1.0
+
+
+class Calls:
+    """Sends requests that have one answer, with fail-over, retries and a deadline over all of it."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Clock,
+        rng: random.Random,
+        settings: RetrySettings,
+        metadata: MetadataSource,
+    ) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._rng = rng
+        self._settings = settings
+        self._metadata = metadata
+        self._budget = RetryBudget(settings.budget_ratio, settings.budget_reserve)
+
+    async def run(self, method: Method[Req, Res], request: Req, safety: Safety, timeout_s: float) -> Res:
+        """The answer.
+
+        Raises:
+            HqApiError: what the last try ended with.
+        """
+        deadline = self._clock.now() + timeout_s
+        retries = Retries(self._settings, self._budget, safety, self._rng)
+        while True:
+            endpoint = self._pool.pick(retries.tried)
+            retries.tried.add(endpoint.address)
+            try:
+                return await self._try(endpoint, method, request, self._share_s(safety, deadline))
+            except HqApiError as error:
+                delay_s = retries.after(
+                    error,
+                    remaining_s=deadline - self._clock.now(),
+                    other_left=self._pool.endpoints.has_more_than(retries.tried),
+                )
+                if delay_s is None:
+                    raise
+            await self._pool.pause(delay_s)
+
+    async def _try(self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float) -> Res:
+        began = self._clock.now()
+        try:
+            answer = await self._send(endpoint, method, request, timeout_s)
+        except HqApiError as error:
+            if blames_endpoint(error, self._clock.now() - began):
+                self._pool.failed(endpoint)
+            elif error.from_hq:
+                self._pool.succeeded(endpoint)
+            raise
+        self._pool.succeeded(endpoint)
+        return answer
+
+    async def _send(
+        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float
+    ) -> Res:
+        deadline = self._clock.now() + timeout_s
+        try:
+            stubs = await self._pool.connected(endpoint, timeout_s)
+            left_s = max(0.001, deadline - self._clock.now())
+            return await method(stubs)(request, timeout=left_s, metadata=tuple(self._metadata()))
+        except grpc.aio.AioRpcError as error:
+            raise decode(error, endpoint.address) from None
+        except asyncio.CancelledError:
+            if cancelled_from_outside():
+                raise
+            # A channel that is closed under a call looks like a cancellation by the caller.
+            raise connection_closed(endpoint.address) from None
+
+    def _share_s(self, safety: Safety, deadline: float) -> float:
+        """Time for one try: half of what is left where another may follow, so a hung replica costs half."""
+        remaining_s = deadline - self._clock.now()
+        if safety is Safety.UNLESS_STORED or len(self._pool.endpoints) == 1:
+            return remaining_s
+        return min(remaining_s, max(MIN_TRY_S, remaining_s / 2))
+
+
+def cancelled_from_outside() -> bool:
+    """Somebody cancelled this very task; otherwise a CancelledError came from something that it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,1 @@
+"""One front over several installations of HQ."""

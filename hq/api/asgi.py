@@ -1,0 +1,93 @@
+"""The bits of ASGI that we use: types, reading a body within bounds, sending an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from hq.api import wire
+from hq.api.http_errors import MethodNotAllowed, UnsupportedMediaType
+from hq.api.limits import Admission
+from hq.errors import HqError, TooLarge
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class ClientGone(Exception):
+    """The client left before its request was complete; there is nobody to answer."""
+
+
+async def read_body(
+    headers: Mapping[bytes, bytes], receive: Receive, admission: Admission, max_bytes: int
+) -> bytes:
+    """The whole body.
+
+    Raises:
+        TooLarge: it is over `max_bytes`, or says so in its headers; the rest is left unread.
+        Overloaded: too much is being received already.
+        ClientGone: it ended before its end.
+    """
+    length = headers.get(b"content-length")
+    if length is not None and int(length) > max_bytes:  # before a client is told to go on by "100 Continue"
+        raise _too_large(max_bytes)
+    message = await receive()
+    if message["type"] == "http.request" and not message["more_body"]:
+        body: bytes = message["body"]
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        return body
+    return await _read_parts(message, receive, admission, max_bytes)
+
+
+async def _read_parts(message: Message, receive: Receive, admission: Admission, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size_bytes = 0
+    try:
+        while True:
+            if message["type"] != "http.request":
+                raise ClientGone
+            part: bytes = message["body"]
+            if size_bytes + len(part) > max_bytes:
+                raise _too_large(max_bytes)
+            admission.hold_body(len(part))
+            size_bytes += len(part)
+            parts.append(part)
+            if not message["more_body"]:
+                return b"".join(parts)
+            message = await receive()
+    finally:
+        admission.release_body(size_bytes)
+
+
+async def respond(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a whole answer; its content-length is added."""
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def respond_error(send: Send, error: HqError, extra_headers: Headers) -> None:
+    """Answer with Connect's JSON of an error and the HTTP status that belongs to it."""
+    headers: Headers = [(b"content-type", b"application/json"), *error_headers(error), *extra_headers]
+    await respond(send, wire.http_status(error), headers, wire.connect_error_body(error))
+
+
+def error_headers(error: HqError) -> Headers:
+    """Headers that say what to do about an error."""
+    delay_s = wire.retry_after_s(error)
+    if delay_s is not None:
+        return [(b"retry-after", b"%d" % delay_s)]
+    if isinstance(error, UnsupportedMediaType):
+        return [(b"accept-post", error.accepted.encode())]
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", error.allowed.encode())]
+    return []
+
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the body is over the limit of {max_bytes} bytes")

@@ -1,0 +1,109 @@
+"""The circumstances of a call as a transport knows them, worked out only if somebody asks."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final
+from urllib.parse import unquote
+
+from hq.api.methods import Answer, Call
+from hq.clock import Clock
+
+Scope = Mapping[str, Any]
+
+_REQUEST_ID: Final = re.compile(r"[!-~]{1,128}")
+
+
+class RequestIds:
+    """Made-up ids of calls: unique within the process, and across processes by their prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._numbers = itertools.count(1)
+
+    def __call__(self) -> str:
+        return f"{self._prefix}-{next(self._numbers)}"
+
+
+def acceptable_request_id(text: str) -> str:
+    """The caller's id if it is printable ASCII of at most 128 characters, else nothing: ids go into logs."""
+    return text if _REQUEST_ID.fullmatch(text) else ""
+
+
+@asynccontextmanager
+async def closing_stream(answers: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[Answer]]:
+    """Closes a stream of answers at once when its call ends, however it ends."""
+    try:
+        yield answers
+    finally:
+        if isinstance(answers, AsyncGenerator):
+            await answers.aclose()
+
+
+class GrpcCall(Call):
+    """A call over gRPC."""
+
+    __slots__ = ("_clock", "_context", "_deadline", "_ids", "_request_id")
+    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+
+    def __init__(self, context: Any, clock: Clock, ids: RequestIds) -> None:
+        self._context = context
+        self._clock = clock
+        self._ids = ids
+        self._request_id = ""
+        self._deadline: float | None = -1.0
+
+    @property
+    def deadline(self) -> float | None:
+        if self._deadline == -1.0:
+            left_s = self._context.time_remaining()
+            self._deadline = None if left_s is None else self._clock.now() + left_s
+        return self._deadline
+
+    @property
+    def peer(self) -> str:
+        return unquote(self._context.peer()).partition(":")[2]
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            sent = next((v for k, v in self._context.invocation_metadata() or () if k == "x-request-id"), "")
+            self._request_id = (isinstance(sent, str) and acceptable_request_id(sent)) or self._ids()
+        return self._request_id
+
+
+class HttpCall(Call):
+    """A call over HTTP."""
+
+    __slots__ = ("_deadline", "_headers", "_ids", "_request_id", "_scope")
+    __setattr__ = object.__setattr__
+
+    def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], ids: RequestIds) -> None:
+        self._scope = scope
+        self._headers = headers
+        self._deadline: float | None = None
+        self._ids = ids
+        self._request_id = ""
+
+    def set_deadline(self, deadline: float) -> None:
+        """Make known when the caller stops waiting."""
+        self._deadline = deadline
+
+    @property
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    @property
+    def peer(self) -> str:
+        client = self._scope.get("client")
+        return f"{client[0]}:{client[1]}" if client else ""
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            sent = self._headers.get(b"x-request-id", b"").decode("latin-1")
+            self._request_id = acceptable_request_id(sent) or self._ids()
+        return self._request_id

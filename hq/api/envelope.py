@@ -1,0 +1,43 @@
+"""The Connect protocol's envelopes: five bytes (flags, length) before each message of a stream."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from hq.errors import TooLarge, invalid
+
+COMPRESSED: Final = 0b01
+END_OF_STREAM: Final = 0b10
+HEADER_BYTES: Final = 5
+
+_HEADER: Final = struct.Struct(">BI")
+
+
+def wrap(flags: int, payload: bytes) -> bytes:
+    """A message in its envelope."""
+    return _HEADER.pack(flags, len(payload)) + payload
+
+
+def unwrap_only(body: bytes, max_bytes: int) -> tuple[bool, bytes]:
+    """Whether the one message of a request is compressed, and the message.
+
+    Raises:
+        InvalidRequest: the body is not exactly one whole envelope with flags of a request.
+        TooLarge: the envelope announces more than `max_bytes`.
+    """
+    if len(body) < HEADER_BYTES:
+        raise invalid(
+            "", f"the body has {len(body)} bytes: one enveloped message is expected, of five or more"
+        )
+    flags, size_bytes = _HEADER.unpack_from(body)
+    payload = body[HEADER_BYTES:]
+    if flags & ~COMPRESSED:
+        raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
+    if size_bytes > max_bytes:
+        raise TooLarge(f"the message is over the limit of {max_bytes} bytes")
+    if len(payload) < size_bytes:
+        raise invalid("", f"the envelope announces {size_bytes} bytes, only {len(payload)} follow")
+    if len(payload) > size_bytes:
+        raise invalid("", "there is more than one message: this call takes one")
+    return bool(flags & COMPRESSED), payload

@@ -1,0 +1,184 @@
+"""The gRPC transport: bytes in, bytes out, from the table of methods."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NoReturn, cast
+
+import grpc
+from google.protobuf import descriptor_pool
+from grpc import aio
+from grpc_health.v1 import health_pb2_grpc  # type: ignore[import-untyped]
+from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
+
+from hq.api import wire
+from hq.api.calls import GrpcCall, RequestIds, closing_stream
+from hq.api.grpc_health import HEALTH_SERVICE, HealthOverGrpc
+from hq.api.health import Health
+from hq.api.limits import Admission, Limits
+from hq.api.methods import Method, Streaming, Unary
+from hq.clock import Clock
+
+Context = aio.ServicerContext[Any, Any]
+UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
+StreamHandler = Callable[[bytes, Context], Awaitable[None]]
+
+
+class GrpcServer:
+    """Serves a table of methods with health and reflection.
+
+    Must be made inside the running event loop that is to serve.
+    """
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        health: Health,
+        limits: Limits,
+        admission: Admission,
+        clock: Clock,
+        ids: RequestIds,
+    ) -> None:
+        self._admission = admission
+        self._clock = clock
+        self._ids = ids
+        self._server = aio.server(options=_options(limits))
+        services = sorted({m.path.partition("/")[0] for m in methods})
+        self._health = HealthOverGrpc(health, services)
+        self._server.add_generic_rpc_handlers(tuple(self._handlers(methods)))
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        described = _described([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
+        reflection.enable_server_reflection(described, self._server)
+
+    async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """Listen on host:port, with TLS if there are credentials; return the port, which matters for port 0.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        port = self._listen(address, credentials)
+        await self._server.start()
+        self._health.start()
+        return port
+
+    async def stop(self, grace_s: float) -> None:
+        """Say NOT_SERVING, take no new calls, give those under way `grace_s`, then break them off."""
+        await self._health.stop()
+        await self._server.stop(grace_s)
+
+    def _listen(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address} for gRPC: {error}") from error
+
+    def _handlers(self, methods: Sequence[Method]) -> list[grpc.GenericRpcHandler]:
+        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+        for method in methods:
+            service, _, name = method.path.partition("/")
+            services.setdefault(service, {})[name] = self._handler(method)
+        return [grpc.method_handlers_generic_handler(*entry) for entry in services.items()]
+
+    def _handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+        if isinstance(method, Unary):
+            return grpc.unary_unary_rpc_method_handler(cast("Any", self._unary(method)))
+        return grpc.unary_stream_rpc_method_handler(cast("Any", self._stream(method)))
+
+    def _unary(self, method: Unary) -> UnaryHandler:
+        # Everything is a local of the closure: this runs several thousand times a second.
+        admission, clock, ids = self._admission, self._clock, self._ids
+        max_bytes = admission.max_response_bytes
+        parse, run = method.parse, method.run
+
+        async def handle(request: bytes, context: Context) -> bytes:
+            call = GrpcCall(context, clock, ids)
+            try:
+                if admission.calls >= admission.max_calls:
+                    admission.refuse_call()
+                admission.calls += 1
+                try:
+                    body = (await run(parse(request), call)).proto()
+                finally:
+                    admission.calls -= 1
+                if len(body) > max_bytes:
+                    admission.refuse_answer(len(body))
+            except BaseException as error:
+                await _abort(context, call, error)
+            return body
+
+        return handle
+
+    def _stream(self, method: Streaming) -> StreamHandler:
+        admission = self._admission
+
+        async def handle(request: bytes, context: Context) -> None:
+            call = GrpcCall(context, self._clock, self._ids)
+            try:
+                parsed = method.parse(request)
+                admission.open_stream()
+                try:
+                    async with closing_stream(method.run(parsed, call)) as answers:
+                        async for answer in answers:
+                            body = answer.proto()
+                            if len(body) > admission.max_response_bytes:
+                                admission.refuse_answer(len(body))
+                            await context.write(body)  # waits while the reader is slow
+                finally:
+                    admission.close_stream()
+            except BaseException as error:
+                await _abort(context, call, error)
+
+        return handle
+
+
+async def _abort(context: Context, call: GrpcCall, error: BaseException) -> NoReturn:
+    """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
+    task = asyncio.current_task()
+    broken_off = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    if broken_off:
+        raise error
+    told = wire.as_hq_error(error, call)
+    status = wire.status_of(told)
+    await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+    raise AssertionError("unreachable: abort raises") from error
+
+
+def _described(services: Sequence[str]) -> list[str]:
+    """Those that reflection can describe: generated code of theirs was imported."""
+    pool = descriptor_pool.Default()
+
+    def known(service: str) -> bool:
+        try:
+            pool.FindServiceByName(service)
+        except KeyError:
+            return False
+        return True
+
+    return [service for service in services if known(service)]
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", limits.max_request_bytes),
+        ("grpc.max_send_message_length", limits.max_response_bytes),
+        ("grpc.max_metadata_size", limits.max_header_bytes),
+        ("grpc.absolute_max_metadata_size", limits.max_header_bytes * 2),
+        ("grpc.max_concurrent_streams", limits.max_streams_per_connection),
+        ("grpc.max_allowed_incoming_connections", limits.max_connections),
+        ("grpc.max_connection_age_ms", _ms(limits.max_connection_age_s)),
+        ("grpc.max_connection_age_grace_ms", _ms(limits.max_connection_age_grace_s)),
+        ("grpc.max_connection_idle_ms", _ms(limits.max_connection_idle_s)),
+        ("grpc.keepalive_time_ms", _ms(limits.ping_interval_s)),
+        ("grpc.keepalive_timeout_ms", _ms(limits.ping_timeout_s)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", _ms(limits.min_ping_interval_s)),
+        ("grpc.http2.max_ping_strikes", 2),
+        ("grpc.so_reuseport", 0),  # a port that is taken is an error, not shared with a stranger
+    ]
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,55 @@
+"""gzip, with bounds: on what may come out of a small input, and on how long the event loop is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from typing import Final
+
+from hq.errors import TooLarge, invalid
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+_LONG_BYTES: Final = 256 * 1024  # takes milliseconds: done in a thread, where zlib lets go of the interpreter
+
+
+async def compress(data: bytes, level: int) -> bytes:
+    """The data as one gzip member."""
+    if len(data) < _LONG_BYTES:
+        return _compress(data, level)
+    return await asyncio.to_thread(_compress, data, level)
+
+
+async def decompress(data: bytes, max_bytes: int) -> bytes:
+    """What the gzip members in `data` hold. Nothing stays nothing, as the Connect protocol has it.
+
+    Raises:
+        InvalidRequest: it is not gzip, or cut short.
+        TooLarge: more than `max_bytes` would come out; no more than that was ever held.
+    """
+    if not data:
+        return data
+    return await asyncio.to_thread(_decompress, data, max_bytes)
+
+
+def _compress(data: bytes, level: int) -> bytes:
+    compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _decompress(data: bytes, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    left_bytes = max_bytes
+    while data:
+        member = zlib.decompressobj(_GZIP)
+        try:
+            part = member.decompress(data, left_bytes + 1)
+        except zlib.error as error:
+            raise invalid("", f"the body is not well-formed gzip: {error}") from error
+        left_bytes -= len(part)
+        if left_bytes < 0:
+            raise TooLarge(f"the message has more than {max_bytes} bytes after decompression")
+        if not member.eof:
+            raise invalid("", "the gzip data is cut short")
+        parts.append(part)
+        data = member.unused_data
+    return b"".join(parts)

@@ -1,0 +1,69 @@
+"""The ASGI application: which path is whose."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hq.api import gzipping, wire
+from hq.api.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
+from hq.api.calls import HttpCall
+from hq.api.connect import Surroundings, endpoint
+from hq.api.http_errors import MethodNotAllowed
+from hq.api.media import accepts_gzip
+from hq.api.methods import Method
+from hq.api.pages import Page, PageRequest
+from hq.errors import HqError, UnknownMethod
+
+_PAGE_METHODS: Final = ("GET", "HEAD")
+
+
+class HttpApp:
+    """Answers calls by their method's path and pages by theirs."""
+
+    def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
+        self._endpoints: dict[str, Endpoint] = {"/" + m.path: endpoint(m, shared) for m in methods}
+        self._pages = dict(pages)
+        self._shared = shared
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = self._endpoints.get(scope["path"])
+        try:
+            if call is not None and scope["method"] == "POST":
+                await call(scope, receive, send)
+            else:
+                await self._other(scope, send)
+        except asyncio.CancelledError:
+            return  # the client left, or we are shutting down, in the middle of the answer
+
+    async def _other(self, scope: Scope, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        try:
+            page = self._page(scope["path"], scope["method"])
+            answer = await page(PageRequest(headers, scope["query_string"]))
+            body = answer.body
+            answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1"))]
+            if len(body) >= self._shared.limits.gzip_min_bytes and accepts_gzip(
+                headers.get(b"accept-encoding")
+            ):
+                body = await gzipping.compress(body, self._shared.limits.gzip_level)
+                answer_headers.append((b"content-encoding", b"gzip"))
+        except BaseException as error:
+            call = HttpCall(scope, headers, self._shared.ids)
+            await respond_error(send, wire.as_hq_error(error, call), [])
+            return
+        await respond(send, answer.status, answer_headers, body)
+
+    def _page(self, path: str, http_method: str) -> Page:
+        if path in self._endpoints:
+            raise MethodNotAllowed(http_method, "POST")
+        page = self._pages.get(path)
+        if page is None:
+            raise self._unknown(path)
+        if http_method not in _PAGE_METHODS:
+            raise MethodNotAllowed(http_method, ", ".join(_PAGE_METHODS))
+        return page
+
+    def _unknown(self, path: str) -> HqError:
+        return UnknownMethod(f"there is no {path[:200]!r} here: a call is POST /<service>/<method>")

@@ -1,0 +1,64 @@
+"""What only HTTP can get wrong; `wire.py` knows the statuses by the reasons."""
+
+from __future__ import annotations
+
+from hq.errors import HqError, Retry
+
+
+class UnsupportedMediaType(HqError):
+    """The body is in a format that this call does not read."""
+
+    code = "INVALID_ARGUMENT"
+    reason = "UNSUPPORTED_MEDIA_TYPE"
+
+    def __init__(self, sent: str, accepted: str) -> None:
+        super().__init__(f"content-type {sent[:100]!r} is not one of {accepted}")
+        self.accepted = accepted
+
+
+class UnsupportedEncoding(HqError):
+    """The body is compressed in a way that we do not read."""
+
+    code = "UNIMPLEMENTED"
+    reason = "UNSUPPORTED_ENCODING"
+
+    def __init__(self, sent: str) -> None:
+        super().__init__(f"encoding {sent[:100]!r} is not one of gzip, identity")
+
+
+class MethodNotAllowed(HqError):
+    """There is such a path, but not with this HTTP method."""
+
+    code = "UNIMPLEMENTED"
+    reason = "METHOD_NOT_ALLOWED"
+
+    def __init__(self, sent: str, allowed: str) -> None:
+        super().__init__(f"{sent[:20]} is not possible here: send {allowed}")
+        self.allowed = allowed
+
+
+class MalformedHttp(HqError):
+    """The bytes are not HTTP/1."""
+
+    code = "INVALID_ARGUMENT"
+    reason = "MALFORMED_HTTP"
+
+
+class SlowRequest(HqError):
+    """The request did not arrive in time."""
+
+    code = "DEADLINE_EXCEEDED"
+    reason = "SLOW_REQUEST"
+
+
+class HeadersTooLarge(HqError):
+    """The headers are over the limit."""
+
+    code = "RESOURCE_EXHAUSTED"
+    reason = "HEADERS_TOO_LARGE"
+
+
+class TooManyConnections(Retry):
+    """There are as many connections as there may be."""
+
+    reason = "TOO_MANY_CONNECTIONS"

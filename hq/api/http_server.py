@@ -1,0 +1,116 @@
+"""The HTTP transport: uvicorn inside our event loop, on a port of our choice."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping, Sequence
+from ssl import SSLContext
+from typing import Any, Final, cast
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from hq.api.calls import RequestIds
+from hq.api.connect import Surroundings
+from hq.api.health import Health
+from hq.api.http_app import HttpApp
+from hq.api.http_protocol import bounded_by
+from hq.api.limits import Admission, Limits
+from hq.api.methods import Method
+from hq.api.pages import Page, own_pages
+from hq.clock import Clock
+
+_BACKLOG: Final = 2_048
+_TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
+
+
+class HttpServer:
+    """Serves a table of methods in the Connect protocol, health and metrics, and further pages by path."""
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        health: Health,
+        limits: Limits,
+        admission: Admission,
+        clock: Clock,
+        ids: RequestIds,
+        registry: CollectorRegistry,
+        pages: Mapping[str, Page],
+    ) -> None:
+        shared = Surroundings(limits, admission, clock, ids)
+        self._app = HttpApp(methods, {**own_pages(health, registry), **pages}, shared)
+        self._limits = limits
+        self._admission = admission
+        self._server: uvicorn.Server | None = None
+        self._socket: socket.socket | None = None
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def start(self, address: str, tls: SSLContext | None = None) -> int:
+        """Listen on host:port, with TLS if there is a context; return the port, which matters for port 0.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._socket = await _listen(address)
+        self._server = server = uvicorn.Server(self._config(tls))
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        # Not `serve`: it would take over the process' signals.
+        await server.startup([self._socket])
+        self._ticking = asyncio.create_task(server.main_loop(), name="http server")
+        return cast("int", self._socket.getsockname()[1])
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new connections, give calls under way `grace_s` to finish, then break them off."""
+        if self._server is None or self._socket is None or self._ticking is None:
+            return
+        self._server.should_exit = True
+        await self._ticking
+        self._server.config.timeout_graceful_shutdown = cast("Any", grace_s)  # any number will do
+        await self._server.shutdown([self._socket])
+        await self._break_off(self._server)
+        self._server = None
+
+    async def _break_off(self, server: uvicorn.Server) -> None:
+        if server.server_state.tasks:
+            await asyncio.wait(server.server_state.tasks, timeout=1.0)
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+
+    def _config(self, tls: SSLContext | None) -> uvicorn.Config:
+        return uvicorn.Config(
+            cast("Any", self._app),
+            http=bounded_by(self._limits, self._admission),
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=cast("Any", self._limits.keep_alive_s),
+            backlog=_BACKLOG,
+            ssl_context_factory=None if tls is None else lambda *_: tls,
+        )
+
+
+async def _listen(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    loop = asyncio.get_running_loop()
+    name = host.strip("[]") or None
+    found = await loop.getaddrinfo(name, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, where = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted sockets inherit it
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_PROBE_AFTER_S)
+        listening.bind(where)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {address} for HTTP: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening

@@ -1,0 +1,71 @@
+"""Plain pages beside the calls: health, metrics, and what others add."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qs
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from hq.api import health as health_pages
+from hq.api.health import Health
+from hq.errors import invalid
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_MAX_PARAMETERS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A GET request for a page."""
+
+    headers: Mapping[bytes, bytes]
+    query_string: bytes
+
+    def query(self) -> dict[str, list[str]]:
+        """Parameters of the query, each with all of its values.
+
+        Raises:
+            InvalidRequest: there are more than a hundred.
+        """
+        try:
+            text = self.query_string.decode("latin-1")
+            return parse_qs(text, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
+        except ValueError as error:
+            raise invalid("", f"the query cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    """What a page answers."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+Page = Callable[[PageRequest], Awaitable[PageAnswer]]
+"""A page raises HqError to be answered with that error."""
+
+
+def own_pages(health: Health, registry: CollectorRegistry) -> dict[str, Page]:
+    """The pages that every server has, by path."""
+
+    async def livez(_: PageRequest) -> PageAnswer:
+        return _text(*health_pages.livez(health))
+
+    async def readyz(request: PageRequest) -> PageAnswer:
+        return _text(*health_pages.readyz(health, request.query().get("fresh", [""])[-1]))
+
+    async def metrics(request: PageRequest) -> PageAnswer:
+        encode, content_type = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))
+        return PageAnswer(200, content_type, encode(registry))
+
+    return {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
+
+
+def _text(status: int, text: str) -> PageAnswer:
+    return PageAnswer(status, _TEXT, text.encode())

@@ -1,0 +1,211 @@
+"""The one place that turns errors into gRPC statuses, Connect errors, HTTP statuses and items of batches."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import grpc
+from google.protobuf import any_pb2, json_format
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+
+from hq.api.methods import Call
+from hq.errors import (
+    Code,
+    HqError,
+    InvalidRequest,
+    OutcomeUnknown,
+    Retry,
+    StartOver,
+    Stop,
+    Violation,
+)
+from hqpb.v1 import service_pb2
+
+log = logging.getLogger(__name__)
+
+DOMAIN: Final = "hq"
+
+# A status travels in HTTP/2 trailers, twice: as (percent-encoded) text and in the details. gRPC peers refuse
+# more than 8 KiB of them by default, so both are cut.
+_MAX_MESSAGE_BYTES: Final = 1024
+_MAX_VIOLATIONS_BYTES: Final = 2048
+
+_HTTP_STATUS: Final[dict[Code, int]] = {  # the mapping of the Connect protocol
+    "CANCELLED": 499,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "UNAUTHENTICATED": 401,
+}
+
+_HTTP_STATUS_BY_REASON: Final = {  # where HTTP has a more telling status than Connect's mapping
+    "TOO_LARGE": 413,
+    "UNKNOWN_METHOD": 404,
+    "METHOD_NOT_ALLOWED": 405,
+    "UNSUPPORTED_MEDIA_TYPE": 415,
+    "SLOW_REQUEST": 408,
+    "HEADERS_TOO_LARGE": 431,
+}
+
+
+_UNSURE: Final = "; if it was a write, it may be stored or not: read to find out"
+
+
+def as_hq_error(error: BaseException, call: Call) -> HqError:
+    """What to tell the caller: an HqError is itself, anything unexpected is logged and kept to ourselves.
+
+    Raises:
+        KeyboardInterrupt, SystemExit: they are none of the caller's business.
+    """
+    if isinstance(error, KeyboardInterrupt | SystemExit):
+        raise error
+    if isinstance(error, HqError):
+        return error
+    if isinstance(error, TimeoutError):
+        return OutcomeUnknown(f"there was no answer before the deadline{_UNSURE}")
+    if isinstance(error, asyncio.CancelledError):
+        return OutcomeUnknown(f"the call was broken off by a replica that shuts down{_UNSURE}")
+    log.error("call %s failed unexpectedly", call.request_id, exc_info=error)
+    return HqError(f"internal error; the log has it as call {call.request_id}")
+
+
+# --- google.rpc ---------------------------------------------------------------------------------------------
+
+
+def status_of(error: HqError) -> status_pb2.Status:
+    """The error as google.rpc.Status with its details, small enough for gRPC's trailers."""
+    status = status_pb2.Status(code=grpc_code(error).value[0], message=_cut(str(error), _MAX_MESSAGE_BYTES))
+    for detail in _details(error):
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return status
+
+
+def grpc_code(error: HqError) -> grpc.StatusCode:
+    """The gRPC status code of an error."""
+    return grpc.StatusCode[error.code]
+
+
+def grpc_trailers(error: HqError, status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
+    """Trailing metadata: the details, and the delay for clients that retry by themselves."""
+    details = ("grpc-status-details-bin", status.SerializeToString())
+    if isinstance(error, Retry):
+        return details, ("grpc-retry-pushback-ms", str(round(error.retry_delay_s * 1000)))
+    return (details,)
+
+
+def _details(error: HqError) -> Iterator[Message]:
+    yield error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
+    if isinstance(error, Retry):
+        info = error_details_pb2.RetryInfo()
+        info.retry_delay.FromMilliseconds(round(error.retry_delay_s * 1000))
+        yield info
+    elif isinstance(error, InvalidRequest):
+        yield _bad_request(error.violations)
+    elif isinstance(error, Stop | StartOver):
+        subject = error.subject if isinstance(error, Stop) else ""
+        yield _precondition_failure(error.reason, subject, str(error))
+
+
+def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequest:
+    bad = error_details_pb2.BadRequest()
+    for index, violation in enumerate(violations):
+        bad.field_violations.add(
+            field=_cut(violation.field, 256), description=_cut(violation.description, _MAX_MESSAGE_BYTES)
+        )
+        if bad.ByteSize() > _MAX_VIOLATIONS_BYTES and index > 0:
+            left = len(violations) - index
+            bad.field_violations[-1].CopyFrom(
+                error_details_pb2.BadRequest.FieldViolation(description=f"and {left} more faults")
+            )
+            break
+    return bad
+
+
+def _precondition_failure(reason: str, subject: str, text: str) -> error_details_pb2.PreconditionFailure:
+    failure = error_details_pb2.PreconditionFailure()
+    description = _cut(text, _MAX_MESSAGE_BYTES)
+    failure.violations.add(type=reason, subject=_cut(subject, 256), description=description)
+    return failure
+
+
+def _cut(text: str, max_bytes: int) -> str:
+    """At most so many bytes of UTF-8; what cannot be encoded (lone surrogates) is replaced."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= max_bytes:
+        return encoded.decode()
+    return encoded[: max_bytes - 3].decode("utf-8", "ignore") + "…"
+
+
+# --- Connect and HTTP ---------------------------------------------------------------------------------------
+
+
+def http_status(error: HqError) -> int:
+    """The HTTP status of an error: Connect's mapping, or a more telling one."""
+    return _HTTP_STATUS_BY_REASON.get(error.reason) or _HTTP_STATUS[error.code]
+
+
+def retry_after_s(error: HqError) -> int | None:
+    """Value of the Retry-After header: whole seconds, at least one; None where waiting does not help."""
+    return max(1, math.ceil(error.retry_delay_s)) if isinstance(error, Retry) else None
+
+
+def connect_error(error: HqError) -> dict[str, Any]:
+    """The error as the Connect protocol's JSON object: code, message, details."""
+    status = status_of(error)
+    code = "canceled" if error.code == "CANCELLED" else error.code.lower()
+    return {"code": code, "message": status.message, "details": [_connect_detail(d) for d in _details(error)]}
+
+
+def connect_error_body(error: HqError) -> bytes:
+    """Body of a failed unary call."""
+    return _compact(connect_error(error))
+
+
+def end_of_stream(error: HqError | None) -> bytes:
+    """Payload of the last envelope of a stream."""
+    return b"{}" if error is None else _compact({"error": connect_error(error)})
+
+
+def _connect_detail(detail: Message) -> dict[str, Any]:
+    return {
+        "type": detail.DESCRIPTOR.full_name,
+        "value": base64.b64encode(detail.SerializeToString()).rstrip(b"=").decode(),
+        "debug": json_format.MessageToDict(detail),
+    }
+
+
+def _compact(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+# --- items of batches ---------------------------------------------------------------------------------------
+
+
+def item_error(error: HqError) -> service_pb2.ItemError:
+    """The error of one item of a batch."""
+    violations = error.violations if isinstance(error, InvalidRequest) else ()
+    return service_pb2.ItemError(
+        code=grpc_code(error).value[0],
+        reason=error.reason,
+        message=_cut(str(error), _MAX_MESSAGE_BYTES),
+        field=_cut(violations[0].field, 256) if violations else "",
+        current_version=int(error.metadata.get("current_version", 0)),
+    )

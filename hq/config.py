@@ -1,0 +1,42 @@
+"""Settings of one replica, with their defaults. Flags and environment variables are made from them in `options.py`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """What a replica is told.
+
+    Attributes:
+        cluster: name of the installation; becomes meta.cluster.
+        replica: name of this process, unique among all there ever were.
+        prefix: of all keys in the store.
+        liveness_timeout_s: silence for so long makes a revision not ready.
+        report_interval_s: how often agents are told to report.
+        guard_share: more than this share of silent revisions makes the guard hold.
+        stale_after_s: answers say that they are stale when the cache was not proven fresh for so long.
+        history_bytes: of changes kept for watches to resume from.
+        watch_buffer_bytes: what one watcher may leave unread before it is cut off.
+        page_bytes: most that one answer of FindInstances holds.
+        json_bytes: of instances kept as JSON.
+        compact_every_s: how often the store's history is compacted; 0: never by HQ.
+        write_timeout_s: how long a write may take if the caller sets no deadline.
+    """
+
+    cluster: str = "default"
+    replica: str = "replica"
+    prefix: str = "/hq/v1/"
+    liveness_timeout_s: float = 600.0
+    report_interval_s: float = 180.0
+    guard_share: float = 0.2
+    stale_after_s: float = 8.0
+    history_bytes: int = 128 * MIB
+    watch_buffer_bytes: int = 16 * MIB
+    page_bytes: int = 3 * MIB
+    json_bytes: int = 64 * MIB
+    compact_every_s: float = 300.0
+    write_timeout_s: float = 10.0

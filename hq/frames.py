@@ -1,0 +1,138 @@
+"""Frames: instances in encoded form, spliced from prepared parts, never decoded or encoded to answer a read.
+
+A frame is the field `instances = 1` of an answer, ready to be copied:
+
+    0x0A len ( 0x0A len meta versions · 0x12 len spec · 0x1A len status heartbeats )
+
+`meta`, `spec` and `status` are bytes as the store holds them. The two tails (the versions, the heartbeat times) are the
+only things that HQ adds, and hold no field that the stored parts hold: the wire format would merge a singular message
+that occurs twice, but widely used decoders replace it and lose fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Parts(NamedTuple):
+    """The stored parts of one instance and what the tails are made from.
+
+    Attributes:
+        meta: encoded InstanceMeta without version and status_version.
+        spec: encoded InstanceSpec.
+        status: encoded InstanceStatus without last_heartbeat_time and heartbeat.
+        version: of meta and spec.
+        status_version: of status.
+        heard: (revision id, milliseconds of Unix time) of each revision that was heard.
+    """
+
+    meta: bytes
+    spec: bytes
+    status: bytes
+    version: int
+    status_version: int
+    heard: Sequence[tuple[str, int]] = ()
+
+
+class Shape(NamedTuple):
+    """Where the stored parts of a frame lie: their lengths in bytes, without tags, lengths and tails."""
+
+    meta: int
+    spec: int
+    status: int
+
+
+def varint(value: int) -> bytes:
+    """A non-negative number as the wire format writes it."""
+    if value < 0x80:
+        return _SHORT[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_SHORT = [bytes((n,)) for n in range(0x80)]
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at an offset and the offset behind it. For bytes that HQ itself wrote: no bounds are checked."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def delimited(tag: bytes, *payload: bytes) -> bytes:
+    """A length-delimited field."""
+    body = b"".join(payload)
+    return tag + varint(len(body)) + body
+
+
+_META, _SPEC, _STATUS = b"\x0a", b"\x12", b"\x1a"
+_VERSION, _STATUS_VERSION = b"\x40", b"\x48"  # InstanceMeta 8 and 9, varint
+_LAST_HEARTBEAT, _HEARTBEAT = b"\x0a", b"\x22"  # InstanceStatus 1 and 4
+FRAME_TAG = b"\x0a"  # instances = 1 and instance = 1 of every answer that holds frames
+
+
+def shape(parts: Parts) -> Shape:
+    """The shape that `splice(parts)` will have."""
+    return Shape(len(parts.meta), len(parts.spec), len(parts.status))
+
+
+def splice(parts: Parts) -> bytes:
+    """The frame of an instance."""
+    meta = delimited(_META, parts.meta, version_tail(parts.version, parts.status_version))
+    status = delimited(_STATUS, parts.status, heartbeat_tail(parts.heard))
+    return delimited(FRAME_TAG, meta, _SPEC, varint(len(parts.spec)), parts.spec, status)
+
+
+def stored(frame: bytes, lengths: Shape) -> tuple[bytes, bytes, bytes]:
+    """The stored meta, spec and status of a frame that `splice` made."""
+    _, at = read_varint(frame, 1)
+    meta_size, meta_at = read_varint(frame, at + 1)
+    _, spec_at = read_varint(frame, meta_at + meta_size + 1)
+    _, status_at = read_varint(frame, spec_at + lengths.spec + 1)
+    return (
+        frame[meta_at : meta_at + lengths.meta],
+        frame[spec_at : spec_at + lengths.spec],
+        frame[status_at : status_at + lengths.status],
+    )
+
+
+def body(frame: bytes) -> bytes:
+    """The encoded Instance inside a frame."""
+    _, at = read_varint(frame, 1)
+    return frame[at:]
+
+
+def version_tail(version: int, status_version: int) -> bytes:
+    """The fields version and status_version of InstanceMeta; a zero is left out, as proto3 does."""
+    tail = _VERSION + varint(version) if version else b""
+    return tail + _STATUS_VERSION + varint(status_version) if status_version else tail
+
+
+def heartbeat_tail(heard: Sequence[tuple[str, int]]) -> bytes:
+    """The fields last_heartbeat_time and heartbeat of InstanceStatus."""
+    if not heard:
+        return b""
+    latest = max(unix_ms for _, unix_ms in heard)
+    tail = delimited(_LAST_HEARTBEAT, timestamp(latest))
+    for revision_id, unix_ms in heard:
+        key = delimited(b"\x0a", revision_id.encode("ascii"))
+        tail += delimited(_HEARTBEAT, key, delimited(b"\x12", timestamp(unix_ms)))
+    return tail
+
+
+def timestamp(unix_ms: int) -> bytes:
+    """An encoded google.protobuf.Timestamp; times before 1970 become 1970."""
+    seconds, ms = divmod(max(unix_ms, 0), 1000)
+    encoded = b"\x08" + varint(seconds) if seconds else b""
+    return encoded + b"\x10" + varint(ms * 1_000_000) if ms else encoded

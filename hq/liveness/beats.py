@@ -1,0 +1,184 @@
+"""Beats: reports that change nothing but the time, packed many to a batch, one batch to a transaction.
+
+A beat names a status record by the version that it repeats. Every replica, the sender included, ignores it unless that
+version is current at the batch's place in the store's order; so a replica that was behind can neither swallow a change
+nor renew the wrong revision. The sender acknowledges a beat only when it came back through its own watch and was current.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from hq.cache import Cache
+from hq.clock import Clock
+from hq.errors import HqError, StoreUnavailable
+from hq.liveness.tracker import Tracker
+from hq.store.epoch import Epoch
+from hq.store.keys import BEATS, Keys
+from hq.store.port import Rejected, Store, UnknownOutcome, Write
+from hq.store.session import Session
+from hq.store.words import new_word
+from hqpb.storage.v1 import storage_pb2
+
+log = logging.getLogger(__name__)
+
+_MAX_BATCH = 50_000  # beats; some 0.7 MiB
+
+
+class Beat(NamedTuple):
+    """One beat: which status record it repeats, and the revision's position in it."""
+
+    uid: int
+    status_version: int
+    position: int
+
+
+class _Group(NamedTuple):
+    """Beats that are answered together: True for each that was current."""
+
+    beats: list[Beat]
+    done: asyncio.Future[list[bool]]
+
+
+class Beats:
+    """Collects this replica's beats, and takes in everybody's.
+
+    Attributes:
+        flushes, sent, heard, outdated: counters for metrics: batches and beats sent, beats heard, beats ignored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        replica: str,
+        epoch: Epoch,
+        session: Session,
+        cache: Cache,
+        tracker: Tracker,
+        clock: Clock,
+        rng: random.Random,
+        *,
+        interval_s: float = 0.2,
+        timeout_s: float = 3.0,
+    ) -> None:
+        self._store, self._epoch, self._session = store, epoch, session
+        self._cache, self._tracker, self._clock, self._rng = cache, tracker, clock, rng
+        self._replica, self._key = replica, keys.of(BEATS, replica)
+        self._interval_s, self._timeout_s = interval_s, timeout_s
+        self._waiting: list[_Group] = []
+        self._arrived = asyncio.Event()
+        self._flying: tuple[int, list[_Group]] | None = None
+        self._came_back = asyncio.Event()
+        self.flushes = self.sent = self.heard = self.outdated = 0
+
+    async def send(self, beats: list[Beat]) -> list[bool]:
+        """Return which of the beats were current when they took their place in the store's order.
+
+        Raises:
+            StoreUnavailable: nobody knows; the caller's agent reports again.
+        """
+        group = _Group(beats, asyncio.get_running_loop().create_future())
+        self._waiting.append(group)
+        self._arrived.set()
+        return await group.done
+
+    def observe(self, replica: str, value: bytes, version: int) -> None:
+        """A batch came through the watch. Raises DecodeError."""
+        batch = storage_pb2.BeatBatch.FromString(value)
+        current = [
+            self._take(uid, status_version, position, batch.unix_ms, replica)
+            for uid, status_version, position in zip(batch.uid, batch.status_version, batch.position, strict=False)
+        ]
+        if replica == self._replica and self._flying is not None and self._flying[0] == batch.batch_id:
+            self._answer(self._flying[1], current)
+            self._flying = None
+            self._came_back.set()
+
+    async def run(self) -> None:
+        """Flush for ever: at most one batch per interval, none while nobody beats."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrived.wait()
+            began = loop.time()
+            groups = self._next_batch()
+            try:
+                await self._flush(groups)
+            except (HqError, UnknownOutcome, Rejected, TimeoutError) as error:
+                log.warning("a batch of beats was lost: %s", error or "it did not come back in time")
+                _fail(groups, StoreUnavailable(f"the beat was not stored: {error or 'no answer in time'}"))
+            finally:
+                self._flying = None
+            await asyncio.sleep(max(0.0, began + self._interval_s - loop.time()))
+
+    async def drain(self) -> None:
+        """Return when everything that was sent so far is answered."""
+        pending = [group.done for group in (*self._waiting, *(self._flying[1] if self._flying else ()))]
+        await asyncio.gather(*pending, return_exceptions=True)
+
+    def _next_batch(self) -> list[_Group]:
+        taken: list[_Group] = []
+        size = 0
+        while self._waiting and (not taken or size + len(self._waiting[0].beats) <= _MAX_BATCH):
+            taken.append(self._waiting.pop(0))
+            size += len(taken[-1].beats)
+        if not self._waiting:
+            self._arrived.clear()
+        return taken
+
+    async def _flush(self, groups: list[_Group]) -> None:
+        beats = [beat for group in groups for beat in group.beats]
+        batch_id = new_word(self._rng)
+        batch = storage_pb2.BeatBatch(
+            uid=[beat.uid for beat in beats],
+            status_version=[beat.status_version for beat in beats],
+            position=[beat.position for beat in beats],
+            unix_ms=self._clock.wall_ms(),
+            batch_id=batch_id,
+        )
+        await self._session.ready(self._timeout_s)
+        self._flying = (batch_id, groups)
+        self._came_back.clear()
+        put = Write((), ((self._key, batch.SerializeToString()),))
+        guards = (self._epoch.guard(), self._session.guard())
+        commit = await self._store.commit(guards, (put,), self._timeout_s)
+        if not commit.guarded:
+            self._session.doubt()
+            raise StoreUnavailable("the store moved on under this batch")
+        self.flushes += 1
+        self.sent += len(beats)
+        async with asyncio.timeout(self._timeout_s):
+            await self._came_back.wait()
+
+    def _take(self, uid: int, status_version: int, position: int, unix_ms: int, replica: str) -> bool:
+        entry = self._cache.by_uid(uid)
+        if entry is None or entry.status_version != status_version or position >= len(entry.marks):
+            self.outdated += 1
+            return False
+        self.heard += 1
+        self._tracker.beat(entry, entry.beat(position, unix_ms, replica))
+        return True
+
+    @staticmethod
+    def _answer(groups: list[_Group], current: list[bool]) -> None:
+        start = 0
+        for group in groups:
+            end = start + len(group.beats)
+            if not group.done.done():
+                group.done.set_result(current[start:end])
+            start = end
+
+
+def _fail(groups: list[_Group], error: StoreUnavailable) -> None:
+    for group in groups:
+        if not group.done.done():
+            group.done.set_exception(StoreUnavailable(str(error)))
+            group.done.exception()
+
+
+__all__ = ["Beat", "Beats", "DecodeError"]

@@ -1,0 +1,119 @@
+"""The guard: holds flips back when so many fall silent at once that HQ itself is the likelier cause. Pure.
+
+Eureka's self-preservation is the prior art; it holds for as long as the condition lasts, and so ends up serving the dead
+for hours. This guard is bounded: it delays a lie, it never becomes one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRules:
+    """When the guard holds, and how long.
+
+    Attributes:
+        max_silent_share: more than this share of the expected revisions silent: hold.
+        min_revisions, min_nodes: below either there is no statistic to trust, and the guard stays out of it.
+        hold_s: at most for so long, then flips go ahead at a bounded rate.
+        flips_per_s, flips_share_per_s: that rate: the greater of a number and a share of the expected revisions.
+    """
+
+    max_silent_share: float = 0.2
+    min_revisions: int = 20
+    min_nodes: int = 3
+    hold_s: float = 600.0
+    flips_per_s: float = 50.0
+    flips_share_per_s: float = 0.01
+
+
+class Census(NamedTuple):
+    """What the guard looks at.
+
+    Attributes:
+        expected: revisions that are ready or were flipped within the last timeout. Declared removals are not in it.
+        silent: those of them silent for over two report intervals, or flipped within the last timeout.
+        nodes: nodes that instances are on.
+    """
+
+    expected: int
+    silent: int
+    nodes: int
+
+
+class Order(Enum):
+    """An operator's word."""
+
+    NONE = 0
+    RELEASE = 1
+    FORCE = 2
+
+
+class _Phase(Enum):
+    CALM = 0
+    HOLDING = 1
+    SPENT = 2  # held for as long as it may; armed again when the share has fallen
+
+
+class Verdict(NamedTuple):
+    """What the guard says.
+
+    Attributes:
+        hold: no flips now.
+        limited: flips go ahead, at a bounded rate.
+        since, until: of the hold, on the injected clock; None without one or without an end.
+        words: for people, and for receipts.
+    """
+
+    hold: bool
+    limited: bool
+    since: float | None
+    until: float | None
+    words: str
+
+
+class Guard:
+    """The guard of one replica; each has its own, measured on its own clock."""
+
+    def __init__(self, rules: GuardRules) -> None:
+        self.rules = rules
+        self._phase = _Phase.CALM
+        self._since = 0.0
+        self.holds = 0
+
+    def judge(self, now: float, census: Census, order: Order = Order.NONE) -> Verdict:
+        """Say whether flips may go ahead now."""
+        over = self._over(census)
+        self._move(now, over)
+        share = f"{census.silent} of {census.expected} revisions silent"
+        if order is Order.FORCE:
+            return Verdict(True, False, None, None, f"held by an operator's order ({share})")
+        if order is Order.RELEASE:
+            return Verdict(False, over, None, None, f"released by an operator's order ({share})")
+        if self._phase is _Phase.HOLDING:
+            until = self._since + self.rules.hold_s
+            limit = f"over {self.rules.max_silent_share:.0%}"
+            return Verdict(True, False, self._since, until, f"holding: {share}, {limit}")
+        if self._phase is _Phase.SPENT:
+            return Verdict(False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, going ahead: {share}")
+        return Verdict(False, False, None, None, f"quiet: {share}")
+
+    def flips_per_s(self, expected: int) -> float:
+        """The bounded rate."""
+        return max(self.rules.flips_per_s, self.rules.flips_share_per_s * expected)
+
+    def _over(self, census: Census) -> bool:
+        applies = census.expected >= self.rules.min_revisions and census.nodes >= self.rules.min_nodes
+        return applies and census.silent > self.rules.max_silent_share * census.expected
+
+    def _move(self, now: float, over: bool) -> None:
+        if not over:
+            self._phase = _Phase.CALM
+        elif self._phase is _Phase.CALM:
+            self._phase, self._since = _Phase.HOLDING, now
+            self.holds += 1
+        elif self._phase is _Phase.HOLDING and now >= self._since + self.rules.hold_s:
+            self._phase = _Phase.SPENT

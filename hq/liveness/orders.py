@@ -1,0 +1,93 @@
+"""Operators' orders, as this replica learned of them: a word to the guard, nodes under planned work.
+
+They lie in the store, so that every replica obeys. An order's end is measured on the replica's own clock from when it
+learned of it; after a restart from the wall time written down, but never longer than was ordered.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hq.clock import Clock
+from hq.liveness.guard import Order
+from hqpb.storage.v1 import storage_pb2
+
+
+class GuardWord(NamedTuple):
+    """An order to the guard. Times in milliseconds of Unix time, for display; `ends` on the injected clock."""
+
+    order: Order
+    by: str
+    reason: str
+    since_ms: int
+    until_ms: int
+    ends: float
+
+
+class Suspended(NamedTuple):
+    """Planned work on a node. Times as in GuardWord."""
+
+    node: str
+    by: str
+    reason: str
+    since_ms: int
+    until_ms: int
+    ends: float
+
+
+class Orders:
+    """The orders in force."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._guard: GuardWord | None = None
+        self._suspended: dict[str, Suspended] = {}
+
+    def reset(self) -> None:
+        self._guard = None
+        self._suspended.clear()
+
+    def take(self, rest: str, value: bytes | None, *, live: bool) -> None:
+        """A record under `ops/` came: `guard`, or `suspend/<node>`. None: it was deleted. Raises DecodeError.
+
+        Live: it came through the watch, so it was given just now, whatever any wall clock says.
+        """
+        kind, _, node = rest.partition("/")
+        if kind == "guard":
+            self._guard = self._guard_word(value, live) if value is not None else None
+        elif kind == "suspend" and value is None:
+            self._suspended.pop(node, None)
+        elif kind == "suspend" and value is not None:
+            record = storage_pb2.NodeSuspension.FromString(value)
+            since, duration = record.since_unix_ms, record.duration_ms
+            ends = self._ends(since, duration, live)
+            self._suspended[node] = Suspended(node, record.by, record.reason, since, since + duration, ends)
+
+    def guard(self) -> GuardWord | None:
+        """The order to the guard that is in force."""
+        word = self._guard
+        return word if word is not None and word.ends > self._clock.now() else None
+
+    def order(self) -> Order:
+        word = self.guard()
+        return word.order if word else Order.NONE
+
+    def suspension(self, node: str) -> Suspended | None:
+        """The planned work on a node that is in force."""
+        found = self._suspended.get(node) if self._suspended else None
+        return found if found is not None and found.ends > self._clock.now() else None
+
+    def suspensions(self) -> list[Suspended]:
+        """All in force, in order of nodes."""
+        return [s for node in sorted(self._suspended) if (s := self.suspension(node))]
+
+    def _guard_word(self, value: bytes, live: bool) -> GuardWord:
+        record = storage_pb2.GuardOrder.FromString(value)
+        order = {1: Order.RELEASE, 2: Order.FORCE}.get(record.kind, Order.NONE)
+        since, duration = record.since_unix_ms, record.duration_ms
+        ends = self._ends(since, duration, live)
+        return GuardWord(order, record.by, record.reason, since, since + duration, ends)
+
+    def _ends(self, since_ms: int, duration_ms: int, live: bool) -> float:
+        left_ms = duration_ms if live else since_ms + duration_ms - self._clock.wall_ms()
+        return self._clock.now() + min(max(left_ms, 0), duration_ms) / 1000

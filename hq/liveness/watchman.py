@@ -1,0 +1,68 @@
+"""Liveness as one part: deadlines, guard, orders and sweep of a replica, wired by its settings."""
+
+from __future__ import annotations
+
+import random
+
+from hq.cache import Cache
+from hq.clock import Clock
+from hq.config import ReplicaConfig
+from hq.liveness.deadlines import LivenessTimes
+from hq.liveness.guard import Guard, GuardRules
+from hq.liveness.orders import Orders
+from hq.liveness.presence import Presence
+from hq.liveness.sweep import Sweep, SweepTimes
+from hq.liveness.tracker import Tracker
+from hq.store.commit import Committer
+from hq.store.fence import Fence
+from hq.store.keys import Keys
+
+
+def liveness_times(config: ReplicaConfig) -> LivenessTimes:
+    """The agents' times that follow from the settings."""
+    timeout_s = config.liveness_timeout_s
+    return LivenessTimes(
+        timeout_s=timeout_s,
+        report_interval_s=config.report_interval_s,
+        retry_s=min(10.0, timeout_s / 10),
+        flush_s=0.5,
+    )
+
+
+class Watchman:
+    """Everything that judges silence. `tracker` follows the cache, `sweep` acts."""
+
+    def __init__(
+        self,
+        config: ReplicaConfig,
+        cache: Cache,
+        keys: Keys,
+        fence: Fence,
+        committer: Committer,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        timeout_s = config.liveness_timeout_s
+        self.tracker = Tracker(liveness_times(config), clock)
+        self.orders = Orders(clock)
+        self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s))
+        self.presence = Presence(
+            self.tracker.deadlines,
+            lambda: fence.proven_at,
+            fresh_s=min(5.5, timeout_s * 0.7),
+            pause_s=min(5.0, max(1.0, timeout_s * 0.3)),
+        )
+        self.sweep = Sweep(
+            cache,
+            keys,
+            self.tracker,
+            self.guard,
+            self.orders,
+            self.presence,
+            fence,
+            committer,
+            clock,
+            rng,
+            config.replica,
+            SweepTimes(idle_s=min(1.0, timeout_s / 10), spread_s=min(0.5, timeout_s / 20)),
+        )

@@ -1,0 +1,191 @@
+"""A replica's memory in step with its store: where each event goes. The sink of the follower.
+
+For one batch, in this order: the committer (did it bring a write of unknown outcome?), the cache, liveness, history and
+watches, then fences: whoever waits for a fence finds everything before it in place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from google.protobuf.message import DecodeError
+
+from hq.cache import Cache, Event
+from hq.clock import Clock
+from hq.config import ReplicaConfig
+from hq.errors import HqError, NotLoaded
+from hq.fanout import Fanout
+from hq.history import History, Step, WatchedEvent
+from hq.liveness.beats import Beats
+from hq.liveness.watchman import Watchman
+from hq.quarantine import Quarantined
+from hq.store import keys as k
+from hq.store.commit import Committer
+from hq.store.compaction import Compactor
+from hq.store.epoch import Epoch
+from hq.store.fence import Fence, FenceTimes
+from hq.store.follow import Follower
+from hq.store.port import Batch, Change, Record, Store
+from hq.store.session import Session
+from hq.store.words import word_of
+
+log = logging.getLogger(__name__)
+
+
+class Replica:
+    """The parts of one replica. `run` keeps them going; a part that dies ends it with its error.
+
+    Attributes:
+        loaded: set when everything was read and a fence proved it; cleared when the store turns out to be another one.
+        peers: by replica, when a sign of life of it was last seen, on the injected clock.
+    """
+
+    def __init__(self, config: ReplicaConfig, store: Store, clock: Clock, rng: random.Random) -> None:
+        self.config, self.store, self.clock, self.rng = config, store, clock, rng
+        self.key_names = k.Keys(config.prefix)
+        self.cache = Cache(self.key_names)
+        self.history = History(config.history_bytes)
+        self.fanout = Fanout(config.watch_buffer_bytes)
+        self.loaded = asyncio.Event()
+        self.peers: OrderedDict[str, float] = OrderedDict()
+        names, me = self.key_names, config.replica
+        self.epoch = Epoch(store, names, rng)
+        self.follower = Follower(store, names, self, self.epoch, rng)
+        idle_s = min(3.0, config.liveness_timeout_s / 3)
+        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s))
+        self.session = Session(store, names, me, self.epoch, rng, self.cache.wait_for)
+        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng)
+        self.watchman = Watchman(config, self.cache, names, self.fence, self.committer, clock, rng)
+        self.beats = Beats(
+            store, names, me, self.epoch, self.session, self.cache, self.watchman.tracker, clock, rng
+        )
+        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s)
+
+    async def run(self) -> None:
+        """Follow, write and judge for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.follower.run(), name="follower")
+            tasks.create_task(self.fence.run(), name="fence")
+            tasks.create_task(self.committer.run(), name="committer")
+            tasks.create_task(self.beats.run(), name="beats")
+            tasks.create_task(self.compactor.run(), name="compactor")
+            tasks.create_task(self._load_and_sweep(), name="sweep")
+
+    async def _load_and_sweep(self) -> None:
+        while not self.loaded.is_set():
+            await self._finish_loading()
+        await self.watchman.sweep.run()
+
+    async def _finish_loading(self) -> None:
+        """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
+        try:
+            await self.fence.passed()
+        except HqError as error:
+            log.info("not loaded yet: %s", error)
+            return
+        if self.follower.applied and not self.loaded.is_set():
+            self.watchman.tracker.start(self.cache.entries(), "this replica started and may have missed beats")
+            self.loaded.set()
+            log.info("loaded %d instances at version %d", len(self.cache), self.cache.version)
+
+    def check_loaded(self) -> None:
+        """Raises NotLoaded until reads can be served."""
+        if not self.loaded.is_set():
+            raise NotLoaded("this replica is still reading the store; ask another one or try again", 0.5)
+
+    # --- the follower's sink ----------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        first = not self.loaded.is_set()
+        self.loaded.clear()
+        self.fence.forget()
+        self.cache.reset()
+        self.committer.forget()
+        self.watchman.tracker.reset()
+        self.watchman.orders.reset()
+        self.history.reset(0)
+        self.fanout.lose_all("the store's history is another one")
+        if not first:
+            log.warning("reading everything again: the store's history is another one")
+
+    def load(self, records: list[Record]) -> None:
+        self.cache.load(records)
+        for record in records:
+            name = self.key_names.name(record.key)
+            if name.kind == k.OPS:
+                self._take_order(Change(record.key, record.value, record.created, record.modified), name, live=False)
+            elif name.kind == k.COMPACTION:
+                self.compactor.seen(record)
+
+    def listed(self, revision: int) -> None:
+        self.cache.advance(revision)
+        self.history.reset(revision)
+        self.fanout.version = revision
+
+    def apply(self, batch: Batch, *, collapsed: bool) -> None:
+        self.committer.observe(batch)
+        events = self.cache.apply(batch, collapsed=collapsed)
+        if self.loaded.is_set():
+            for event in events:
+                self.watchman.tracker.observe(event)
+        self._tell_watchers(events, batch.revision, collapsed=collapsed)
+        for change in batch.changes:
+            self._apply_other(change)
+        if collapsed:
+            self.watchman.tracker.deadlines.restart(self.clock.now(), "the store's history was compacted under this replica")
+
+    def connection(self, up: bool) -> None:
+        log.info("the watch on the store is %s", "open" if up else "closed")
+
+    def keys(self) -> Iterable[bytes]:
+        return self.cache.keys()
+
+    def _tell_watchers(self, events: list[Event], version: int, *, collapsed: bool) -> None:
+        by_version: dict[int, list[WatchedEvent]] = {}
+        for event in events:
+            by_version.setdefault(event.version, []).append(WatchedEvent(event))
+        for at, watched in by_version.items():
+            step = Step(at, watched, collapsed)
+            self.history.add(step)
+            self.fanout.publish(step)
+        self.fanout.version = version
+
+    def _apply_other(self, change: Change) -> None:
+        """Everything that is no instance: beats, fences, orders, marks."""
+        name = self.key_names.name(change.key)
+        if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
+            return
+        if name.kind == k.FENCE and change.value is not None:
+            self._saw_peer(name.rest)
+            self.fence.seen(change.key, word_of(change.value), change.revision)
+        elif name.kind == k.BEATS and change.value is not None:
+            self._take_beats(change, name)
+        elif name.kind == k.OPS:
+            self._take_order(change, name, live=True)
+        elif name.kind == k.COMPACTION and change.value is not None:
+            self.compactor.seen(Record(change.key, change.value, change.created, change.revision))
+
+    def _take_beats(self, change: Change, name: k.Name) -> None:
+        self._saw_peer(name.rest)
+        try:
+            self.beats.observe(name.rest, change.value or b"", change.revision)
+            self.cache.quarantine.release(*name)
+        except DecodeError as error:
+            self.cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))
+
+    def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
+        try:
+            self.watchman.orders.take(name.rest, change.value, live=live and self.loaded.is_set())
+            self.cache.quarantine.release(*name)
+        except DecodeError as error:
+            self.cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))
+
+    def _saw_peer(self, replica: str) -> None:
+        self.peers[replica] = self.clock.now()
+        self.peers.move_to_end(replica)
+        while len(self.peers) > 1_000:
+            self.peers.popitem(last=False)

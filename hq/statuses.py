@@ -1,0 +1,154 @@
+"""Status records: what a report, a new reporter, a dropped revision and a flip make of one. Pure.
+
+Each function takes the record as it stands and returns the record to be written; whoever writes it compares the version
+that it was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection
+from typing import NamedTuple
+
+from hq.entry import Mark
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+
+HEARTBEAT_TIMEOUT = "HeartbeatTimeout"
+NOTHING_REPORTED = "NothingReported"
+
+_TRUE = instance_pb2.CONDITION_STATUS_TRUE
+_FALSE = instance_pb2.CONDITION_STATUS_FALSE
+
+
+class Heard(NamedTuple):
+    """By whom and when a report was received; the time in milliseconds of Unix time, for display."""
+
+    by: str
+    unix_ms: int
+
+
+def digest(report: instance_pb2.RevisionStatus) -> int:
+    """Of a report without its sequence; never 0. Equal digests: the report changes nothing."""
+    sequence, report.sequence = report.sequence, 0
+    encoded = report.SerializeToString(deterministic=True)
+    report.sequence = sequence
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little") or 1
+
+
+class Draft:
+    """A status record being changed. `record` ends the change."""
+
+    def __init__(self, uid: int, stored: storage_pb2.StatusRecord, marks: Collection[Mark]) -> None:
+        """`marks` are in the order of the record, and newer: they know of beats."""
+        self._uid = uid
+        self._status = instance_pb2.InstanceStatus.FromString(stored.status)
+        self._marks = {mark.id: mark.record() for mark in marks}
+
+    def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
+        """The record to write."""
+        self._sum_up(wall_ms)
+        return storage_pb2.StatusRecord(
+            write_id=write_id,
+            status=self._status.SerializeToString(),
+            revision=[self._marks[revision.id] for revision in self._status.revision],
+            uid=self._uid,
+        )
+
+    def report(self, report: instance_pb2.RevisionStatus, heard: Heard, report_digest: int) -> None:
+        """An agent's report replaces the status of its revision."""
+        old = self._revision(report.id)
+        mark = self._marks[report.id]
+        recovered = mark.flipped and report.ready.status == _TRUE
+        last = instance_pb2.RevisionStatus()
+        last.CopyFrom(old)
+        old.CopyFrom(report)
+        for name in ("installed", "ready"):
+            _carry_transition(getattr(last, name), getattr(old, name), heard.unix_ms)
+        if recovered:
+            receipt = old.ready.receipt
+            receipt.recovered_from = last.ready.reason
+            receipt.last_heartbeat_time.FromMilliseconds(heard.unix_ms)
+            receipt.heard_by = receipt.decided_by = heard.by
+        mark.ready = report.ready.status == _TRUE
+        mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
+        mark.incarnation, mark.sequence = report.incarnation, report.sequence
+        mark.digest = report_digest
+        # A report of not ready leaves it flipped: it recovers when it is ready again.
+        mark.flipped = mark.flipped and not mark.ready
+
+    def begin(self, revision_id: str, incarnation: int, heard: Heard) -> None:
+        """Somebody new reports a revision from now on; its next report is written whatever it says."""
+        self._revision(revision_id).incarnation = incarnation
+        mark = self._marks[revision_id]
+        mark.incarnation, mark.sequence, mark.digest = incarnation, 0, 0
+        mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
+
+    def keep(self, revision_ids: Collection[str]) -> None:
+        """Drop the revisions that the spec does not list any more."""
+        kept = [revision for revision in self._status.revision if revision.id in revision_ids]
+        gone = len(self._status.revision) - len(kept)
+        if gone:
+            del self._status.revision[:]
+            self._status.revision.extend(kept)
+
+    def clear(self) -> None:
+        """Forget every revision: the instance moved to another node."""
+        self._status = instance_pb2.InstanceStatus()
+        self._marks = {}
+
+    def flip(self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int) -> None:
+        """HQ calls a revision not ready because nothing was heard of it."""
+        silence_s = receipt.silence.seconds
+        condition = instance_pb2.Condition(
+            status=_FALSE,
+            reason=HEARTBEAT_TIMEOUT,
+            message=f"nothing was heard of it for {silence_s} s; HQ made it not ready",
+            receipt=receipt,
+        )
+        condition.last_transition_time.FromMilliseconds(wall_ms)
+        self._revision(revision_id).ready.CopyFrom(condition)
+        mark = self._marks[revision_id]
+        mark.ready, mark.flipped, mark.digest = False, True, 0
+
+    def _revision(self, revision_id: str) -> instance_pb2.RevisionStatus:
+        for revision in self._status.revision:
+            if revision.id == revision_id:
+                return revision
+        self._marks[revision_id] = storage_pb2.RevisionMark(id=revision_id)
+        return self._status.revision.add(id=revision_id)
+
+    def _sum_up(self, wall_ms: int) -> None:
+        """The instance's own condition, from its revisions."""
+        old = instance_pb2.Condition()
+        old.CopyFrom(self._status.ready)
+        new = _summary(list(self._status.revision))
+        _carry_transition(old, new, wall_ms)
+        self._status.ready.CopyFrom(new)
+
+
+def empty_record(uid: int, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
+    """The status of an instance that nobody has reported on."""
+    return Draft(uid, storage_pb2.StatusRecord(), ()).record(write_id, wall_ms)
+
+
+def _summary(revisions: list[instance_pb2.RevisionStatus]) -> instance_pb2.Condition:
+    ready = [revision for revision in revisions if revision.ready.status == _TRUE]
+    if ready:
+        return instance_pb2.Condition(status=_TRUE, reason="RevisionReady", message=f"revision {ready[0].id} is ready")
+    told = [revision for revision in revisions if revision.HasField("ready")]
+    if not told:
+        return instance_pb2.Condition(reason=NOTHING_REPORTED, message="no agent has reported yet")
+    last = max(told, key=lambda revision: revision.ready.last_transition_time.ToNanoseconds())
+    words = f"revision {last.id}: {last.ready.message or last.ready.reason or 'not ready'}"
+    return instance_pb2.Condition(status=_FALSE, reason=last.ready.reason or "NoRevisionReady", message=words)
+
+
+def _carry_transition(old: instance_pb2.Condition, new: instance_pb2.Condition, wall_ms: int) -> None:
+    """Fill the time of the last transition: as told, else as before if nothing changed, else now."""
+    if new.HasField("last_transition_time"):
+        return
+    if old.status == new.status and old.HasField("last_transition_time"):
+        new.last_transition_time.CopyFrom(old.last_transition_time)
+    else:
+        new.last_transition_time.FromMilliseconds(wall_ms)

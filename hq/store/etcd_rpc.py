@@ -1,0 +1,247 @@
+"""One member of an etcd cluster over gRPC, typed. The only file that imports the generated stubs of `aetcd`.
+
+It knows etcd's messages and errors, and nothing of retries or of other members: that is `etcd.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+
+import grpc
+from aetcd import rpc
+
+from hq.store.port import (
+    Applied,
+    Batch,
+    Change,
+    Commit,
+    Compacted,
+    Compare,
+    Disconnected,
+    FutureRevision,
+    MemberStatus,
+    NoSpace,
+    Page,
+    Record,
+    Refused,
+    Rejected,
+    Unavailable,
+    UnknownOutcome,
+    Write,
+)
+from hq.store.unfragment import Unfragment
+
+_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    # etcd answers pings that come more often than every 5 s with GOAWAY. A half-open connection ends after 7.5 s.
+    ("grpc.keepalive_time_ms", 5_500),
+    ("grpc.keepalive_timeout_ms", 2_000),
+    ("grpc.http2.ping_timeout_ms", 2_000),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    # Large reads would starve a watch on the same connection: each channel gets its own.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+_FIELDS = {"created": rpc.Compare.CREATE, "modified": rpc.Compare.MOD, "value": rpc.Compare.VALUE}
+_OPERANDS = {"created": "create_revision", "modified": "mod_revision", "value": "value"}
+_RELATIONS = {"=": rpc.Compare.EQUAL, "<": rpc.Compare.LESS, ">": rpc.Compare.GREATER}
+_CREATED_TIMEOUT_S = 5.0
+# What a channel says of a call that it never sent.
+_NEVER_SENT = ("failed to connect", "connection refused", "dns resolution failed", "name resolution")
+
+Metadata = tuple[tuple[str, str], ...]
+
+
+class TokenRefused(Exception):
+    """The member does not know the authentication token (any more): certainly nothing was done."""
+
+
+class Member:
+    """A connection to one member: one channel for calls, another one for watches."""
+
+    def __init__(self, endpoint: str, credentials: grpc.ChannelCredentials | None) -> None:
+        self.endpoint = endpoint
+        self._calls = _channel(endpoint, credentials)
+        self._watches = _channel(endpoint, credentials)
+        self._kv = rpc.KVStub(self._calls)
+        self._maintenance = rpc.MaintenanceStub(self._calls)
+
+    async def close(self) -> None:
+        await self._calls.close()
+        await self._watches.close()
+
+    async def authenticate(self, user: str, password: str, timeout_s: float) -> str:
+        """A token for later calls."""
+        request = rpc.AuthenticateRequest(name=user, password=password)
+        try:
+            answer = await rpc.AuthStub(self._calls).Authenticate(request, timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            _raise(error, write=False)
+        return str(answer.token)
+
+    async def commit(
+        self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float, metadata: Metadata
+    ) -> Commit:
+        request = rpc.TxnRequest(compare=[_compare(g) for g in guards], success=[_nested(w) for w in writes])
+        try:
+            answer = await self._kv.Txn(request, timeout=timeout_s, metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            _raise(error, write=True)
+        if not answer.succeeded:
+            return Commit(answer.header.revision, guarded=False, outcomes=[])
+        outcomes = [_outcome(op.response_txn, write) for op, write in zip(answer.responses, writes, strict=True)]
+        return Commit(answer.header.revision, guarded=True, outcomes=outcomes)
+
+    async def range(
+        self, key: bytes, end: bytes | None, revision: int, limit: int, timeout_s: float, metadata: Metadata
+    ) -> Page:
+        request = rpc.RangeRequest(key=key, range_end=end or b"", revision=revision, limit=limit)
+        answer = await self._range(request, timeout_s, metadata)
+        records = [Record(kv.key, kv.value, kv.create_revision, kv.mod_revision) for kv in answer.kvs]
+        return Page(records, answer.more, answer.header.revision)
+
+    async def newest(self, start: bytes, end: bytes, timeout_s: float, metadata: Metadata) -> tuple[int, int, int]:
+        order = {"sort_order": rpc.RangeRequest.DESCEND, "sort_target": rpc.RangeRequest.MOD}
+        request = rpc.RangeRequest(key=start, range_end=end, limit=1, keys_only=True, **order)
+        answer = await self._range(request, timeout_s, metadata)
+        return answer.count, answer.kvs[0].mod_revision if answer.kvs else 0, answer.header.revision
+
+    async def _range(self, request: Any, timeout_s: float, metadata: Metadata) -> Any:
+        try:
+            return await self._kv.Range(request, timeout=timeout_s, metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            _raise(error, write=False)
+
+    async def compact(self, revision: int, timeout_s: float, metadata: Metadata) -> None:
+        try:
+            await self._kv.Compact(rpc.CompactionRequest(revision=revision), timeout=timeout_s, metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            _raise(error, write=False)
+
+    async def status(self, timeout_s: float, metadata: Metadata) -> MemberStatus:
+        """What the member says of itself; its silence is part of the answer."""
+        try:
+            s = await self._maintenance.Status(rpc.StatusRequest(), timeout=timeout_s, metadata=metadata)
+        except grpc.aio.AioRpcError as error:
+            return MemberStatus(self.endpoint, error=_words(error))
+        leads = s.leader == s.header.member_id
+        return MemberStatus(self.endpoint, s.version, leads, s.dbSize, s.dbSizeInUse, "; ".join(s.errors))
+
+    @asynccontextmanager
+    async def watch(self, start: bytes, end: bytes, after: int, metadata: Metadata) -> AsyncIterator[EtcdWatch]:
+        # A member that is cut off from its cluster accepts a watch and stays silent for ever, unless told not to.
+        call = rpc.WatchStub(self._watches).Watch(metadata=(*metadata, ("hasleader", "true")))
+        create = rpc.WatchCreateRequest(key=start, range_end=end, start_revision=after + 1, fragment=True)
+        try:
+            await call.write(rpc.WatchRequest(create_request=create))
+            yield EtcdWatch(call, after)
+        except grpc.aio.AioRpcError as error:
+            _disconnected(error)
+        finally:
+            call.cancel()
+
+
+class EtcdWatch:
+    """An open watch. Iterating yields complete revisions, and ends with Disconnected or Compacted only."""
+
+    def __init__(self, call: Any, after: int) -> None:
+        self._call = call
+        self._whole = Unfragment(after)
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        while True:
+            try:
+                answer = await self._call.read()
+            except grpc.aio.AioRpcError as error:
+                _disconnected(error)
+            if answer is grpc.aio.EOF:
+                raise Disconnected("etcd closed the watch")
+            if answer.canceled:
+                if answer.compact_revision:
+                    raise Compacted(answer.compact_revision)
+                raise Disconnected(f"etcd cancelled the watch: {answer.cancel_reason or 'no reason given'}")
+            changes = [_change(event) for event in answer.events]
+            if batch := self._whole.take(changes, more_follows=answer.fragment):
+                yield batch
+
+
+def _channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
+    if credentials is None:
+        return grpc.aio.insecure_channel(endpoint, options=_OPTIONS)
+    return grpc.aio.secure_channel(endpoint, credentials, options=_OPTIONS)
+
+
+def _change(event: Any) -> Change:
+    kv = event.kv
+    if event.type == 1:  # DELETE
+        return Change(kv.key, None, 0, kv.mod_revision)
+    return Change(kv.key, kv.value, kv.create_revision, kv.mod_revision)
+
+
+def _compare(c: Compare) -> Any:
+    operand = {_OPERANDS[c.field]: c.operand}
+    return rpc.Compare(
+        key=c.key, range_end=c.range_end or b"", target=_FIELDS[c.field], result=_RELATIONS[c.relation], **operand
+    )
+
+
+def _nested(write: Write) -> Any:
+    puts = [rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value)) for key, value in write.puts]
+    gone = [rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key)) for key in write.deletes]
+    looks = [
+        rpc.RequestOp(request_range=rpc.RangeRequest(key=c.key, keys_only=True))
+        for c in write.when
+        if c.range_end is None
+    ]
+    compares = [_compare(c) for c in write.when]
+    return rpc.RequestOp(request_txn=rpc.TxnRequest(compare=compares, success=puts + gone, failure=looks))
+
+
+def _outcome(answer: Any, write: Write) -> Applied | Refused:
+    if answer.succeeded:
+        return Applied()
+    keys = [c.key for c in write.when if c.range_end is None]
+    found = [op.response_range.kvs for op in answer.responses]
+    return Refused({key: kvs[0].mod_revision if kvs else 0 for key, kvs in zip(keys, found, strict=True)})
+
+
+def _words(error: grpc.aio.AioRpcError) -> str:
+    return f"{error.code().name}: {error.details()}"
+
+
+def _disconnected(error: grpc.aio.AioRpcError) -> NoReturn:
+    if error.code() is grpc.StatusCode.UNAUTHENTICATED:
+        raise TokenRefused(_words(error)) from error
+    raise Disconnected(f"etcd: {_words(error)}") from error
+
+
+def _raise(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
+    """What a failed call means: certainly not done, or (for a write) unknown."""
+    code, details = error.code(), (error.details() or "").lower()
+    words = f"etcd: {_words(error)}"
+    if code is grpc.StatusCode.UNAUTHENTICATED or "invalid auth token" in details:
+        raise TokenRefused(words) from error
+    if code is grpc.StatusCode.OUT_OF_RANGE:
+        raise (Compacted(0) if "compacted" in details else FutureRevision(words)) from error
+    if "database space exceeded" in details:
+        raise NoSpace("the store's space is used up: compact, defragment and disarm it") from error
+    if code is grpc.StatusCode.INVALID_ARGUMENT or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and "large" in details):
+        raise Rejected(words) from error
+    if write and not _certainly_not_done(code, details):
+        raise UnknownOutcome(words) from error
+    raise Unavailable(words) from error
+
+
+def _certainly_not_done(code: grpc.StatusCode, details: str) -> bool:
+    refused = (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.FAILED_PRECONDITION,
+        grpc.StatusCode.UNIMPLEMENTED,
+    )
+    return code in refused or (code is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT))

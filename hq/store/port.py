@@ -1,0 +1,197 @@
+"""The port between HQ and its store: an ordered, versioned, watchable map of keys to bytes.
+
+Two implementations, one suite of contract tests: `etcd.py`, and `memory.py` for unit tests and `hq dev --store memory`.
+The port speaks of *revisions* in etcd's sense (the store's counter); everywhere above it the word is *version*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol
+
+from hq.errors import StoreFull, StoreUnavailable
+
+
+class Record(NamedTuple):
+    """A key with its value, and the revisions at which it was created and last changed."""
+
+    key: bytes
+    value: bytes
+    created: int
+    modified: int
+
+
+class Change(NamedTuple):
+    """One event of the store. `value` is None for a deletion; `created` is 0 then."""
+
+    key: bytes
+    value: bytes | None
+    created: int
+    revision: int
+
+
+class Batch(NamedTuple):
+    """Complete revisions, oldest first: all changes after the batch before, up to and including `revision`."""
+
+    revision: int
+    changes: list[Change]
+
+
+class Page(NamedTuple):
+    """Part of a listing; `more` tells whether keys follow, `revision` is the store's head when it was read."""
+
+    records: list[Record]
+    more: bool
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A condition on a key, or with `range_end` on every key of a range (it holds if none contradicts).
+
+    `field` "created" and "modified" compare revisions (0: the key does not exist), "value" compares bytes.
+    """
+
+    key: bytes
+    field: Literal["created", "modified", "value"]
+    operand: int | bytes
+    relation: Literal["=", "<", ">"] = "="
+    range_end: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Puts and deletes that happen together if all conditions hold, else not at all."""
+
+    when: Sequence[Compare]
+    puts: Sequence[tuple[bytes, bytes]] = ()
+    deletes: Sequence[bytes] = ()
+
+    @property
+    def size_bytes(self) -> int:
+        """What the write adds to a transaction, roughly."""
+        puts = sum(len(key) + len(value) + 16 for key, value in self.puts)
+        return puts + sum(len(c.key) + 24 for c in self.when) + sum(len(key) + 8 for key in self.deletes)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The write took place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A condition of the write did not hold. `modified` has the current revision of each key it compared (0: none)."""
+
+    modified: dict[bytes, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Outcome of one transaction.
+
+    Attributes:
+        revision: of the transaction; what was applied carries it.
+        guarded: the transaction's own conditions held; if not, nothing was even tried.
+        outcomes: one per write, in order; empty if not guarded.
+    """
+
+    revision: int
+    guarded: bool
+    outcomes: list[Applied | Refused]
+
+
+class Compacted(Exception):
+    """The history asked for is gone; `revision` is the oldest one that is left."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__(f"history before revision {revision} was compacted")
+        self.revision = revision
+
+
+class Disconnected(StoreUnavailable):
+    """A watch ended or could not be opened; start it again behind the last revision that was seen."""
+
+
+class Rejected(Exception):
+    """The store refused the transaction as a whole (too large, malformed): certainly not stored."""
+
+
+class UnknownOutcome(Exception):
+    """The store did not answer: the transaction may have taken place, or may still do so."""
+
+
+class Unavailable(StoreUnavailable):
+    """The store could not be reached, or refused: certainly not stored."""
+
+
+class NoSpace(StoreFull):
+    """The store's quota is used up: certainly not stored."""
+
+
+class WatchStream(Protocol):
+    """An open watch. Ends with Disconnected or Compacted, never silently."""
+
+    def __aiter__(self) -> AsyncIterator[Batch]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemberStatus:
+    """One member of the store as it answers for itself."""
+
+    endpoint: str
+    version: str = ""
+    leader: bool = False
+    db_size_bytes: int = 0
+    db_in_use_bytes: int = 0
+    error: str = ""
+
+
+class Store(Protocol):
+    """What HQ needs of a store. Every method raises Unavailable or NoSpace; writes raise UnknownOutcome and Rejected."""
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        """One transaction: if all guards hold, each write takes place for which its own conditions hold.
+
+        All conditions see the state before the transaction. Two writes may not touch one key.
+        """
+        ...
+
+    async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
+        """A linearizable read of one key and the head revision; at an older revision if one is given.
+
+        Raises:
+            Compacted: that revision is gone.
+            FutureRevision: the store has not got that far.
+        """
+        ...
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        """Up to `limit` records of [start, end) in order of keys, as they were at a revision (0: linearizable head)."""
+        ...
+
+    async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
+        """Of [start, end), linearizable: the number of keys, their newest modified revision, the head revision."""
+        ...
+
+    def watch(self, start: bytes, end: bytes, *, after: int) -> AbstractAsyncContextManager[WatchStream]:
+        """Follow [start, end) from the revision behind `after`."""
+        ...
+
+    async def compact(self, revision: int) -> None:
+        """Give up history before a revision."""
+        ...
+
+    async def members(self) -> list[MemberStatus]:
+        """What each member says of itself."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...
+
+
+class FutureRevision(Exception):
+    """The store has not reached the revision asked for: it is another history."""

@@ -1,0 +1,66 @@
+"""Violations on their way to the caller: collected, bounded, named by path."""
+
+import json
+from collections.abc import Iterable
+
+from hq.errors import InvalidRequest, Violation
+
+MAX_VIOLATIONS = 20
+MAX_SHOWN_CHARACTERS = 64
+
+
+class Faults:
+    """Collects violations; the last of MAX_VIOLATIONS raises them, so that bad input is cheap to refuse."""
+
+    def __init__(self) -> None:
+        self._violations: list[Violation] = []
+
+    def __repr__(self) -> str:
+        return f"Faults({self._violations})"
+
+    def add(self, field: str, description: str) -> None:
+        self._violations.append(Violation(field, description))
+        if len(self._violations) >= MAX_VIOLATIONS:
+            self.raise_any()
+
+    def note(self, violation: Violation | None) -> None:
+        if violation is not None:
+            self.add(violation.field, violation.description)
+
+    def note_repeats(self, values: Iterable[tuple[str, str | int]]) -> None:
+        """Each (path, value) but the first of equal values is a fault; empty values and zeros may repeat."""
+        first_path: dict[str | int, str] = {}
+        for path, value in values:
+            first = first_path.setdefault(value, path)
+            if value and first is not path:
+                self.add(path, f"{shown(value)} is taken by {first}: choose another one")
+
+    def raise_any(self) -> None:
+        """Raise InvalidRequest if anything was collected."""
+        if self._violations:
+            raise InvalidRequest(*self._violations)
+
+
+def require(*violations: Violation | None) -> None:
+    """Raise InvalidRequest with those of the arguments that are violations."""
+    faults = Faults()
+    for violation in violations:
+        faults.note(violation)
+    faults.raise_any()
+
+
+def member(path: str, name: str) -> str:
+    """The path of a field of the message at `path`; the empty path is the request itself."""
+    return f"{path}.{name}" if path else name
+
+
+def entry(path: str, key: object) -> str:
+    """The path of a map's entry."""
+    return f"{path}[{shown(key)}]"
+
+
+def shown(value: object) -> str:
+    """The value as an error message may show it: in ASCII, without control characters, and short."""
+    if not isinstance(value, str):
+        return str(value)
+    return json.dumps(value if len(value) <= MAX_SHOWN_CHARACTERS else value[:MAX_SHOWN_CHARACTERS] + "…")

@@ -1,0 +1,138 @@
+"""What agents say of their revisions. On the path of every beat, so it takes no detour by descriptors."""
+
+import re
+from collections.abc import Iterable
+
+from hq.validation.faults import Faults, member, shown
+from hq.validation.ids import check_id, is_id
+from hq.validation.times import clean_times
+from hqpb.v1.instance_pb2 import (
+    Condition,
+    ConditionStatus,
+    ContainerStatus,
+    ContainerTerminated,
+    ContainerWaiting,
+    InstanceRevision,
+    RevisionStatus,
+)
+from hqpb.v1.service_pb2 import ReportStatusRequest
+
+MAX_REPORT_BYTES = 64 * 1024
+MAX_MESSAGE_BYTES = 4 * 1024
+
+is_reason = re.compile(r"(?:[A-Z][A-Za-z0-9]{0,63})?").fullmatch
+# RevisionStatus has no other enum at any depth; a test watches over that.
+KNOWN_STATUSES = frozenset(ConditionStatus.values())
+
+
+def check_report(
+    report: ReportStatusRequest, prefix: str = "", spec_revision: InstanceRevision | None = None
+) -> None:
+    """A report as ReportStatus takes it. Never refused for times, messages and receipts: see clean_report.
+
+    spec_revision is this revision in the current spec, given only if revision.spec_version is the version of
+    that spec: then the report may name its containers only. An agent that acted on another spec may name any.
+
+    Raises:
+        InvalidRequest: with the first violations by path, relative to `prefix` (`report[3]`).
+    """
+    faults = Faults()
+    revision = report.revision
+    if report.ByteSize() > MAX_REPORT_BYTES:
+        faults.add(prefix, f"{report.ByteSize()} bytes are too large: keep within {MAX_REPORT_BYTES}")
+        faults.raise_any()
+    if not (is_id(report.instance_id) and is_id(report.node) and is_id(revision.id)):
+        note_ids(faults, report, prefix)
+    if not (report.uid and revision.incarnation and revision.sequence):
+        note_numbers(faults, report, prefix)
+    for name, condition in (("installed", revision.installed), ("ready", revision.ready)):
+        if condition.status not in KNOWN_STATUSES or not is_reason(condition.reason):
+            note_condition(faults, condition, member(prefix, f"revision.{name}"))
+    note_containers(faults, revision.container, prefix, spec_revision)
+    faults.raise_any()
+
+
+def note_ids(faults: Faults, report: ReportStatusRequest, prefix: str) -> None:
+    faults.note(check_id(report.instance_id, member(prefix, "instance_id")))
+    faults.note(check_id(report.node, member(prefix, "node")))
+    faults.note(check_id(report.revision.id, member(prefix, "revision.id")))
+
+
+def note_numbers(faults: Faults, report: ReportStatusRequest, prefix: str) -> None:
+    if not report.uid:
+        faults.add(member(prefix, "uid"), "is 0: send the uid that BeginReporting gave")
+    if not report.revision.incarnation:
+        faults.add(member(prefix, "revision.incarnation"), "is 0: send the one that BeginReporting gave")
+    if not report.revision.sequence:
+        faults.add(member(prefix, "revision.sequence"), "is 0: count the reports of an incarnation from 1")
+
+
+def note_condition(faults: Faults, condition: Condition, path: str) -> None:
+    if condition.status not in KNOWN_STATUSES:
+        names = ", ".join(ConditionStatus.keys())
+        faults.add(f"{path}.status", f"{condition.status} is no ConditionStatus: use {names}")
+    note_reason(faults, condition.reason, f"{path}.reason")
+
+
+def note_reason(faults: Faults, reason: str, path: str) -> None:
+    if not is_reason(reason):
+        faults.add(path, f"{shown(reason)} is no reason: use one CamelCase word, up to 64 letters")
+
+
+def note_containers(
+    faults: Faults, containers: Iterable[ContainerStatus], prefix: str, spec_revision: InstanceRevision | None
+) -> None:
+    names = []
+    for index, container in enumerate(containers):
+        names.append(container.name)
+        if container.HasField("last_termination") or not container.state.HasField("running"):
+            note_state(faults, container, member(prefix, f"revision.container[{index}]"))
+    if not all(names) or len(set(names)) < len(names):
+        note_names(faults, names, prefix)
+    if spec_revision is not None:
+        note_strangers(faults, names, prefix, spec_revision)
+
+
+def note_state(faults: Faults, container: ContainerStatus, path: str) -> None:
+    note_reason(faults, container.last_termination.reason, f"{path}.last_termination.reason")
+    note_reason(faults, container.state.waiting.reason, f"{path}.state.waiting.reason")
+    note_reason(faults, container.state.terminated.reason, f"{path}.state.terminated.reason")
+
+
+def note_names(faults: Faults, names: list[str], prefix: str) -> None:
+    paths = [member(prefix, f"revision.container[{index}].name") for index in range(len(names))]
+    for path, name in zip(paths, names, strict=True):
+        if not name:
+            faults.add(path, "is empty: use the container's name in the spec")
+    faults.note_repeats(zip(paths, names, strict=True))
+
+
+def note_strangers(faults: Faults, names: list[str], prefix: str, spec_revision: InstanceRevision) -> None:
+    known = {container.name for container in spec_revision.container}
+    for index, name in enumerate(names):
+        if name and name not in known:
+            path = member(prefix, f"revision.container[{index}].name")
+            faults.add(path, f"the spec has no container {shown(name)}: leave it out")
+
+
+def clean_report(revision: RevisionStatus) -> None:
+    """Make a report fit to be stored, in place: what HQ would rather change than refuse.
+
+    Receipts go (only HQ gives them), messages over 4 KiB are cut between two characters, times out of
+    protobuf's range are moved into it (clean_times). Anything else stays as it is, unknown fields too.
+    """
+    for condition in (revision.installed, revision.ready):
+        if condition.HasField("receipt"):
+            condition.ClearField("receipt")
+        cut_message(condition)
+    for container in revision.container:
+        cut_message(container.last_termination)
+        cut_message(container.state.waiting)
+        cut_message(container.state.terminated)
+    clean_times(revision)
+
+
+def cut_message(holder: Condition | ContainerWaiting | ContainerTerminated) -> None:
+    encoded = holder.message.encode()
+    if len(encoded) > MAX_MESSAGE_BYTES:
+        holder.message = encoded[:MAX_MESSAGE_BYTES].decode(errors="ignore")

@@ -1,0 +1,137 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SpecRecord(_message.Message):
+    __slots__ = ("write_id", "request_id", "meta", "spec")
+    WRITE_ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    META_FIELD_NUMBER: _ClassVar[int]
+    SPEC_FIELD_NUMBER: _ClassVar[int]
+    write_id: int
+    request_id: str
+    meta: bytes
+    spec: bytes
+    def __init__(self, write_id: _Optional[int] = ..., request_id: _Optional[str] = ..., meta: _Optional[bytes] = ..., spec: _Optional[bytes] = ...) -> None: ...
+
+class StatusRecord(_message.Message):
+    __slots__ = ("write_id", "status", "revision", "uid")
+    WRITE_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    write_id: int
+    status: bytes
+    revision: _containers.RepeatedCompositeFieldContainer[RevisionMark]
+    uid: int
+    def __init__(self, write_id: _Optional[int] = ..., status: _Optional[bytes] = ..., revision: _Optional[_Iterable[_Union[RevisionMark, _Mapping]]] = ..., uid: _Optional[int] = ...) -> None: ...
+
+class RevisionMark(_message.Message):
+    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "flipped")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    HEARD_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    HEARD_BY_FIELD_NUMBER: _ClassVar[int]
+    FLIPPED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    ready: bool
+    heard_unix_ms: int
+    incarnation: int
+    sequence: int
+    digest: int
+    heard_by: str
+    flipped: bool
+    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., flipped: _Optional[bool] = ...) -> None: ...
+
+class SecretsRecord(_message.Message):
+    __slots__ = ("write_id", "revision")
+    WRITE_ID_FIELD_NUMBER: _ClassVar[int]
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    write_id: int
+    revision: _containers.RepeatedCompositeFieldContainer[RevisionSecrets]
+    def __init__(self, write_id: _Optional[int] = ..., revision: _Optional[_Iterable[_Union[RevisionSecrets, _Mapping]]] = ...) -> None: ...
+
+class RevisionSecrets(_message.Message):
+    __slots__ = ("id", "descriptor")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTOR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    descriptor: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, id: _Optional[str] = ..., descriptor: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class BeatBatch(_message.Message):
+    __slots__ = ("uid", "status_version", "position", "unix_ms", "batch_id")
+    UID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_VERSION_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    BATCH_ID_FIELD_NUMBER: _ClassVar[int]
+    uid: _containers.RepeatedScalarFieldContainer[int]
+    status_version: _containers.RepeatedScalarFieldContainer[int]
+    position: _containers.RepeatedScalarFieldContainer[int]
+    unix_ms: int
+    batch_id: int
+    def __init__(self, uid: _Optional[_Iterable[int]] = ..., status_version: _Optional[_Iterable[int]] = ..., position: _Optional[_Iterable[int]] = ..., unix_ms: _Optional[int] = ..., batch_id: _Optional[int] = ...) -> None: ...
+
+class EpochRecord(_message.Message):
+    __slots__ = ("epoch", "predecessor")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PREDECESSOR_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    predecessor: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, epoch: _Optional[str] = ..., predecessor: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class FormatRecord(_message.Message):
+    __slots__ = ("format", "oldest_reader")
+    FORMAT_FIELD_NUMBER: _ClassVar[int]
+    OLDEST_READER_FIELD_NUMBER: _ClassVar[int]
+    format: int
+    oldest_reader: int
+    def __init__(self, format: _Optional[int] = ..., oldest_reader: _Optional[int] = ...) -> None: ...
+
+class CompactionRecord(_message.Message):
+    __slots__ = ("revision", "replica")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    revision: int
+    replica: str
+    def __init__(self, revision: _Optional[int] = ..., replica: _Optional[str] = ...) -> None: ...
+
+class GuardOrder(_message.Message):
+    __slots__ = ("kind", "by", "reason", "since_unix_ms", "duration_ms")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    kind: int
+    by: str
+    reason: str
+    since_unix_ms: int
+    duration_ms: int
+    def __init__(self, kind: _Optional[int] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+
+class NodeSuspension(_message.Message):
+    __slots__ = ("by", "reason", "since_unix_ms", "duration_ms")
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    DURATION_MS_FIELD_NUMBER: _ClassVar[int]
+    by: str
+    reason: str
+    since_unix_ms: int
+    duration_ms: int
+    def __init__(self, by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., duration_ms: _Optional[int] = ...) -> None: ...
+
+class Word(_message.Message):
+    __slots__ = ("word",)
+    WORD_FIELD_NUMBER: _ClassVar[int]
+    word: int
+    def __init__(self, word: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,41 @@
+"""Replicas for the client to talk to."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from clients.client import Client, ClientSettings
+from clients.retry import RetrySettings
+from clients.watching import WatchSettings
+from tests.clients.fake_hq import FakeReplica, Stored, fake_replica
+
+HASTY = RetrySettings(first_backoff_s=0.01, max_backoff_s=0.05)
+SETTINGS = ClientSettings(
+    retry=HASTY,
+    watch=WatchSettings(backoff=HASTY, silence_limit_s=0.5),
+    connect_timeout_s=1.0,
+    first_probe_s=0.05,
+    max_probe_s=0.1,
+)
+
+
+@pytest.fixture
+async def replicas() -> AsyncIterator[list[FakeReplica]]:
+    """Two replicas over one state, in the order in which `client` prefers them."""
+    stored = Stored()
+    both = [fake_replica(stored, "fake-1"), fake_replica(stored, "fake-2")]
+    for replica in both:
+        await replica.start()
+    yield both
+    for replica in both:
+        await replica.stop()
+
+
+@pytest.fixture
+async def client(replicas: list[FakeReplica]) -> AsyncIterator[Client]:
+    async with Client([r.address for r in replicas], timeout_s=5.0, settings=SETTINGS) as one:
+        # Tests name replicas by preference.
+        replicas.sort(key=lambda r: [e.address for e in one._pool.endpoints.all].index(r.address))
+        yield one

@@ -1,0 +1,91 @@
+"""What a client makes of gRPC's status."""
+
+from __future__ import annotations
+
+import grpc
+from google.protobuf import any_pb2
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped,unused-ignore]
+from grpc.aio import AioRpcError, Metadata
+
+from clients.errors import Violation, decode
+
+Code = grpc.StatusCode
+
+
+def failed(code: Code, text: str, *details: Message, raw: bytes | None = None) -> AioRpcError:
+    status = status_pb2.Status(code=code.value[0], message=text)
+    for detail in details:
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    trailers = Metadata(("grpc-status-details-bin", status.SerializeToString() if raw is None else raw))
+    return AioRpcError(code, Metadata(), trailers, text, None)
+
+
+def test_a_conflict_tells_the_current_version() -> None:
+    info = error_details_pb2.ErrorInfo(
+        reason="VERSION_CONFLICT", domain="hq", metadata={"current_version": "42"}
+    )
+    error = decode(failed(Code.ABORTED, "read it again", info), "hq-1:7071")
+    assert (error.code, error.reason, error.current_version) == (Code.ABORTED, "VERSION_CONFLICT", 42)
+    assert str(error) == "read it again"
+    assert error.endpoint == "hq-1:7071"
+    assert error.from_hq
+    assert not error.outcome_unknown
+
+
+def test_a_faulty_request_names_the_fields() -> None:
+    bad = error_details_pb2.BadRequest()
+    bad.field_violations.add(field="instance.meta.id", description="is empty")
+    error = decode(failed(Code.INVALID_ARGUMENT, "…", bad))
+    assert error.violations == (Violation("instance.meta.id", "is empty"),)
+
+
+def test_a_failed_precondition_names_its_subject() -> None:
+    failure = error_details_pb2.PreconditionFailure()
+    failure.violations.add(type="FENCED", subject="web-1/v2", description="another reporter took over")
+    error = decode(failed(Code.FAILED_PRECONDITION, "…", failure))
+    assert error.violations == (Violation("web-1/v2", "another reporter took over"),)
+
+
+def test_a_delay_that_hq_asks_for_says_that_nothing_was_stored() -> None:
+    retry = error_details_pb2.RetryInfo()
+    retry.retry_delay.FromMilliseconds(1500)
+    info = error_details_pb2.ErrorInfo(reason="STORE_UNAVAILABLE", domain="hq")
+    error = decode(failed(Code.UNAVAILABLE, "…", info, retry))
+    assert error.retry_delay_s == 1.5
+    assert error.nothing_stored
+    assert not error.outcome_unknown
+
+
+def test_the_word_of_something_in_between_does_not_count_as_hqs() -> None:
+    retry = error_details_pb2.RetryInfo()
+    info = error_details_pb2.ErrorInfo(reason="OVERLOADED", domain="some.proxy")
+    error = decode(failed(Code.UNAVAILABLE, "…", info, retry))
+    assert not error.from_hq
+    assert not error.nothing_stored
+    assert error.outcome_unknown
+
+
+def test_a_new_epoch_is_told() -> None:
+    info = error_details_pb2.ErrorInfo(reason="EPOCH_CHANGED", domain="hq", metadata={"current_epoch": "e2"})
+    assert decode(failed(Code.FAILED_PRECONDITION, "…", info)).current_epoch == "e2"
+
+
+def test_broken_details_do_not_hide_the_status() -> None:
+    error = decode(failed(Code.NOT_FOUND, "there is no web-9", raw=b"\xff\xff\xff"))
+    assert (error.code, str(error), error.reason) == (Code.NOT_FOUND, "there is no web-9", "")
+
+
+def test_a_connection_that_ended_leaves_the_outcome_of_a_write_unknown() -> None:
+    error = decode(AioRpcError(Code.UNAVAILABLE, Metadata(), Metadata(), "Socket closed", None))
+    assert error.outcome_unknown
+    assert not error.nothing_stored
+
+
+def test_a_call_that_found_no_connection_was_never_sent() -> None:
+    text = "failed to connect to all addresses; last error: Connection refused"
+    error = decode(AioRpcError(Code.UNAVAILABLE, Metadata(), Metadata(), text, None))
+    assert error.nothing_stored
+    assert not error.outcome_unknown

@@ -1,0 +1,45 @@
+"""What a client asks for to read its own writes."""
+
+from __future__ import annotations
+
+from clients.freshness import OwnWrites
+from hqpb.v1 import service_pb2 as pb
+
+
+def test_reads_ask_for_the_highest_own_version_in_its_epoch() -> None:
+    own = OwnWrites()
+    own.saw([pb.Source(epoch="e1")])
+    own.wrote(7)
+    own.wrote(5)
+    assert own.required_by(pb.ReadOptions()) == pb.ReadOptions(min_version=7, epoch="e1")
+
+
+def test_a_client_that_wrote_nothing_asks_for_nothing() -> None:
+    own = OwnWrites()
+    own.saw([pb.Source(epoch="e1")])
+    assert own.required_by(pb.ReadOptions()) == pb.ReadOptions()
+
+
+def test_what_the_caller_asks_for_is_kept() -> None:
+    own = OwnWrites()
+    own.wrote(7)
+    strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+    assert own.required_by(strong) == pb.ReadOptions(min_version=7, consistency=pb.READ_CONSISTENCY_STRONG)
+    assert own.required_by(pb.ReadOptions(min_version=3)) == pb.ReadOptions(min_version=3)
+
+
+def test_another_epoch_voids_the_own_versions() -> None:
+    own = OwnWrites()
+    own.saw([pb.Source(epoch="e1")])
+    own.wrote(7)
+    own.saw([pb.Source(epoch="e2")])
+    assert own.version == 0
+    assert own.epoch == "e2"
+
+
+def test_the_answer_of_several_installations_says_nothing_of_epochs() -> None:
+    own = OwnWrites()
+    own.saw([pb.Source(epoch="e1")])
+    own.wrote(7)
+    own.saw([pb.Source(epoch="e1"), pb.Source(epoch="x1")])
+    assert (own.version, own.epoch) == (7, "e1")

@@ -1,0 +1,187 @@
+"""What instances may say and how much of it."""
+
+import pytest
+
+from hq.errors import InvalidRequest
+from hq.validation import MAX_RECORD_BYTES, check_instance_update, check_new_instance, check_revision
+from hqpb.v1.instance_pb2 import REVISION_TARGET_READY, Instance, InstanceMeta, InstanceRevision, InstanceSpec
+
+
+@pytest.fixture
+def instance() -> Instance:
+    return Instance(meta=InstanceMeta(id="search-1", service_id="search"), spec=InstanceSpec())
+
+
+def faults_of(instance: Instance) -> list[str]:
+    with pytest.raises(InvalidRequest) as refusal:
+        check_new_instance(instance)
+    return [violation.field for violation in refusal.value.violations]
+
+
+def test_an_instance_without_anything_lacks_its_ids() -> None:
+    assert faults_of(Instance()) == ["instance.meta.id", "instance.meta.service_id"]
+
+
+def test_an_instance_without_revisions_and_allocation_is_legal(instance: Instance) -> None:
+    check_new_instance(instance)
+
+
+def test_all_faults_are_named_at_once(instance: Instance) -> None:
+    instance.meta.labels["no key"] = "x"
+    instance.spec.allocation.port.add(name="http", number=70_000)
+    instance.spec.revision.add(id="r1").container.add(name="a/b")
+    assert faults_of(instance) == [
+        'instance.meta.labels["no key"]',
+        "instance.spec.allocation.port[0].number",
+        "instance.spec.revision[0].container[0].name",
+    ]
+
+
+def test_no_more_than_twenty_faults_are_named(instance: Instance) -> None:
+    for _ in range(50):
+        instance.spec.revision.add(id="?")
+    assert len(faults_of(instance)) == 20
+
+
+def test_no_refusal_is_longer_than_headers_can_carry(instance: Instance) -> None:
+    for number in range(64):
+        instance.meta.labels[f"{number}" + "ü" * 1000] = "x"
+    with pytest.raises(InvalidRequest) as refusal:
+        check_new_instance(instance)
+    assert len(str(refusal.value)) < 16_384
+
+
+def test_ids_at_the_edge_of_the_alphabet_are_taken(instance: Instance) -> None:
+    instance.meta.id = "._:@-" + "Aa0" * 82 + "zz"
+    assert len(instance.meta.id) == 253
+    check_new_instance(instance)
+
+
+@pytest.mark.parametrize("revision_id", ["", "a b", "a/b", "a\n", "ü", "x" * 254, ".", ".."])
+def test_a_malformed_revision_id_is_refused(instance: Instance, revision_id: str) -> None:
+    instance.spec.revision.add(id=revision_id)
+    assert faults_of(instance) == ["instance.spec.revision[0].id"]
+
+
+def test_ids_that_begin_alike_are_different(instance: Instance) -> None:
+    for revision_id in ("r1", "r10", "r1.", "R1"):
+        instance.spec.revision.add(id=revision_id)
+    check_new_instance(instance)
+
+
+def test_one_revision_wanted_ready_is_enough(instance: Instance) -> None:
+    for revision_id in ("r0", "r1", "r2"):
+        instance.spec.revision.add(id=revision_id)
+    instance.spec.revision[0].target = REVISION_TARGET_READY
+    check_new_instance(instance)
+    instance.spec.revision[2].target = REVISION_TARGET_READY
+    assert faults_of(instance) == ["instance.spec.revision[2].target"]
+
+
+def test_a_port_is_taken_once_by_name_and_once_by_number(instance: Instance) -> None:
+    ports = instance.spec.allocation.port
+    ports.add(name="http", number=80)
+    ports.add(name="http", number=81)
+    ports.add(name="admin", number=80)
+    assert faults_of(instance) == [
+        "instance.spec.allocation.port[1].name",
+        "instance.spec.allocation.port[2].number",
+    ]
+
+
+def test_many_ports_may_be_asked_for_without_a_number(instance: Instance) -> None:
+    for name in ("http", "admin"):
+        instance.spec.resource_request.port.add(name=name)
+    check_new_instance(instance)
+
+
+def test_an_allocated_port_has_a_number(instance: Instance) -> None:
+    instance.spec.allocation.port.add(name="http")
+    assert faults_of(instance) == ["instance.spec.allocation.port[0].number"]
+
+
+@pytest.mark.parametrize("host", ["10.0.0.1", "fe80::1%eth0", "node-1.example.net"])
+def test_an_address_serves_as_host(instance: Instance, host: str) -> None:
+    instance.spec.allocation.host = host
+    check_new_instance(instance)
+
+
+def test_a_negative_amount_that_arrives_as_a_huge_one_is_refused(instance: Instance) -> None:
+    minus_one = b"\x08" + b"\xff" * 9 + b"\x01"
+    instance.spec.resource_request.MergeFromString(minus_one)
+    assert faults_of(instance) == ["instance.spec.resource_request.cpu_millicores"]
+
+
+def test_labels_and_annotations_have_their_numbers_limited(instance: Instance) -> None:
+    for number in range(65):
+        instance.meta.labels[f"k{number}"] = instance.meta.annotations[f"k{number}"] = ""
+    assert faults_of(instance) == ["instance.meta.labels", "instance.meta.annotations"]
+
+
+def test_a_label_may_be_empty_and_in_any_script(instance: Instance) -> None:
+    instance.meta.labels.update({"engine": "", "example.com/size": "größer"})
+    check_new_instance(instance)
+
+
+def test_revisions_have_their_number_limited(instance: Instance) -> None:
+    for number in range(65):
+        instance.spec.revision.add(id=f"r{number}")
+    assert faults_of(instance) == ["instance.spec.revision"]
+
+
+def test_a_record_is_taken_up_to_256_kib_and_not_beyond(instance: Instance) -> None:
+    image = instance.spec.revision.add(id="r1").container.add(name="main")
+    image.image = "x" * (MAX_RECORD_BYTES - 200)
+    image.image += "x" * (MAX_RECORD_BYTES - instance.meta.ByteSize() - instance.spec.ByteSize())
+    check_new_instance(instance)
+    image.image += "x"
+    assert faults_of(instance) == ["instance"]
+
+
+def test_an_instance_of_full_size_may_be_sent_back_as_it_was_read(instance: Instance) -> None:
+    image = instance.spec.revision.add(id="r1").container.add(name="main")
+    image.image = "x" * (MAX_RECORD_BYTES - 200)
+    image.image += "x" * (MAX_RECORD_BYTES - instance.meta.ByteSize() - instance.spec.ByteSize())
+    instance.meta.uid = (1 << 63) - 1
+    instance.meta.creation_time.seconds = 1_700_000_000
+    instance.spec.revision[0].secret_count = 3
+    check_instance_update(instance)
+
+
+def test_secret_descriptors_count_for_themselves(instance: Instance) -> None:
+    revision = instance.spec.revision.add(id="r1")
+    revision.container.add(name="main", image="x" * (MAX_RECORD_BYTES - 1000))
+    for number in range(200):
+        revision.secret.add(name=f"s{number}", provider="vault", id="i" * 1000, environment_variable="S")
+    check_new_instance(instance)
+    for number in range(200, 300):
+        revision.secret.add(name=f"s{number}", provider="vault", id="i" * 1000, environment_variable="S")
+    assert faults_of(instance) == ["instance"]
+
+
+def test_secret_descriptors_lost_in_a_copy_are_missed(instance: Instance) -> None:
+    instance.spec.revision.add(id="r1", secret_count=2)
+    assert faults_of(instance) == ["instance.spec.revision[0].secret_count"]
+    check_instance_update(instance)
+
+
+def test_an_update_of_other_fields_needs_no_service(instance: Instance) -> None:
+    instance.meta.service_id = ""
+    check_instance_update(instance, service_required=False)
+    with pytest.raises(InvalidRequest, match=r"^item\[3\]\.meta\.service_id: "):
+        check_instance_update(instance, "item[3]")
+
+
+def test_a_revision_alone_is_named_by_its_own_path() -> None:
+    revision = InstanceRevision(id="r1")
+    revision.container.add(name="main").readiness_check.tcp.port = ""
+    with pytest.raises(InvalidRequest, match=r"^revision\.container\[0\]\.readiness_check\.tcp\.port: "):
+        check_revision(revision)
+
+
+def test_a_refusal_says_what_to_do_next(instance: Instance) -> None:
+    instance.spec.allocation.port.add(name="http", number=70_000)
+    with pytest.raises(InvalidRequest) as refusal:
+        check_new_instance(instance)
+    said = "instance.spec.allocation.port[0].number: 70000 is no port: use 1 to 65535"
+    assert str(refusal.value) == said
