@@ -64,9 +64,7 @@ class Admin(Caller):
         self, node_name: str, *, duration_s: float, by: str, reason: str, timeout_s: float | None = None
     ) -> pb.SuspendNodeResponse:
         """Planned work: no revision of this node is called silent for `duration_s` seconds."""
-        request = pb.SuspendNodeRequest(
-            node_name=node_name, duration=duration(duration_s), reason=reason, by=by
-        )
+        request = pb.SuspendNodeRequest(node_name=node_name, duration=duration(duration_s), reason=reason, by=by)
         return await self.call(lambda hq: hq.admin.SuspendNode, request, timeout_s=timeout_s)
 
     async def resume_node(self, node_name: str, *, timeout_s: float | None = None) -> pb.ResumeNodeResponse:

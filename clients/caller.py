@@ -20,9 +20,7 @@ Res = TypeVar("Res")
 class Caller:
     """Base of the classes with typed calls."""
 
-    def __init__(
-        self, calls: Calls, own_writes: OwnWrites | None, rng: random.Random, timeout_s: float
-    ) -> None:
+    def __init__(self, calls: Calls, own_writes: OwnWrites | None, rng: random.Random, timeout_s: float) -> None:
         self._calls = calls
         self._own_writes = own_writes
         self._rng = rng
@@ -46,9 +44,7 @@ class Caller:
             HqApiError: it failed for good, or the time is up.
         """
         try:
-            return await self._calls.run(
-                method, request, safety, self._timeout_s if timeout_s is None else timeout_s
-            )
+            return await self._calls.run(method, request, safety, self._timeout_s if timeout_s is None else timeout_s)
         except HqApiError as error:
             if error.reason == "EPOCH_CHANGED" and self._own_writes is not None:
                 self._own_writes.forget()

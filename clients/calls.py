@@ -78,9 +78,7 @@ class Calls:
         self._pool.succeeded(endpoint)
         return answer
 
-    async def _send(
-        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float
-    ) -> Res:
+    async def _send(self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float) -> Res:
         deadline = self._clock.now() + timeout_s
         try:
             stubs = await self._pool.connected(endpoint, timeout_s)

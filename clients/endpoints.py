@@ -69,9 +69,7 @@ class Endpoints:
 
         Endpoints that are set aside are a last resort, never refused: an answer late is better than none.
         """
-        return min(
-            self._all, key=lambda e: (e.address in avoid, e.is_set_aside, e.probe_at if e.failures else 0)
-        )
+        return min(self._all, key=lambda e: (e.address in avoid, e.is_set_aside, e.probe_at if e.failures else 0))
 
     def has_more_than(self, tried: Collection[str]) -> bool:
         """A healthy endpoint is not among `tried`, or all are set aside and one of those is not."""

@@ -122,9 +122,7 @@ def not_connected(endpoint: str, message: str) -> HqApiError:
 
 def connection_closed(endpoint: str) -> HqApiError:
     """The connection ended under a call, which may have been carried out."""
-    return HqApiError(
-        grpc.StatusCode.UNAVAILABLE, f"the connection to {endpoint} was closed", endpoint=endpoint
-    )
+    return HqApiError(grpc.StatusCode.UNAVAILABLE, f"the connection to {endpoint} was closed", endpoint=endpoint)
 
 
 def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:

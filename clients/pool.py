@@ -18,9 +18,7 @@ class Pool:
     ) -> None:
         self.endpoints = endpoints
         self._clock = clock
-        self._links = {
-            e.address: Link(e.address, factory, connect_timeout_s=connect_timeout_s) for e in endpoints.all
-        }
+        self._links = {e.address: Link(e.address, factory, connect_timeout_s=connect_timeout_s) for e in endpoints.all}
         self._prober: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
 

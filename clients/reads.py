@@ -50,9 +50,7 @@ class Reads(Caller):
         Each page has `timeout_s` of its own. Pages are read one after the other, so they are of different
         versions: what is changed meanwhile may be missing or old. Watch if that matters.
         """
-        request = pb.FindInstancesRequest(
-            filter=where, field_mask=mask(fields), page_size=page_size, read=read
-        )
+        request = pb.FindInstancesRequest(filter=where, field_mask=mask(fields), page_size=page_size, read=read)
         while True:
             page = await self._read(lambda hq: hq.instances.FindInstances, request, timeout_s)
             yield page
@@ -81,9 +79,7 @@ class Reads(Caller):
             lambda hq: hq.instances.GetRevision, request, safety=Safety.REPEATABLE, timeout_s=timeout_s
         )
 
-    async def explain(
-        self, instance_id: str, *, timeout_s: float | None = None
-    ) -> pb.ExplainInstanceResponse:
+    async def explain(self, instance_id: str, *, timeout_s: float | None = None) -> pb.ExplainInstanceResponse:
         """Why an instance is ready or not, as the answering replica sees it."""
         request = pb.ExplainInstanceRequest(id=instance_id)
         return await self.call(

@@ -95,9 +95,7 @@ class Retries:
     HQ's RetryInfo.
     """
 
-    def __init__(
-        self, settings: RetrySettings, budget: RetryBudget, safety: Safety, rng: random.Random
-    ) -> None:
+    def __init__(self, settings: RetrySettings, budget: RetryBudget, safety: Safety, rng: random.Random) -> None:
         self._settings = settings
         self._budget = budget
         self._safety = safety

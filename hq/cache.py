@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple, overload
 
 from hq.entry import NO_STATUS, Entry, Spec, Status, Traits, Undecodable, build, decode_spec, decode_status
+from hq.errors import NotLoaded
 from hq.index import Bucket, Index
 from hq.quarantine import Quarantine, Quarantined
 from hq.query import Query
@@ -105,15 +106,15 @@ class Cache:
         """All, in no order."""
         return self._all.unordered()
 
-    def candidates(self, query: Query) -> list[Entry]:
-        """In order of ids: every instance that passes the query, and perhaps others. A copy, not a view."""
+    def candidates(self, query: Query, after: str = "") -> list[Entry]:
+        """In order of ids, behind `after`: every instance that passes the query, and perhaps others. A copy."""
         buckets, field = self._narrowest(query)
         if field is query.ids:
-            found = (self._all.get(i) for i in sorted(query.ids))
+            found = (self._all.get(i) for i in sorted(query.ids) if i > after)
             return [entry for entry in found if entry is not None]
         if len(buckets) == 1:
-            return list(buckets[0].entries())
-        merged = heapq.merge(*(b.entries() for b in buckets), key=lambda entry: entry.traits.id)
+            return list(buckets[0].entries(after))
+        merged = heapq.merge(*(b.entries(after) for b in buckets), key=lambda entry: entry.traits.id)
         return [next(same) for _, same in groupby(merged, key=lambda entry: entry.traits.id)]
 
     def _narrowest(self, query: Query) -> tuple[list[Bucket], object]:
@@ -175,6 +176,10 @@ class Cache:
         self._clear()
         self.quarantine.clear()
         self.version = 0
+        waiting, self._waiting = self._waiting, []
+        for _, _, future in waiting:
+            if not future.done():
+                future.set_exception(NotLoaded("the store was replaced: this replica reads it again"))
 
     def load(self, records: Iterable[Record]) -> None:
         """Take in part of a listing, without events; `advance` to the listing's version when all is in."""
@@ -205,9 +210,9 @@ class Cache:
             return before
         spec, status = self._current(instance_id, before)
         if (change := changes.get(k.SPEC)) is not None:
-            spec = self._decoded(k.SPEC, instance_id, change, spec)
+            spec = self._decoded("spec", instance_id, change, spec)
         if (change := changes.get(k.STATUS)) is not None:
-            status = self._decoded(k.STATUS, instance_id, change, status) or NO_STATUS
+            status = self._decoded("status", instance_id, change, status) or NO_STATUS
         try:
             after = build(instance_id, spec, status, before, self._intern) if spec else None
         except Undecodable as error:

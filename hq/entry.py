@@ -33,7 +33,7 @@ class Mark:
         heard_ms: wall time of the last report or beat, display only; 0: never.
     """
 
-    __slots__ = ("id", "ready", "heard_ms", "incarnation", "sequence", "digest", "heard_by", "flipped")
+    __slots__ = ("digest", "flipped", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
 
     def __init__(self, record: storage_pb2.RevisionMark) -> None:
         self.id = record.id
@@ -77,15 +77,15 @@ class Entry:
     """
 
     __slots__ = (
-        "traits",
-        "marks",
-        "version",
-        "status_version",
-        "spec_created",
-        "request_id",
-        "_shape",
         "_frame",
         "_heard_newer",
+        "_shape",
+        "marks",
+        "request_id",
+        "spec_created",
+        "status_version",
+        "traits",
+        "version",
     )
 
     def __init__(
@@ -149,9 +149,14 @@ class Entry:
         marks = [mark.record() for mark in self.marks]
         return (
             Spec(
-                storage_pb2.SpecRecord(meta=meta, spec=spec, request_id=self.request_id), self.spec_created, self.version
+                storage_pb2.SpecRecord(meta=meta, spec=spec, request_id=self.request_id),
+                self.spec_created,
+                self.version,
             ),
-            Status(storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid), self.status_version),
+            Status(
+                storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid),
+                self.status_version,
+            ),
         )
 
     def _parts(self) -> frames.Parts:
@@ -200,9 +205,7 @@ def decode_status(value: bytes, modified: int) -> Status:
     return Status(record, modified)
 
 
-def build(
-    instance_id: str, spec: Spec, status: Status, before: Entry | None, intern: dict[object, object]
-) -> Entry:
+def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, intern: dict[object, object]) -> Entry:
     """The entry of an instance from its two records. Raises Undecodable.
 
     `before` is what it was: it knows of beats, which no record holds. `intern` is where equal strings and tuples are kept once; a million instances share few services and labels.

@@ -44,7 +44,7 @@ class HqError(Exception):
 class Retry(HqError):
     """Nothing was stored; send the same call again after `retry_delay_s` seconds, or to another replica."""
 
-    code = "UNAVAILABLE"
+    code: ClassVar[Code] = "UNAVAILABLE"
     reason = "UNAVAILABLE"
 
     def __init__(self, message: str, retry_delay_s: float = 1.0) -> None:
@@ -61,7 +61,7 @@ class StoreUnavailable(Retry):
 class StoreFull(Retry):
     """The store is out of space: reads go on, writes wait for an operator to compact, defragment and disarm it."""
 
-    code = "RESOURCE_EXHAUSTED"
+    code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "STORE_FULL"
 
 
@@ -80,7 +80,7 @@ class BehindVersion(Retry):
 class Overloaded(Retry):
     """A limit on concurrent work was reached."""
 
-    code = "RESOURCE_EXHAUSTED"
+    code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "OVERLOADED"
 
 
@@ -96,7 +96,7 @@ class ShuttingDown(Retry):
 class StartOver(HqError):
     """Versions or tokens that the caller holds are void; read everything again."""
 
-    code = "FAILED_PRECONDITION"
+    code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "START_OVER"
 
 
@@ -106,9 +106,7 @@ class EpochChanged(StartOver):
     reason = "EPOCH_CHANGED"
 
     def __init__(self, held: str, current: str) -> None:
-        super().__init__(
-            f"epoch {held} is over, the current one is {current}: read again and use its versions"
-        )
+        super().__init__(f"epoch {held} is over, the current one is {current}: read again and use its versions")
         self.current = current
 
     @property
@@ -122,7 +120,7 @@ class EpochChanged(StartOver):
 class VersionConflict(HqError):
     """The record is not at the version that the caller named; nothing was stored."""
 
-    code = "ABORTED"
+    code: ClassVar[Code] = "ABORTED"
     reason = "VERSION_CONFLICT"
 
     def __init__(self, instance_id: str, expected: int, current: int) -> None:
@@ -139,7 +137,7 @@ class VersionConflict(HqError):
 class AlreadyExists(HqError):
     """The id is taken."""
 
-    code = "ALREADY_EXISTS"
+    code: ClassVar[Code] = "ALREADY_EXISTS"
     reason = "ALREADY_EXISTS"
 
     def __init__(self, instance_id: str, current: int) -> None:
@@ -165,13 +163,11 @@ class Violation:
 class InvalidRequest(HqError):
     """The request can never succeed as it is; `violations` name the fields."""
 
-    code = "INVALID_ARGUMENT"
+    code: ClassVar[Code] = "INVALID_ARGUMENT"
     reason = "INVALID_REQUEST"
 
     def __init__(self, *violations: Violation) -> None:
-        super().__init__(
-            "; ".join(f"{v.field}: {v.description}" if v.field else v.description for v in violations)
-        )
+        super().__init__("; ".join(f"{v.field}: {v.description}" if v.field else v.description for v in violations))
         self.violations = violations
 
 
@@ -183,14 +179,14 @@ def invalid(field: str, description: str) -> InvalidRequest:
 class TooLarge(HqError):
     """The message or answer is over a limit of size."""
 
-    code = "RESOURCE_EXHAUSTED"
+    code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "TOO_LARGE"
 
 
 class UnknownMethod(HqError):
     """There is no such call."""
 
-    code = "UNIMPLEMENTED"
+    code: ClassVar[Code] = "UNIMPLEMENTED"
     reason = "UNKNOWN_METHOD"
 
 
@@ -200,7 +196,7 @@ class UnknownMethod(HqError):
 class Stop(HqError):
     """The reporter must stop what it does. Never given from the cache alone: HQ fenced first."""
 
-    code = "FAILED_PRECONDITION"
+    code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "STOP"
 
     def __init__(self, subject: str, description: str) -> None:
@@ -244,7 +240,7 @@ class OutdatedReport(Stop):
 class PermissionDenied(HqError):
     """The caller may not do this."""
 
-    code = "PERMISSION_DENIED"
+    code: ClassVar[Code] = "PERMISSION_DENIED"
     reason = "PERMISSION_DENIED"
 
 
@@ -254,7 +250,7 @@ class PermissionDenied(HqError):
 class NotFound(HqError):
     """There is no such instance. Never said from the cache alone where it would stop an agent."""
 
-    code = "NOT_FOUND"
+    code: ClassVar[Code] = "NOT_FOUND"
     reason = "NOT_FOUND"
 
 
@@ -264,12 +260,12 @@ class NotFound(HqError):
 class OutcomeUnknown(HqError):
     """The write may or may not have been stored; read to find out, or repeat it if it is a creation with request_id."""
 
-    code = "DEADLINE_EXCEEDED"
+    code: ClassVar[Code] = "DEADLINE_EXCEEDED"
     reason = "OUTCOME_UNKNOWN"
 
 
 class DeadlineExceeded(HqError):
     """The caller's deadline passed first; nothing was stored."""
 
-    code = "DEADLINE_EXCEEDED"
+    code: ClassVar[Code] = "DEADLINE_EXCEEDED"
     reason = "DEADLINE_EXCEEDED"

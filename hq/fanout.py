@@ -30,7 +30,7 @@ class Watcher:
         lost: why continuity is lost; empty: it is not. A lost watcher holds and gets nothing.
     """
 
-    __slots__ = ("lost", "_pending", "_pending_bytes", "_max_bytes", "_woken")
+    __slots__ = ("_max_bytes", "_pending", "_pending_bytes", "_woken", "lost")
 
     def __init__(self, max_bytes: int) -> None:
         self.lost = ""

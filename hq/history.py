@@ -19,7 +19,7 @@ class WatchedEvent:
         before, after: the indexed fields; None where the instance did not exist.
     """
 
-    __slots__ = ("version", "before", "after", "_body", "_put", "_gone")
+    __slots__ = ("_body", "_gone", "_put", "after", "before", "version")
 
     def __init__(self, event: Event) -> None:
         self.version = event.version

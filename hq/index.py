@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Iterator
 
 from hq.entry import Entry
@@ -44,9 +45,12 @@ class Bucket:
             self._order = sorted(self._members)
         return self._order
 
-    def entries(self) -> Iterator[Entry]:
-        """All, in order of ids."""
-        return map(self._members.__getitem__, self.order())
+    def entries(self, after: str = "") -> Iterator[Entry]:
+        """All with greater ids, in order of ids."""
+        order = self.order()
+        if after:
+            order = order[bisect.bisect_right(order, after) :]
+        return map(self._members.__getitem__, order)
 
     def unordered(self) -> Iterable[Entry]:
         return self._members.values()

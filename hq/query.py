@@ -12,7 +12,17 @@ from hqpb.v1 import service_pb2
 class Query:
     """A compiled InstanceFilter. Equal filters have equal `digest`."""
 
-    __slots__ = ("ids", "services", "nodes", "revisions", "clusters", "labels", "ready", "allocated", "digest")
+    __slots__ = (
+        "allocated",
+        "clusters",
+        "digest",
+        "ids",
+        "labels",
+        "nodes",
+        "ready",
+        "revisions",
+        "services",
+    )
 
     def __init__(self, message: service_pb2.InstanceFilter) -> None:
         self.ids = frozenset(message.instance_id)

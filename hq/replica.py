@@ -51,6 +51,8 @@ class Replica:
         self.history = History(config.history_bytes)
         self.fanout = Fanout(config.watch_buffer_bytes)
         self.loaded = asyncio.Event()
+        self._unloaded = asyncio.Event()
+        self._unloaded.set()
         self.peers: OrderedDict[str, float] = OrderedDict()
         names, me = self.key_names, config.replica
         self.epoch = Epoch(store, names, rng)
@@ -60,9 +62,7 @@ class Replica:
         self.session = Session(store, names, me, self.epoch, rng, self.cache.wait_for)
         self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng)
         self.watchman = Watchman(config, self.cache, names, self.fence, self.committer, clock, rng)
-        self.beats = Beats(
-            store, names, me, self.epoch, self.session, self.cache, self.watchman.tracker, clock, rng
-        )
+        self.beats = Beats(store, names, me, self.epoch, self.session, self.cache, self.watchman.tracker, clock, rng)
         self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s)
 
     async def run(self) -> None:
@@ -73,12 +73,13 @@ class Replica:
             tasks.create_task(self.committer.run(), name="committer")
             tasks.create_task(self.beats.run(), name="beats")
             tasks.create_task(self.compactor.run(), name="compactor")
-            tasks.create_task(self._load_and_sweep(), name="sweep")
+            tasks.create_task(self._finish_loading_each_time(), name="loading")
+            tasks.create_task(self.watchman.sweep.run(), name="sweep")
 
-    async def _load_and_sweep(self) -> None:
-        while not self.loaded.is_set():
+    async def _finish_loading_each_time(self) -> None:
+        while True:
+            await self._unloaded.wait()
             await self._finish_loading()
-        await self.watchman.sweep.run()
 
     async def _finish_loading(self) -> None:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
@@ -90,6 +91,7 @@ class Replica:
         if self.follower.applied and not self.loaded.is_set():
             self.watchman.tracker.start(self.cache.entries(), "this replica started and may have missed beats")
             self.loaded.set()
+            self._unloaded.clear()
             log.info("loaded %d instances at version %d", len(self.cache), self.cache.version)
 
     def check_loaded(self) -> None:
@@ -97,11 +99,22 @@ class Replica:
         if not self.loaded.is_set():
             raise NotLoaded("this replica is still reading the store; ask another one or try again", 0.5)
 
+    async def catch_up(self, version: int, timeout_s: float) -> None:
+        """Return when memory is at a version, or when the time is over: the caller looks at what memory has then."""
+        if self.cache.version >= version:
+            return
+        try:
+            async with asyncio.timeout(max(0.0, timeout_s)):
+                await self.cache.wait_for(version)
+        except (TimeoutError, NotLoaded):
+            pass
+
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         first = not self.loaded.is_set()
         self.loaded.clear()
+        self._unloaded.set()
         self.fence.forget()
         self.cache.reset()
         self.committer.forget()
@@ -136,7 +149,9 @@ class Replica:
         for change in batch.changes:
             self._apply_other(change)
         if collapsed:
-            self.watchman.tracker.deadlines.restart(self.clock.now(), "the store's history was compacted under this replica")
+            self.watchman.tracker.deadlines.restart(
+                self.clock.now(), "the store's history was compacted under this replica"
+            )
 
     def connection(self, up: bool) -> None:
         log.info("the watch on the store is %s", "open" if up else "closed")

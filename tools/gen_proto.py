@@ -65,11 +65,7 @@ def run_protoc(*arguments: object) -> None:
 
 
 def read_generated(root: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(root)): path.read_bytes()
-        for pattern in GENERATED
-        for path in root.rglob(pattern)
-    }
+    return {str(path.relative_to(root)): path.read_bytes() for pattern in GENERATED for path in root.rglob(pattern)}
 
 
 if __name__ == "__main__":

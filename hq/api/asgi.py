@@ -22,9 +22,7 @@ class ClientGone(Exception):
     """The client left before its request was complete; there is nobody to answer."""
 
 
-async def read_body(
-    headers: Mapping[bytes, bytes], receive: Receive, admission: Admission, max_bytes: int
-) -> bytes:
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, admission: Admission, max_bytes: int) -> bytes:
     """The whole body.
 
     Raises:

@@ -27,9 +27,7 @@ def unwrap_only(body: bytes, max_bytes: int) -> tuple[bool, bytes]:
         TooLarge: the envelope announces more than `max_bytes`.
     """
     if len(body) < HEADER_BYTES:
-        raise invalid(
-            "", f"the body has {len(body)} bytes: one enveloped message is expected, of five or more"
-        )
+        raise invalid("", f"the body has {len(body)} bytes: one enveloped message is expected, of five or more")
     flags, size_bytes = _HEADER.unpack_from(body)
     payload = body[HEADER_BYTES:]
     if flags & ~COMPRESSED:

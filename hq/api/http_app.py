@@ -9,10 +9,12 @@ from typing import Final
 from hq.api import gzipping, wire
 from hq.api.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
 from hq.api.calls import HttpCall
-from hq.api.connect import Surroundings, endpoint
+from hq.api.connect import Surroundings
+from hq.api.connect_stream import StreamEndpoint
+from hq.api.connect_unary import UnaryEndpoint
 from hq.api.http_errors import MethodNotAllowed
 from hq.api.media import accepts_gzip
-from hq.api.methods import Method
+from hq.api.methods import Method, Unary
 from hq.api.pages import Page, PageRequest
 from hq.errors import HqError, UnknownMethod
 
@@ -23,7 +25,7 @@ class HttpApp:
     """Answers calls by their method's path and pages by theirs."""
 
     def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
-        self._endpoints: dict[str, Endpoint] = {"/" + m.path: endpoint(m, shared) for m in methods}
+        self._endpoints: dict[str, Endpoint] = {"/" + m.path: _endpoint(m, shared) for m in methods}
         self._pages = dict(pages)
         self._shared = shared
 
@@ -44,9 +46,7 @@ class HttpApp:
             answer = await page(PageRequest(headers, scope["query_string"]))
             body = answer.body
             answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1"))]
-            if len(body) >= self._shared.limits.gzip_min_bytes and accepts_gzip(
-                headers.get(b"accept-encoding")
-            ):
+            if len(body) >= self._shared.limits.gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
                 body = await gzipping.compress(body, self._shared.limits.gzip_level)
                 answer_headers.append((b"content-encoding", b"gzip"))
         except BaseException as error:
@@ -67,3 +67,7 @@ class HttpApp:
 
     def _unknown(self, path: str) -> HqError:
         return UnknownMethod(f"there is no {path[:200]!r} here: a call is POST /<service>/<method>")
+
+
+def _endpoint(method: Method, shared: Surroundings) -> Endpoint:
+    return UnaryEndpoint(method, shared) if isinstance(method, Unary) else StreamEndpoint(method, shared)

@@ -1,8 +1,8 @@
 """What uvicorn's HTTP/1 protocol lacks against hostile or vanished clients, on one connection.
 
-uvicorn limits neither headers nor the time that a request takes to arrive, does not give up on readers that do
-not read, and tells an application of a client that left only if the application asks. A request that arrives in
-one piece pays a few comparisons for all of this.
+uvicorn limits neither headers nor the time that a request takes to arrive, does not give up on readers that
+do not read, and tells an application of a client that left only if the application asks. A request that
+arrives in one piece pays a few comparisons for all of this.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from hq.api.http_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooM
 from hq.api.limits import Admission, Limits
 from hq.errors import HqError
 
-_LINGER_S: Final = (
-    2.0  # a refused client has so long to read why; closing at once might take the answer from it
-)
+_LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -31,9 +29,7 @@ class BoundedProtocol(HttpToolsProtocol):
     admission: Admission
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None before the first request
 
-    def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None
-    ) -> None:
+    def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._refused = False
         self._head_bytes = 0  # of headers that are still incomplete
@@ -100,12 +96,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._refuse(SlowRequest(f"the request did not arrive within {seconds}"))
 
     def _refuse_head(self) -> None:
-        self._refuse(
-            HeadersTooLarge(f"the headers are over the limit of {self.limits.max_header_bytes} bytes")
-        )
+        self._refuse(HeadersTooLarge(f"the headers are over the limit of {self.limits.max_header_bytes} bytes"))
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(MalformedHttp(msg))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        # The parser threw the body away, if there was one.
+        headers = dict(self.scope["headers"])
+        if headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
+            self._refuse(MalformedHttp("this server switches to no other protocol: send no Upgrade"))
+        elif self.cycle is not None:
+            self.cycle.keep_alive = False
 
     # --- calls ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from ssl import SSLContext
 from typing import Any, Final, cast
 
@@ -22,6 +22,8 @@ from hq.api.pages import Page, own_pages
 from hq.clock import Clock
 
 _BACKLOG: Final = 2_048
+_POLL_S: Final = 0.02
+_GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
 _TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
 
 
@@ -62,21 +64,26 @@ class HttpServer:
         self._ticking = asyncio.create_task(server.main_loop(), name="http server")
         return cast("int", self._socket.getsockname()[1])
 
+    def connections(self) -> int:
+        """How many connections there are."""
+        return 0 if self._server is None else len(self._server.server_state.connections)
+
     async def stop(self, grace_s: float) -> None:
         """Take no new connections, give calls under way `grace_s` to finish, then break them off."""
         if self._server is None or self._socket is None or self._ticking is None:
             return
-        self._server.should_exit = True
-        await self._ticking
-        self._server.config.timeout_graceful_shutdown = cast("Any", grace_s)  # any number will do
-        await self._server.shutdown([self._socket])
-        await self._break_off(self._server)
-        self._server = None
-
-    async def _break_off(self, server: uvicorn.Server) -> None:
-        if server.server_state.tasks:
-            await asyncio.wait(server.server_state.tasks, timeout=1.0)
-        for connection in list(server.server_state.connections):
+        self._ticking.cancel()
+        for listener in self._server.servers:
+            listener.close()
+        self._socket.close()
+        state, self._server = self._server.server_state, None
+        for connection in list(state.connections):
+            connection.shutdown()
+        await _until_empty(state.connections, grace_s)
+        for task in list(state.tasks):
+            task.cancel()
+        await _until_empty(state.connections, _GOOD_BYE_S if state.tasks else 0.0)
+        for connection in list(state.connections):
             connection.transport.abort()
 
     def _config(self, tls: SSLContext | None) -> uvicorn.Config:
@@ -94,6 +101,13 @@ class HttpServer:
             backlog=_BACKLOG,
             ssl_context_factory=None if tls is None else lambda *_: tls,
         )
+
+
+async def _until_empty(connections: Collection[object], patience_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + patience_s
+    while connections and loop.time() < give_up_at:
+        await asyncio.sleep(_POLL_S)
 
 
 async def _listen(address: str) -> socket.socket:

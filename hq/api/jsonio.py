@@ -6,11 +6,13 @@ import json
 import re
 from collections.abc import Callable
 from itertools import accumulate
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
+from hq.api.jsonshape import kind_of, violations
 from hq.errors import InvalidRequest, Violation, invalid
 
 M = TypeVar("M", bound=Message)
@@ -19,8 +21,8 @@ _MAX_DESCRIPTION: Final = 300
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
-_WHERE: Final = re.compile(r' at "?(?P<path>[\w.\[\]]+)"?\.?$')
-_UNKNOWN: Final = re.compile(r'has no field named "(?P<name>[^"]*)"')
+_FAILED: Final = re.compile(r"^Failed to parse (\w+) field: ")
+_WHERE: Final = re.compile(r" at \w+\.([\w.\[\]]*\w\]?)\.*$")
 
 
 def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
@@ -43,7 +45,10 @@ def parse_json(message_type: type[M], max_depth: int = 64) -> Callable[[bytes], 
     def parse(body: bytes) -> M:
         value = _load(body, max_depth)
         if not isinstance(value, dict):
-            raise invalid("", f"the body is a JSON {_kind(value)}, not an object: send at least {{}}")
+            raise invalid("", f"the body is {kind_of(value)}, not a JSON object: send at least {{}}")
+        faults = violations(value, cast("Descriptor", message_type.DESCRIPTOR))
+        if faults:
+            raise InvalidRequest(*faults)
         try:
             return json_format.ParseDict(value, message_type(), max_recursion_depth=max_depth)
         except json_format.ParseError as error:
@@ -115,25 +120,17 @@ def _refuse_constant(name: str) -> NoReturn:
     raise invalid("", f"{name} is not JSON; a float field takes it in quotes")
 
 
-def _kind(value: Any) -> str:
-    kinds = {list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
-    return kinds.get(type(value), "null")
-
-
 def _violation(error: json_format.ParseError) -> Violation:
-    """The innermost of a chain of ParseErrors says what is wrong; its last words say where."""
-    inner: BaseException = error
-    while isinstance(inner.__cause__, json_format.ParseError):
-        inner = inner.__cause__
-    text = str(inner).split("\n", 1)[0]
+    """The text is a chain: each link names one more field, the last one says what is wrong with it."""
+    names: list[str] = []
+    text = str(error)
+    while failed := _FAILED.search(text):
+        names.append(failed[1])
+        text = text[failed.end() :]
     where = _WHERE.search(text)
-    if where is None:
-        return Violation("", _short(text))
-    path = where["path"].partition(".")[2]
-    unknown = _UNKNOWN.search(text)
-    if unknown is None:
-        return Violation(path, _short(text[: where.start()]))
-    return Violation(".".join(filter(None, [path, _short(unknown["name"])])), "there is no such field")
+    if where is not None:
+        return Violation(where[1], _short(text[: where.start()]))
+    return Violation(".".join(names), _short(text.rstrip(".")))
 
 
 def _short(text: str) -> str:

@@ -29,7 +29,7 @@ class Media:
         self._known: dict[tuple[bytes | None, bytes | None], Exchange] = {}
 
     def exchange(self, content_type: bytes | None, accept: bytes | None) -> Exchange:
-        """The exchange that these two headers ask for; an Accept that names no encoding of ours means "in kind".
+        """The exchange that these headers ask for; an Accept that names no encoding of ours means "in kind".
 
         Raises:
             UnsupportedMediaType: the request is in no encoding that we read.
@@ -69,27 +69,25 @@ def is_gzip(encoding: bytes | None) -> bool:
 
 def accepts_gzip(accept_encoding: bytes | None) -> bool:
     """Whether an Accept-Encoding (or Connect-Accept-Encoding) lists gzip."""
-    return (
-        accept_encoding is not None
-        and b"gzip" in accept_encoding
-        and "gzip" in by_quality(_text(accept_encoding))
-    )
+    if accept_encoding is None or b"gzip" not in accept_encoding:
+        return False
+    return "gzip" in by_quality(_text(accept_encoding))
 
 
 def by_quality(header: str) -> list[str]:
     """The entries of an Accept header, best first, without their quality; those of quality 0 are left out."""
     entries: list[tuple[float, str]] = []
     for entry in header.lower().split(","):
-        name, _, quality = entry.partition(";q=")
-        weight = _quality(quality)
+        parts = [part.strip() for part in entry.split(";")]
+        weight = next((_quality(part[2:]) for part in parts if part.startswith("q=")), 1.0)
         if weight > 0:
-            entries.append((weight, name.strip()))
+            entries.append((weight, ";".join(part for part in parts if not part.startswith("q="))))
     return [name for _, name in sorted(entries, key=lambda e: -e[0])]
 
 
 def _quality(text: str) -> float:
     try:
-        return float(text) if text else 1.0
+        return float(text)
     except ValueError:
         return 1.0
 

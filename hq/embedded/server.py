@@ -140,9 +140,7 @@ class EmbeddedEtcd:
         binary = self._binary or find_etcd(at_least=max(written_by, OLDEST))
         if binary.version[:2] < written_by:
             newer = ".".join(map(str, written_by))
-            raise EtcdFailed(
-                f"{self.data_dir} was written by etcd {newer}, which {binary} does not read: use another"
-            )
+            raise EtcdFailed(f"{self.data_dir} was written by etcd {newer}, which {binary} does not read: use another")
         return binary
 
     def _written_by(self) -> tuple[int, int]:

@@ -110,8 +110,8 @@ class Beats:
             try:
                 await self._flush(groups)
             except (HqError, UnknownOutcome, Rejected, TimeoutError) as error:
-                log.warning("a batch of beats was lost: %s", error or "it did not come back in time")
-                _fail(groups, StoreUnavailable(f"the beat was not stored: {error or 'no answer in time'}"))
+                log.warning("a batch of beats was lost: %s", str(error) or "it did not come back in time")
+                _fail(groups, StoreUnavailable(f"the beat was not stored: {str(error) or 'no answer in time'}"))
             finally:
                 self._flying = None
             await asyncio.sleep(max(0.0, began + self._interval_s - loop.time()))

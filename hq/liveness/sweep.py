@@ -60,7 +60,13 @@ class Sweep:
         replica: str,
         times: SweepTimes | None = None,
     ) -> None:
-        self._cache, self._keys, self._tracker, self._guard, self._orders = cache, keys, tracker, guard, orders
+        self._cache, self._keys, self._tracker, self._guard, self._orders = (
+            cache,
+            keys,
+            tracker,
+            guard,
+            orders,
+        )
         self._presence, self._fence, self._committer = presence, fence, committer
         self._clock, self._rng, self._replica = clock, rng, replica
         self._times = times or SweepTimes()
@@ -151,9 +157,7 @@ class Sweep:
                 raise result
         return sum(result for result in results if isinstance(result, int))
 
-    async def _write_one(
-        self, entry: Entry, keys: list[RevisionKey], version: int, now: float, newer: Compare
-    ) -> int:
+    async def _write_one(self, entry: Entry, keys: list[RevisionKey], version: int, now: float, newer: Compare) -> int:
         wall_ms, write_id = self._clock.wall_ms(), new_word(self._rng)
         draft = Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
         for key in keys:

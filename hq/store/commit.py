@@ -153,7 +153,7 @@ class Committer:
         for change in batch.changes:
             if change.value is not None:
                 item = flight.by_key.get(change.key)
-                if item is not None and item.write_id == word_of(change.value):
+                if item is not None and item.write_id and item.write_id == word_of(change.value):
                     item.seen_at = change.revision
                 elif change.key == self._deletes_key and word_of(change.value) == flight.deletes_word:
                     self._observe_deletions(flight, batch, change.revision)
@@ -263,7 +263,10 @@ class Committer:
         await self._session.change()
         if self._epoch.current != epoch:
             self.forget()
-            _fail([item for item in flight.items if not item.seen_at], OutcomeUnknown("the store was replaced meanwhile"))
+            _fail(
+                [item for item in flight.items if not item.seen_at],
+                OutcomeUnknown("the store was replaced meanwhile"),
+            )
         again: list[_Item] = []
         for item in flight.items:
             if item.done.done():

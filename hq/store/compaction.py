@@ -17,7 +17,17 @@ from hq.clock import Clock
 from hq.errors import HqError
 from hq.store.epoch import Epoch
 from hq.store.keys import BEATS, DELETES, FENCE, SESSION, Keys
-from hq.store.port import Applied, Compacted, Compare, FutureRevision, Record, Rejected, Store, UnknownOutcome, Write
+from hq.store.port import (
+    Applied,
+    Compacted,
+    Compare,
+    FutureRevision,
+    Record,
+    Rejected,
+    Store,
+    UnknownOutcome,
+    Write,
+)
 from hqpb.storage.v1 import storage_pb2
 
 log = logging.getLogger(__name__)
@@ -34,7 +44,14 @@ class Compactor:
     """
 
     def __init__(
-        self, store: Store, keys: Keys, replica: str, epoch: Epoch, clock: Clock, rng: random.Random, every_s: float
+        self,
+        store: Store,
+        keys: Keys,
+        replica: str,
+        epoch: Epoch,
+        clock: Clock,
+        rng: random.Random,
+        every_s: float,
     ) -> None:
         self._store, self._keys, self._replica, self._epoch = store, keys, replica, epoch
         self._clock, self._rng, self._every_s = clock, rng, every_s

@@ -17,7 +17,17 @@ from typing import TypeVar
 import grpc
 
 from hq.store.etcd_rpc import EtcdWatch, Member, Metadata, TokenRefused
-from hq.store.port import Commit, Compare, Disconnected, MemberStatus, Page, Record, Unavailable, UnknownOutcome, Write
+from hq.store.port import (
+    Commit,
+    Compare,
+    Disconnected,
+    MemberStatus,
+    Page,
+    Record,
+    Unavailable,
+    UnknownOutcome,
+    Write,
+)
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,7 +73,9 @@ class EtcdStore:
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         member = self._members[self._current]
         try:
-            return await self._authenticated(member, lambda m: member.commit(guards, writes, timeout_s, m))
+            return await self._authenticated(
+                member, lambda metadata: member.commit(guards, writes, timeout_s, metadata)
+            )
         except (UnknownOutcome, Unavailable):
             self._leave(member)
             raise
@@ -109,15 +121,19 @@ class EtcdStore:
 
     async def _read(self, call: Callable[[Member, float, Metadata], Awaitable[T]]) -> T:
         """Ask the current member, then each other one once."""
-        for left in reversed(range(len(self._members))):
+        left = len(self._members)
+        while True:
             member = self._members[self._current]
             try:
-                return await self._authenticated(member, lambda md, m=member: call(m, self._config.read_timeout_s, md))
+                return await self._ask(member, call)
             except Unavailable:
                 self._leave(member)
+                left -= 1
                 if not left:
                     raise
-        raise AssertionError("there is at least one member")
+
+    async def _ask(self, member: Member, call: Callable[[Member, float, Metadata], Awaitable[T]]) -> T:
+        return await self._authenticated(member, lambda metadata: call(member, self._config.read_timeout_s, metadata))
 
     async def _authenticated(self, member: Member, call: Callable[[Metadata], Awaitable[T]]) -> T:
         """Call with a token, and with a new one if that has expired: nothing was done in that case."""

@@ -81,7 +81,7 @@ class Member:
         try:
             answer = await rpc.AuthStub(self._calls).Authenticate(request, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
-            _raise(error, write=False)
+            raise Unavailable(f"etcd let nobody in as {user}: {_words(error)}") from error
         return str(answer.token)
 
     async def commit(
@@ -186,7 +186,11 @@ def _change(event: Any) -> Change:
 def _compare(c: Compare) -> Any:
     operand = {_OPERANDS[c.field]: c.operand}
     return rpc.Compare(
-        key=c.key, range_end=c.range_end or b"", target=_FIELDS[c.field], result=_RELATIONS[c.relation], **operand
+        key=c.key,
+        range_end=c.range_end or b"",
+        target=_FIELDS[c.field],
+        result=_RELATIONS[c.relation],
+        **operand,
     )
 
 

@@ -184,22 +184,24 @@ class Follower:
         await self._epoch.settle()
         mark, _ = await self._store.get(self._keys.compaction)
         at = mark_revision(mark.value) if mark else 0
-        while True:
-            self._sink.reset()
-            self.key_count, self._last_put = 0, None
-            try:
-                revision = 0
-                async for records, at in self._pages(at):
-                    self._count(records)
-                    self._sink.load(records)
-                    revision = at
-                break
-            except (Compacted, FutureRevision):
-                at = 0
+        try:
+            revision = await self._list_at(at)
+        except (Compacted, FutureRevision):
+            revision = await self._list_at(0)
         self.applied = revision
         self._must_list = False
         self._sink.listed(revision)
         log.info("listed %d keys at version %d", self.key_count, revision)
+
+    async def _list_at(self, at: int) -> int:
+        self._sink.reset()
+        self.key_count, self._last_put = 0, None
+        revision = at
+        async for records, listed_at in self._pages(at):
+            self._count(records)
+            self._sink.load(records)
+            revision = listed_at
+        return revision
 
     async def _list_difference_or_all(self) -> None:
         """After history was compacted: what changed since `applied`, as one batch at the listing's revision."""

@@ -63,7 +63,7 @@ class Session:
                         raise Unavailable("the session changed under its own change")
                     modified = revision
         except (TimeoutError, UnknownOutcome, Rejected) as error:
-            raise Unavailable(f"no session with the store: {error or 'it did not answer in time'}") from error
+            raise Unavailable(f"no session with the store: {str(error) or 'it did not answer in time'}") from error
         self._revision = modified
         self._doubted = False
 

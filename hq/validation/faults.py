@@ -6,21 +6,27 @@ from collections.abc import Iterable
 from hq.errors import InvalidRequest, Violation
 
 MAX_VIOLATIONS = 20
-MAX_SHOWN_CHARACTERS = 64
+MAX_CHARACTERS = 2500
+MAX_SHOWN_CHARACTERS = 80
 
 
 class Faults:
-    """Collects violations; the last of MAX_VIOLATIONS raises them, so that bad input is cheap to refuse."""
+    """Collects violations until there are MAX_VIOLATIONS of them or MAX_CHARACTERS in them, then raises them.
+
+    So bad input is cheap to refuse, and a refusal fits into a gRPC trailer (8 KiB), as words and as details.
+    """
 
     def __init__(self) -> None:
         self._violations: list[Violation] = []
+        self._characters = 0
 
     def __repr__(self) -> str:
         return f"Faults({self._violations})"
 
     def add(self, field: str, description: str) -> None:
         self._violations.append(Violation(field, description))
-        if len(self._violations) >= MAX_VIOLATIONS:
+        self._characters += len(field) + len(description)
+        if len(self._violations) >= MAX_VIOLATIONS or self._characters >= MAX_CHARACTERS:
             self.raise_any()
 
     def note(self, violation: Violation | None) -> None:
@@ -63,4 +69,6 @@ def shown(value: object) -> str:
     """The value as an error message may show it: in ASCII, without control characters, and short."""
     if not isinstance(value, str):
         return str(value)
-    return json.dumps(value if len(value) <= MAX_SHOWN_CHARACTERS else value[:MAX_SHOWN_CHARACTERS] + "…")
+    if len(value) <= MAX_SHOWN_CHARACTERS:
+        return json.dumps(value)
+    return json.dumps(value[:MAX_SHOWN_CHARACTERS]) + "..."

@@ -30,9 +30,7 @@ def check_new_instance(instance: Instance, prefix: str = "instance") -> None:
     faults.raise_any()
 
 
-def check_instance_update(
-    instance: Instance, prefix: str = "instance", service_required: bool = True
-) -> None:
+def check_instance_update(instance: Instance, prefix: str = "instance", service_required: bool = True) -> None:
     """What UpdateInstance and ApplyInstances take: people send back what they read.
 
     So HQ's own fields of meta, secret_count and the status are neither checked nor refused. With a mask that

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hq.validation.faults import Faults, member, shown
 from hq.validation.ids import check_id, is_id
-from hq.validation.times import clean_times
+from hq.validation.times import clean_times, is_plain_time
 from hqpb.v1.instance_pb2 import (
     Condition,
     ConditionStatus,
@@ -25,9 +25,7 @@ is_reason = re.compile(r"(?:[A-Z][A-Za-z0-9]{0,63})?").fullmatch
 KNOWN_STATUSES = frozenset(ConditionStatus.values())
 
 
-def check_report(
-    report: ReportStatusRequest, prefix: str = "", spec_revision: InstanceRevision | None = None
-) -> None:
+def check_report(report: ReportStatusRequest, prefix: str = "", spec_revision: InstanceRevision | None = None) -> None:
     """A report as ReportStatus takes it. Never refused for times, messages and receipts: see clean_report.
 
     spec_revision is this revision in the current spec, given only if revision.spec_version is the version of
@@ -124,12 +122,29 @@ def clean_report(revision: RevisionStatus) -> None:
     for condition in (revision.installed, revision.ready):
         if condition.HasField("receipt"):
             condition.ClearField("receipt")
-        cut_message(condition)
+    if revision.ByteSize() > MAX_MESSAGE_BYTES:
+        cut_messages(revision)
+    if not has_plain_times(revision):
+        clean_times(revision)
+
+
+def has_plain_times(revision: RevisionStatus) -> bool:
+    """Nothing for clean_times to do. Beats pass here, and this takes a third of its time."""
+    times = [revision.installed.last_transition_time, revision.ready.last_transition_time]
+    for container in revision.container:
+        if container.HasField("last_termination") or container.state.HasField("terminated"):
+            return False
+        times.append(container.state.running.start_time)
+    return all(is_plain_time(time) for time in times)
+
+
+def cut_messages(revision: RevisionStatus) -> None:
+    cut_message(revision.installed)
+    cut_message(revision.ready)
     for container in revision.container:
         cut_message(container.last_termination)
         cut_message(container.state.waiting)
         cut_message(container.state.terminated)
-    clean_times(revision)
 
 
 def cut_message(holder: Condition | ContainerWaiting | ContainerTerminated) -> None:

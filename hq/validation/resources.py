@@ -51,9 +51,7 @@ def note_amounts(faults: Faults, amounts: ResourceRequest | ResourceAllocation, 
     note_amount(faults, network, MAX_NETWORK_BYTES_PER_SECOND, f"{path}.network_bytes_per_second")
 
 
-def note_limit(
-    faults: Faults, amounts: ResourceRequest | ResourceAllocation | ResourceLimit, path: str
-) -> None:
+def note_limit(faults: Faults, amounts: ResourceRequest | ResourceAllocation | ResourceLimit, path: str) -> None:
     note_amount(faults, amounts.cpu_millicores, MAX_CPU_MILLICORES, f"{path}.cpu_millicores")
     note_amount(faults, amounts.memory_bytes, MAX_MEMORY_BYTES, f"{path}.memory_bytes")
 

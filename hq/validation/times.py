@@ -34,6 +34,11 @@ def clean_times(message: Message) -> None:
                 clean_times(inner)
 
 
+def is_plain_time(time: Timestamp) -> bool:
+    """From 1970 to 2106, as times mostly are."""
+    return 0 <= time.seconds <= 0xFFFF_FFFF and 0 <= time.nanos <= MAX_NANOS
+
+
 def clean_timestamp(value: Timestamp) -> None:
     if not MIN_TIMESTAMP_S <= value.seconds <= MAX_TIMESTAMP_S:
         value.seconds = within(value.seconds, MIN_TIMESTAMP_S, MAX_TIMESTAMP_S)

@@ -46,9 +46,7 @@ async def test_a_read_goes_to_another_replica_when_one_dies(client: Client, repl
     assert answer.sources[0].replica == replicas[1].name
 
 
-async def test_a_write_goes_to_another_replica_when_one_refuses_connections(
-    client: Client, replicas: Replicas
-) -> None:
+async def test_a_write_goes_to_another_replica_when_one_refuses_connections(client: Client, replicas: Replicas) -> None:
     await client.create(instance("web-1"))
     await replicas[0].stop()
     await client.delete("web-1")
@@ -80,9 +78,7 @@ async def test_a_delete_that_was_cut_is_not_repeated(client: Client, replicas: R
     assert [r.calls["DeleteInstance"] for r in replicas] == [1, 0]
 
 
-async def test_a_delete_that_hq_surely_did_not_store_is_repeated_elsewhere(
-    client: Client, replicas: Replicas
-) -> None:
+async def test_a_delete_that_hq_surely_did_not_store_is_repeated_elsewhere(client: Client, replicas: Replicas) -> None:
     await client.create(instance("web-1"))
     replicas[0].order("DeleteInstance", refuse(Code.UNAVAILABLE, "STORE_UNAVAILABLE", retry_delay_s=2.0))
     await client.delete("web-1")
@@ -138,9 +134,7 @@ async def test_the_deadline_holds_over_all_tries(client: Client, replicas: Repli
     assert not caught.value.outcome_unknown
 
 
-async def test_an_error_that_stands_is_raised_at_once_with_its_details(
-    client: Client, replicas: Replicas
-) -> None:
+async def test_an_error_that_stands_is_raised_at_once_with_its_details(client: Client, replicas: Replicas) -> None:
     created = await client.create(instance("web-1"))
     with pytest.raises(HqApiError) as caught:
         await client.delete("web-1", version=3)

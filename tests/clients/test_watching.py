@@ -62,9 +62,7 @@ async def test_a_watch_shows_the_snapshot_then_changes(client: Client, replicas:
     assert kinds(shown) == [SnapshotPart, SnapshotPart, Synced, Changes]
 
 
-async def test_a_watch_goes_on_at_another_replica_where_it_was_cut(
-    client: Client, replicas: Replicas
-) -> None:
+async def test_a_watch_goes_on_at_another_replica_where_it_was_cut(client: Client, replicas: Replicas) -> None:
     replicas[0].watches.append(say(snapshot("a"), synced("t1"), changed("b", "t2"), then="cut"))
     replicas[1].watches.append(say(synced("t2"), changed("c", "t3")))
     async with client.watch(pb.InstanceFilter(service_id=["web"])) as items:
@@ -75,9 +73,7 @@ async def test_a_watch_goes_on_at_another_replica_where_it_was_cut(
     assert list(resumed.filter.service_id) == ["web"]
 
 
-async def test_a_snapshot_that_was_cut_is_taken_back_and_shown_anew(
-    client: Client, replicas: Replicas
-) -> None:
+async def test_a_snapshot_that_was_cut_is_taken_back_and_shown_anew(client: Client, replicas: Replicas) -> None:
     replicas[0].watches.append(say(snapshot("a"), then="cut"))
     replicas[1].watches.append(say(snapshot("a", "b"), synced("t1")))
     async with client.watch() as items:

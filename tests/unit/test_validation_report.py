@@ -1,5 +1,8 @@
 """What a report may say, and what HQ mends in it."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from google.protobuf.json_format import MessageToDict
 
@@ -47,9 +50,11 @@ def test_unknown_conditions_and_malformed_reasons_are_refused(report: ReportStat
 def test_reasons_of_containers_are_words_too(report: ReportStatusRequest) -> None:
     main, sidecar = report.revision.container
     main.last_termination.reason = "exit status 1"
-    sidecar.state.waiting.reason = "x" * 65
+    main.state.terminated.reason = "OOM killed"
+    sidecar.state.waiting.reason = "X" * 65
     assert faults_of(report) == [
         "revision.container[0].last_termination.reason",
+        "revision.container[0].state.terminated.reason",
         "revision.container[1].state.waiting.reason",
     ]
 
@@ -126,16 +131,13 @@ def test_cleaning_does_not_bring_absent_parts_into_being() -> None:
 
 
 def test_all_enums_of_a_report_are_those_that_check_report_knows() -> None:
-    def enums_below(message: type[ReportStatusRequest]) -> set[str]:
-        found, todo = set(), [("", message.DESCRIPTOR)]
-        while todo:
-            path, descriptor = todo.pop()
-            for field, enum in fields_towards_enums(descriptor):
-                here = f"{path}.{field.name}"
-                if enum is not None:
-                    found.add(here)
-                else:
-                    todo.append((here, field.message_type))
-        return found
+    known = {"revision.installed.status", "revision.ready.status"}
+    assert set(paths_of_enums(ReportStatusRequest.DESCRIPTOR)) == known
 
-    assert enums_below(ReportStatusRequest) == {".revision.installed.status", ".revision.ready.status"}
+
+def paths_of_enums(descriptor: Any) -> Iterator[str]:
+    for field, enum in fields_towards_enums(descriptor):
+        if enum is not None:
+            yield field.name
+        else:
+            yield from (f"{field.name}.{deeper}" for deeper in paths_of_enums(field.message_type))

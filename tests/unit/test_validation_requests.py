@@ -65,9 +65,7 @@ def test_a_mask_names_fields_and_what_lies_in_lists(path: str) -> None:
     check_field_mask(FieldMask(paths=[path]), Instance.DESCRIPTOR)
 
 
-@pytest.mark.parametrize(
-    "path", ["", "Meta", "meta.", "meta.nothing", "meta.id.x", "meta.labels.engine", "a..b"]
-)
+@pytest.mark.parametrize("path", ["", "Meta", "meta.", "meta.nothing", "meta.id.x", "meta.labels.engine", "a..b"])
 def test_a_path_that_leads_nowhere_is_refused(path: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_field_mask(FieldMask(paths=["spec", path]), Instance.DESCRIPTOR, "update_mask")

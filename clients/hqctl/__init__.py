@@ -1,0 +1,1 @@
+"""hqctl, the operators' command. `main.py` lists the commands; each is imported when it is used."""

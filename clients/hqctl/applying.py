@@ -1,0 +1,120 @@
+"""apply: create or replace instances from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import click
+import grpc
+
+from clients.hqctl.documents import BadDocument, Document, read_documents
+from clients.hqctl.exits import Exit, exit_of_code
+from clients.hqctl.ports import clashes, nodes_with_ports
+from clients.hqctl.session import Session, complain, connected, warn
+from clients.hqctl.words import plural
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+BATCH_ITEMS = 100
+BATCH_BYTES = 1024 * 1024
+OUTCOMES = {
+    pb.APPLY_OUTCOME_CREATED: "created",
+    pb.APPLY_OUTCOME_UPDATED: "updated",
+    pb.APPLY_OUTCOME_UNCHANGED: "unchanged",
+}
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--filename",
+    "names",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="File, folder or - (stdin); may be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Let HQ check everything, store nothing.")
+@connected
+def apply(session: Session, names: tuple[str, ...], dry_run: bool) -> None:
+    """Create or replace instances from YAML or JSON: one or many documents of the form that `get -o yaml` shows.
+
+    Nothing is sent if any document is faulty. With meta.version in a document, it is stored only if the
+    instance is still at that version. Allocation and node are left as they are where a document has none.
+    """
+    try:
+        documents = read_documents(names)
+    except BadDocument as fault:
+        for line in str(fault).splitlines():
+            complain(line)
+        raise SystemExit(Exit.REFUSED) from None
+
+    async def work(client: Client) -> Exit:
+        exits = []
+        for batch in batches(documents):
+            answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
+            exits += [tell(d, result, dry_run) for d, result in zip(batch, answer.result, strict=True)]
+        await _warn_of_ports(client, documents)
+        return worst(exits)
+
+    session.run(work, writing=not dry_run)
+
+
+def batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
+    """Documents in portions that HQ takes in one request."""
+    batch: list[Document] = []
+    size_bytes = 0
+    for document in documents:
+        own_bytes = document.instance.ByteSize()
+        if batch and (len(batch) == BATCH_ITEMS or size_bytes + own_bytes > BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(document)
+        size_bytes += own_bytes
+    if batch:
+        yield batch
+
+
+def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
+    """Print the result of one item: on stdout if it was stored, on stderr if not."""
+    name = document.instance.meta.id
+    if not result.HasField("error"):
+        at = " (dry run)" if dry_run else f" (version {result.version})"
+        click.echo(f"{name} {OUTCOMES.get(result.outcome, 'stored')}{at}")
+        return Exit.OK
+    error = result.error
+    field = f"{error.field}: " if error.field and not error.message.startswith(error.field) else ""
+    code = code_name(error.code)
+    next_step = ""
+    if code == "ABORTED":
+        next_step = " Get it again, or leave meta.version out to overwrite what others wrote."
+    complain(f"{document.place}: {name}: {field}{error.message.rstrip('.')}.{next_step}")
+    return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
+
+
+def code_name(number: int) -> str:
+    """Name of a gRPC status by its number."""
+    return next((code.name for code in grpc.StatusCode if code.value[0] == number), "UNKNOWN")
+
+
+def worst(exits: Sequence[Exit]) -> Exit:
+    """The exit code for many items: what all failures have in common, else just `refused`."""
+    failures = {code for code in exits if code is not Exit.OK}
+    return Exit.OK if not failures else failures.pop() if len(failures) == 1 else Exit.REFUSED
+
+
+async def _warn_of_ports(client: Client, documents: Sequence[Document]) -> None:
+    """Two instances of a node with one port are legal, and nearly always a mistake."""
+    nodes = nodes_with_ports(document.instance for document in documents)
+    if not nodes:
+        return
+    where = pb.InstanceFilter(node_name=nodes)
+    fields = ("meta.id", "spec.node_name", "spec.allocation.port")
+    found = [i async for page in client.find(where, fields=fields) for i in page.instances]
+    ours = {document.instance.meta.id for document in documents}
+    for clash in clashes(found):
+        if ours.intersection(clash.ids):
+            warn(f"{clash.node}: port {clash.port} is given to {plural(len(clash.ids), 'instance')}: {clash}")

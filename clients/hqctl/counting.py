@@ -1,0 +1,59 @@
+"""count: how many, and how many of them are ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.exits import Exit
+from clients.hqctl.formats import output_option, print_json
+from clients.hqctl.selecting import selecting
+from clients.hqctl.session import Session, connected
+from clients.hqctl.sources import warn_of
+from clients.hqctl.tables import print_table
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+GROUPS = {
+    "service": pb.COUNT_GROUP_SERVICE,
+    "node": pb.COUNT_GROUP_NODE,
+    "revision": pb.COUNT_GROUP_REVISION,
+}
+
+
+@click.command()
+@selecting
+@click.option("--by", type=click.Choice(list(GROUPS)), help="One line for each.")
+@output_option("table", "json")
+@connected
+def count(session: Session, where: pb.InstanceFilter, by: str | None, output: str) -> None:
+    """Count the instances that match all of the options.
+
+    By revision, an instance counts once for each of its revisions, ready if that revision is.
+    """
+
+    async def work(client: Client) -> Exit:
+        answer = await client.count(where, by=GROUPS[by] if by else pb.COUNT_GROUP_UNSPECIFIED)
+        if output == "json":
+            print_json(answer)
+        else:
+            _print(answer, by or "all")
+        warn_of(answer.sources)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _print(answer: pb.CountInstancesResponse, by: str) -> None:
+    rows = [_row(group.key or "-", group.total, group.ready) for group in answer.groups]
+    if by == "all":
+        print_table(("TOTAL", "READY", "NOT READY"), [row[1:] for row in rows] or [["0", "0", "0"]])
+    else:
+        print_table((by.upper(), "TOTAL", "READY", "NOT READY"), rows)
+
+
+def _row(key: str, total: int, ready: int) -> list[str]:
+    return [key, str(total), str(ready), str(total - ready)]

@@ -1,0 +1,88 @@
+"""Exit codes, and the one line that says what went wrong and what to do next."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clients.errors import HqApiError
+
+
+class Exit(enum.IntEnum):
+    """What a script may rely on. The values are fixed; 2 is click's own."""
+
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    UNAVAILABLE = 5
+    OUTCOME_UNKNOWN = 6
+    NOT_ALLOWED = 7
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "done",
+    Exit.REFUSED: "refused or failed; of several items, at least one",
+    Exit.USAGE: "the command line makes no sense",
+    Exit.NOT_FOUND: "there is no such instance, revision or node",
+    Exit.CONFLICT: "somebody else was faster, or the id is taken",
+    Exit.UNAVAILABLE: "no HQ answered in time, or it asks to try later; nothing was stored",
+    Exit.OUTCOME_UNKNOWN: "the write may have been stored or not: look",
+    Exit.NOT_ALLOWED: "you may not do this",
+    Exit.INTERRUPTED: "stopped by Ctrl-C",
+}
+
+_BY_CODE = {
+    "NOT_FOUND": Exit.NOT_FOUND,
+    "ABORTED": Exit.CONFLICT,
+    "ALREADY_EXISTS": Exit.CONFLICT,
+    "UNAVAILABLE": Exit.UNAVAILABLE,
+    "DEADLINE_EXCEEDED": Exit.UNAVAILABLE,
+    "RESOURCE_EXHAUSTED": Exit.UNAVAILABLE,
+    "CANCELLED": Exit.UNAVAILABLE,
+    "PERMISSION_DENIED": Exit.NOT_ALLOWED,
+    "UNAUTHENTICATED": Exit.NOT_ALLOWED,
+}
+
+
+def exit_of_code(code_name: str) -> Exit:
+    """The exit code for the name of a gRPC status."""
+    return _BY_CODE.get(code_name, Exit.REFUSED)
+
+
+def exit_of(error: HqApiError, *, writing: bool) -> Exit:
+    """The exit code for a failed call."""
+    if writing and error.outcome_unknown:
+        return Exit.OUTCOME_UNKNOWN
+    if error.code.name == "RESOURCE_EXHAUSTED" and error.retry_delay_s is None:
+        return Exit.REFUSED  # too large: later is no better
+    return exit_of_code(error.code.name)
+
+
+def sentence(error: HqApiError, *, writing: bool, timeout_s: float) -> str:
+    """One line for people: what happened, the fields to blame, what to do next."""
+    return " ".join(part for part in (_what(error), *_next(error, writing, timeout_s)) if part)
+
+
+def _what(error: HqApiError) -> str:
+    named = [f"{v.field}: {v.description}" for v in error.violations if v.field and v.field not in error.message]
+    return "; ".join([error.message.replace("\n", " "), *named]).rstrip(".") + "."
+
+
+def _next(error: HqApiError, writing: bool, timeout_s: float) -> list[str]:
+    if not error.sent:
+        return ["Is an HQ running there? Name others with --server or HQ_SERVER."]
+    if writing and error.outcome_unknown:
+        return ["It may have been stored or not: look with `hqctl get` before you repeat it."]
+    if error.code.name == "DEADLINE_EXCEEDED":
+        return [f"{error.endpoint} did not answer within {timeout_s:g} s: try --timeout or another --server."]
+    if error.retry_delay_s is not None:
+        return [f"Try again in {max(1, round(error.retry_delay_s))} s."]
+    if error.code.name == "UNAVAILABLE":
+        return ["Try again, or another --server."]
+    if error.code.name == "NOT_FOUND":
+        return ["`hqctl find` shows what there is."]
+    return []

@@ -1,0 +1,110 @@
+"""guard: what holds flips back, and an operator's word to it."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clients.hqctl.exits import Exit
+from clients.hqctl.explaining import guard_words
+from clients.hqctl.formats import output_option, print_json
+from clients.hqctl.session import Session, connected
+from clients.hqctl.words import clock_time, parse_span, plural
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+OVERRIDES = {
+    pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: flips pass, whatever the share",
+    pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all flips are held",
+}
+
+
+class Span(click.ParamType):
+    """A span of time, in seconds."""
+
+    name = "span"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return parse_span(value) if isinstance(value, str) else float(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def who() -> str:
+    """The caller, as far as this machine knows."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@click.group()
+def guard() -> None:
+    """Show, release or force the guard that holds flips back.
+
+    When many revisions fall silent at once, HQ suspects itself and waits before it calls them not ready.
+    """
+
+
+@guard.command()
+@output_option("text", "json")
+@connected
+def status(session: Session, output: str) -> None:
+    """Show what the guard does, as the answering replica sees it."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.get_guard()
+        if output == "json":
+            print_json(answer)
+        else:
+            print_guard(answer.guard)
+        return Exit.OK
+
+    session.run(work)
+
+
+@guard.command()
+@click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who; default: you.")
+@connected
+def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
+    """Let flips through for a while: what is silent is called not ready."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.release_guard(by=by, reason=reason, duration_s=span_s)
+        print_guard(answer.guard)
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@guard.command()
+@click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who; default: you.")
+@connected
+def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
+    """Hold all flips for a while: nothing is called not ready for silence."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.force_guard(by=by, reason=reason, duration_s=span_s)
+        print_guard(answer.guard)
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+def print_guard(state: pb.GuardState) -> None:
+    """Print the state of the guard as a few lines."""
+    words = guard_words(state)
+    click.echo(words[:1].upper() + words[1:])
+    if state.waiting:
+        click.echo(f"{plural(state.waiting, 'flip')} waiting; held since {clock_time(state.since)}.")
+    if state.override.kind in OVERRIDES:
+        override = state.override
+        by = f"by {override.by} at {clock_time(override.since)}: {override.reason}"
+        click.echo(f"{OVERRIDES[override.kind]}, until {clock_time(override.until)} ({by}).")

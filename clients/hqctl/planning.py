@@ -1,0 +1,74 @@
+"""suspend, resume, suspensions: planned work on nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.exits import Exit
+from clients.hqctl.formats import output_option, print_json
+from clients.hqctl.guarding import Span, who
+from clients.hqctl.session import Session, connected
+from clients.hqctl.tables import print_table
+from clients.hqctl.words import clock_time
+from hqpb.v1 import admin_pb2
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+
+@click.command()
+@click.argument("node")
+@click.option("--for", "span_s", type=Span(), required=True, help="For how long, at most 7d, e.g. 2h.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who; default: you.")
+@connected
+def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
+    """Planned work: nothing on NODE is called silent for a while."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
+        until = clock_time(answer.suspension.until)
+        click.echo(f"{node} is suspended until {until}. End it early with `hqctl resume {node}`.")
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@click.command()
+@click.argument("node")
+@connected
+def resume(session: Session, node: str) -> None:
+    """End planned work on NODE early."""
+
+    async def work(client: Client) -> Exit:
+        await client.admin.resume_node(node)
+        click.echo(f"{node} is judged as usual again.")
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@click.command()
+@output_option("table", "json")
+@connected
+def suspensions(session: Session, output: str) -> None:
+    """List the nodes under planned work."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.list_suspensions()
+        if output == "json":
+            print_json(answer)
+        elif answer.suspensions:
+            print_table(("NODE", "UNTIL", "BY", "REASON"), [_row(one) for one in answer.suspensions])
+        else:
+            click.echo("No node is under planned work.", err=True)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _row(suspension: admin_pb2.Suspension) -> list[str]:
+    until = clock_time(suspension.until)
+    return [suspension.node_name, until, suspension.by or "-", suspension.reason or "-"]

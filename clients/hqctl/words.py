@@ -1,0 +1,82 @@
+"""Small values as people read them: ages, times, conditions."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from hqpb.v1 import instance_pb2
+
+if TYPE_CHECKING:
+    from google.protobuf.duration_pb2 import Duration
+    from google.protobuf.timestamp_pb2 import Timestamp
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+_TRUTH = {
+    instance_pb2.CONDITION_STATUS_TRUE: "yes",
+    instance_pb2.CONDITION_STATUS_FALSE: "no",
+}
+
+
+def span(seconds: float) -> str:
+    """A span of time in its two largest units: `45s`, `3m20s`, `2h`, `5d3h`."""
+    rest = max(0, int(seconds))
+    parts = []
+    for size_s, unit in _UNITS:
+        count, rest = divmod(rest, size_s)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return "".join(parts[:2]) or "0s"
+
+
+def parse_span(text: str) -> float:
+    """Seconds of `90`, `90s`, `3m`, `1h30m`, `2d`.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if text.isdecimal():
+        return float(text)
+    match = _DURATION.fullmatch(text.strip())
+    if not text.strip() or match is None or not any(match.groups()):
+        raise ValueError(f"{text!r} is no span of time: write e.g. 90s, 3m, 1h30m or 2d")
+    return sum(float(n or 0) * size_s for n, (size_s, _) in zip(match.groups(), _UNITS, strict=True))
+
+
+def seconds_of(duration: Duration) -> float:
+    """A protobuf duration in seconds."""
+    return duration.seconds + duration.nanos / 1e9
+
+
+def age(moment: Timestamp, now_s: float) -> str:
+    """How long ago, on wall clocks; `-` if it never was."""
+    if not moment.seconds:
+        return "-"
+    return span(now_s - moment.seconds - moment.nanos / 1e9)
+
+
+def clock_time(moment: Timestamp) -> str:
+    """A moment in local time; `never` if there is none."""
+    if not moment.seconds:
+        return "never"
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment.seconds))
+
+
+def truth(condition: instance_pb2.Condition) -> str:
+    """`yes`, `no` or `unknown`."""
+    return _TRUTH.get(condition.status, "unknown")
+
+
+def target(value: instance_pb2.RevisionTarget) -> str:
+    """What is wanted of a revision."""
+    return "READY" if value == instance_pb2.REVISION_TARGET_READY else "INSTALLED"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 instance`, `2 instances`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,103 @@
+"""hq.v1.AdminService as a table of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from hq.api.jsonio import MessageAnswer, parse_json, parse_proto
+from hq.api.methods import Answer, Call, Method, Unary
+from hq.registry.registry import Registry
+from hq.validation import check_guard_order, check_id, check_page_size, check_suspension, require
+from hqpb.v1 import admin_pb2, service_pb2
+
+SERVICE = "hq.v1.AdminService"
+M = TypeVar("M", bound=Message)
+
+
+class AdminApi:
+    """The service. `methods` is what a transport serves."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry, self._admin = registry, registry.admin
+
+    def methods(self) -> list[Method]:
+        """All calls."""
+        return [
+            _plain("GetGuard", admin_pb2.GetGuardRequest, self._get_guard),
+            _plain("ReleaseGuard", admin_pb2.ReleaseGuardRequest, self._release),
+            _plain("ForceGuard", admin_pb2.ForceGuardRequest, self._force),
+            _plain("ListReplicas", admin_pb2.ListReplicasRequest, self._replicas),
+            _plain("ListQuarantine", admin_pb2.ListQuarantineRequest, self._quarantine),
+            _plain("ListTransitions", admin_pb2.ListTransitionsRequest, self._transitions),
+            _plain("SuspendNode", admin_pb2.SuspendNodeRequest, self._suspend),
+            _plain("ResumeNode", admin_pb2.ResumeNodeRequest, self._resume),
+            _plain("ListSuspensions", admin_pb2.ListSuspensionsRequest, self._suspensions),
+        ]
+
+    async def _get_guard(self, request: admin_pb2.GetGuardRequest, call: Call) -> Answer:
+        return MessageAnswer(admin_pb2.GetGuardResponse(guard=self._admin.guard(), source=self._source()))
+
+    async def _release(self, request: admin_pb2.ReleaseGuardRequest, call: Call) -> Answer:
+        check_guard_order(request)
+        guard = await self._admin.order_guard(
+            service_pb2.GUARD_OVERRIDE_KIND_RELEASE, *_words(request), self._deadline(call)
+        )
+        return MessageAnswer(admin_pb2.ReleaseGuardResponse(guard=guard))
+
+    async def _force(self, request: admin_pb2.ForceGuardRequest, call: Call) -> Answer:
+        check_guard_order(request)
+        guard = await self._admin.order_guard(
+            service_pb2.GUARD_OVERRIDE_KIND_FORCE, *_words(request), self._deadline(call)
+        )
+        return MessageAnswer(admin_pb2.ForceGuardResponse(guard=guard))
+
+    async def _replicas(self, request: admin_pb2.ListReplicasRequest, call: Call) -> Answer:
+        members = await self._admin.members()
+        answer = admin_pb2.ListReplicasResponse(replicas=self._admin.replicas(), members=members, source=self._source())
+        return MessageAnswer(answer)
+
+    async def _quarantine(self, request: admin_pb2.ListQuarantineRequest, call: Call) -> Answer:
+        answer = admin_pb2.ListQuarantineResponse(records=self._admin.quarantine(), source=self._source())
+        return MessageAnswer(answer)
+
+    async def _transitions(self, request: admin_pb2.ListTransitionsRequest, call: Call) -> Answer:
+        require(check_page_size(request.page_size))
+        if request.instance_id:
+            require(check_id(request.instance_id, "instance_id"))
+        found = self._admin.transitions(request.instance_id, request.page_size)
+        return MessageAnswer(admin_pb2.ListTransitionsResponse(transitions=found, source=self._source()))
+
+    async def _suspend(self, request: admin_pb2.SuspendNodeRequest, call: Call) -> Answer:
+        check_suspension(request)
+        suspension = await self._admin.suspend(request.node_name, *_words(request), self._deadline(call))
+        return MessageAnswer(admin_pb2.SuspendNodeResponse(suspension=suspension))
+
+    async def _resume(self, request: admin_pb2.ResumeNodeRequest, call: Call) -> Answer:
+        require(check_id(request.node_name, "node_name"))
+        await self._admin.resume(request.node_name, self._deadline(call))
+        return MessageAnswer(admin_pb2.ResumeNodeResponse())
+
+    async def _suspensions(self, request: admin_pb2.ListSuspensionsRequest, call: Call) -> Answer:
+        answer = admin_pb2.ListSuspensionsResponse(suspensions=self._admin.suspensions(), source=self._source())
+        return MessageAnswer(answer)
+
+    def _source(self) -> service_pb2.Source:
+        return self._registry.freshness.source().message()
+
+    def _deadline(self, call: Call) -> float:
+        replica = self._registry.replica
+        return call.deadline if call.deadline is not None else replica.clock.now() + replica.config.write_timeout_s
+
+
+def _words(
+    order: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest | admin_pb2.SuspendNodeRequest,
+) -> tuple[int, str, str]:
+    """For how long in milliseconds, who, why."""
+    return order.duration.ToMilliseconds(), order.by, order.reason
+
+
+def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]]) -> Unary:
+    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run)

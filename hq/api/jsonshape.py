@@ -1,0 +1,115 @@
+"""Does a JSON value have the shape of a message? Stricter than json_format, and it says where.
+
+json_format takes an empty list for an object, a fraction for an enum value and one field by both of its
+names, and it stops at the first fault without always saying where that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, cast
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from hq.errors import Violation
+
+_MAX_VIOLATIONS: Final = 20
+_OBJECT: Final = "a JSON object"
+_SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
+    FieldDescriptor.TYPE_STRING: ((str,), "a string"),
+    FieldDescriptor.TYPE_BYTES: ((str,), "a string of base64"),
+    FieldDescriptor.TYPE_BOOL: ((bool,), "true or false"),
+    FieldDescriptor.TYPE_ENUM: ((str, int), "the name of an enum value"),
+}
+
+
+def violations(value: dict[str, Any], descriptor: Descriptor) -> tuple[Violation, ...]:
+    """What is wrong with the names and types in a JSON object. Numbers are left to json_format."""
+    faults: list[Violation] = []
+    for fault in _of_message(value, descriptor, ""):
+        faults.append(fault)
+        if len(faults) == _MAX_VIOLATIONS:
+            break
+    return tuple(faults)
+
+
+def _of_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Violation]:
+    if descriptor.full_name.startswith("google.protobuf."):
+        return  # timestamps and the like have JSON forms of their own
+    if not isinstance(value, dict):
+        yield _mismatch(path, value, _OBJECT)
+        return
+    fields = _fields(descriptor)
+    seen: set[str] = set()
+    for name, item in value.items():
+        where = f"{path}.{name}" if path else name
+        field = fields.get(name)
+        if field is None:
+            yield Violation(where, f"{descriptor.full_name} has no such field")
+        elif field.name in seen:
+            yield Violation(where, "the field is there twice, by both of its names")
+        elif item is not None:
+            seen.add(field.name)
+            yield from _of_field(item, field, where)
+
+
+def _of_field(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
+    if _is_map(field):
+        yield from _of_map(value, field, path)
+    elif not field.is_repeated:
+        yield from _of_single(value, field, path)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _of_single(item, field, f"{path}[{index}]")
+    else:
+        yield _mismatch(path, value, "a JSON array")
+
+
+def _of_map(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
+    if not isinstance(value, dict):
+        yield _mismatch(path, value, _OBJECT)
+        return
+    for key, item in value.items():
+        yield from _of_single(item, _message_type(field).fields_by_name["value"], f"{path}[{key!r}]")
+
+
+def _of_single(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:
+    if field.type == FieldDescriptor.TYPE_MESSAGE:
+        yield from _of_message(value, _message_type(field), path)
+    elif field.type in _SCALARS:
+        types, expected = _SCALARS[field.type]
+        if type(value) not in types:
+            yield _mismatch(path, value, expected)
+
+
+def _mismatch(path: str, value: Any, expected: str) -> Violation:
+    return Violation(path, f"{expected} is expected, not {kind_of(value)}")
+
+
+def kind_of(value: Any) -> str:
+    """What a JSON value is, in words."""
+    kinds = {
+        dict: "an object",
+        list: "an array",
+        str: "a string",
+        bool: "a boolean",
+        int: "a number",
+        float: "a number",
+    }
+    return kinds.get(type(value), "null")
+
+
+@lru_cache(maxsize=1_000)
+def _fields(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
+    """Fields by the two names that JSON may call them."""
+    return {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
+
+
+@lru_cache(maxsize=10_000)
+def _is_map(field: FieldDescriptor) -> bool:
+    return field.type == FieldDescriptor.TYPE_MESSAGE and _message_type(field).GetOptions().map_entry
+
+
+def _message_type(field: FieldDescriptor) -> Descriptor:
+    return cast("Descriptor", field.message_type)

@@ -1,0 +1,31 @@
+"""Requests repeat: parsed ones are remembered by their bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_LONGEST = 4_096  # bytes; longer requests are parsed each time
+
+
+class Memo(Generic[T]):
+    """A parser that remembers the newest results. Parsed requests are never changed, so they can be shared."""
+
+    __slots__ = ("_kept", "_parse", "_size")
+
+    def __init__(self, parse: Callable[[bytes], T], size: int = 4_096) -> None:
+        self._parse, self._size = parse, size
+        self._kept: dict[bytes, T] = {}
+
+    def __call__(self, body: bytes) -> T:
+        found = self._kept.get(body)
+        if found is None:
+            found = self._parse(body)
+            if len(body) <= _LONGEST:
+                if len(self._kept) >= self._size:
+                    # All at once: simpler than an order of use, and as good where requests repeat at all.
+                    self._kept.clear()
+                self._kept[body] = found
+        return found

@@ -1,0 +1,198 @@
+"""The commands `hq serve` and `hq dev`: the one place where settings become real parts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import secrets
+import signal
+import socket
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import uvloop
+
+from hq import options
+from hq.api.limits import Limits
+from hq.clock import SystemClock
+from hq.config import ReplicaConfig
+from hq.server import Addresses, Server
+from hq.store.epoch import FormatTooNew
+from hq.store.port import Store
+from hq.welcome import welcome
+
+log = logging.getLogger(__name__)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+def cli() -> None:
+    """HQ: the registry of instances of a private cloud."""
+
+
+@cli.command()
+@options.etcd
+@options.listening
+@options.behaviour
+@options.limits
+@options.logs
+def serve(**given: Any) -> None:
+    """Run one replica over an etcd that is there already.
+
+    A few replicas over one etcd make an installation; any of them answers everything. Each reads the whole registry
+    into memory at start and follows every change. It serves when /readyz on the HTTP port says so.
+    """
+    from hq.store.etcd import EtcdConfig, EtcdStore
+
+    password_file = given["etcd_password_file"]
+    config = EtcdConfig(
+        endpoints=_endpoints(given["etcd"]),
+        ca=given["etcd_ca"],
+        cert=given["etcd_cert"],
+        key=given["etcd_key"],
+        user=given["etcd_user"],
+        password=Path(password_file).read_text().strip() if password_file else "",
+    )
+    _check_addresses(given)
+    _run(lambda: _serve(given, lambda: EtcdStore(config)), given)
+
+
+@cli.command()
+@click.option(
+    "--store",
+    type=click.Choice(["etcd", "memory"]),
+    default="etcd",
+    show_default=True,
+    help="memory: nothing survives.",
+)
+@options.option("--data", default=".hq", metavar="DIR", help="Where the embedded etcd keeps its data.")
+@options.listening
+@options.behaviour
+@options.limits
+@options.logs
+def dev(store: str, data: str, **given: Any) -> None:
+    """Run one replica with an etcd of its own, to try things out.
+
+    The etcd is a child of this process and goes with it; its data stay in --data. Whatever etcd is on PATH serves if it
+    is 3.4 or newer, else the one that came with the package.
+    """
+    _check_addresses(given)
+    _run(lambda: _dev(store, Path(data), given), given)
+
+
+async def _serve(given: dict[str, Any], make_store: Callable[[], Store]) -> None:
+    await _until_stopped(_server(given, make_store()))
+
+
+async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
+    from hq.embedded import EmbeddedEtcd
+    from hq.store.etcd import EtcdConfig, EtcdStore
+    from hq.store.memory import MemoryStore
+
+    if kind == "memory":
+        await _until_stopped(_server(given, MemoryStore()), lambda server: welcome(server, "memory"))
+        return
+    etcd = EmbeddedEtcd(data)
+    await etcd.start()
+    try:
+        server = _server(given, EtcdStore(EtcdConfig((_endpoint(etcd.endpoint),))))
+        where = f"at {etcd.endpoint}, data in {data}"
+        await _until_stopped(server, lambda server: welcome(server, f"etcd {where}"), etcd.process.died())
+    finally:
+        await etcd.stop()
+
+
+def _server(given: dict[str, Any], store: Store) -> Server:
+    rng = random.SystemRandom()
+    timeout_s = given["liveness_timeout"]
+    config = ReplicaConfig(
+        cluster=given["cluster"],
+        replica=given["replica"] or f"{socket.gethostname()}-{secrets.token_hex(4)}",
+        prefix=given["prefix"],
+        liveness_timeout_s=timeout_s,
+        report_interval_s=given["report_interval"] or min(180.0, 0.3 * timeout_s),
+        guard_share=given["guard_share"],
+        history_bytes=given["history_bytes"],
+        watch_buffer_bytes=given["watch_buffer"],
+        page_bytes=given["page_bytes"],
+        json_bytes=given["json_bytes"],
+        compact_every_s=given["compact_every"],
+    )
+    names = ("max_request_bytes", "max_response_bytes", "max_calls", "max_streams")
+    limits = replace(Limits(), **{name: given[name] for name in names})
+    return Server(config, store, SystemClock(), rng, Addresses(given["grpc"], given["http"]), limits, given["grace"])
+
+
+async def _until_stopped(
+    server: Server,
+    when_loaded: Callable[[Server], None] | None = None,
+    fatal: Coroutine[Any, Any, Any] | None = None,
+) -> None:
+    """Serve until a signal comes, or until something without which nothing works has died."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, server.stop)
+    serving = asyncio.create_task(server.serve(), name="server")
+    watching = [asyncio.create_task(fatal)] if fatal else []
+    told = asyncio.create_task(_tell(server, when_loaded)) if when_loaded else None
+    await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
+    if not serving.done():
+        log.error("the embedded etcd died: stopping")
+        server.stop()
+    for task in (*watching, *((told,) if told else ())):
+        task.cancel()
+    await serving
+
+
+async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:
+    await server.listening
+    await server.replica.loaded.wait()
+    when_loaded(server)
+
+
+def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
+    logging.basicConfig(
+        level=given["log_level"].upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
+    )
+    try:
+        with (
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+            contextlib.suppress(KeyboardInterrupt),
+        ):
+            runner.run(main())
+    except* (OSError, FormatTooNew) as errors:
+        for error in errors.exceptions:
+            click.echo(f"hq: {error}", err=True)
+        sys.exit(1)
+
+
+def _check_addresses(given: dict[str, Any]) -> None:
+    """Nothing is encrypted and nobody is asked who they are: only loopback is safe."""
+    for flag in ("grpc", "http"):
+        host = given[flag].rpartition(":")[0].strip("[]")
+        if not (host == "localhost" or host == "::1" or host.startswith("127.")) and not given["insecure"]:
+            raise click.UsageError(
+                f"--{flag} {given[flag]} is reachable from other machines, and nothing is encrypted yet: "
+                f"serve on 127.0.0.1, or say --insecure if the network itself is guarded"
+            )
+
+
+def _endpoints(text: str) -> tuple[str, ...]:
+    found = tuple(_endpoint(part) for part in text.split(",") if part.strip())
+    if not found:
+        raise click.UsageError("--etcd names no member: write HOST:PORT, several with commas")
+    return found
+
+
+def _endpoint(text: str) -> str:
+    """host:port; people paste URLs from etcd's own flags."""
+    return text.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
+
+
+if __name__ == "__main__":
+    cli()

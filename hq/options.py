@@ -1,0 +1,148 @@
+"""Flags of the commands. Each is also an environment variable: `--liveness-timeout` is HQ_LIVENESS_TIMEOUT."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+
+class Duration(click.ParamType[float]):
+    """Seconds from words like 3s, 10m, 1.5h or 500ms."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        parts = re.findall(r"([\d.]+)(ms|s|m|h|d)", value)
+        if not parts or "".join(a + b for a, b in parts) != value:
+            self.fail(f"{value!r} is no duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
+        try:
+            return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+        except ValueError:
+            self.fail(f"{value!r} is no duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
+
+
+class Bytes(click.ParamType[int]):
+    """Bytes from words like 4MiB, 128k or 1048576."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
+        match = re.fullmatch(r"(\d+)([kmg]?)(i?b)?", value.lower())
+        if match is None:
+            self.fail(f"{value!r} is no size: write 4MiB, 128KiB or a number of bytes", param, ctx)
+        return int(match[1]) * _UNITS_BYTES[match[2]]
+
+
+def option(name: str, **attributes: Any) -> Callable[[F], F]:
+    """A flag with its environment variable, which the help shows."""
+    envvar = "HQ_" + name.lstrip("-").replace("-", "_").upper()
+    return click.option(name, envvar=envvar, show_envvar=True, show_default=True, **attributes)
+
+
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several flags as one decorator, shown in this order."""
+
+    def decorate(function: F) -> F:
+        for each in reversed(options):
+            function = each(function)
+        return function
+
+    return decorate
+
+
+listening = together(
+    option(
+        "--grpc",
+        default="127.0.0.1:7071",
+        metavar="HOST:PORT",
+        help="Where to serve gRPC; port 0: a free one.",
+    ),
+    option(
+        "--http",
+        default="127.0.0.1:7080",
+        metavar="HOST:PORT",
+        help="Where to serve HTTP; port 0: a free one.",
+    ),
+    option(
+        "--insecure",
+        is_flag=True,
+        help="Serve on other than loopback addresses although nothing is encrypted and nobody is asked who they are.",
+    ),
+)
+
+behaviour = together(
+    option("--cluster", default="default", help="Name of this installation; every instance bears it."),
+    option("--prefix", default="/hq/v1/", help="All keys of HQ in the store begin with it."),
+    option("--replica", default="", help="Name of this process, unlike any other ever; default: made up."),
+    option(
+        "--liveness-timeout",
+        type=Duration(),
+        default="10m",
+        help="Silence for so long makes a revision not ready.",
+    ),
+    option(
+        "--report-interval",
+        type=Duration(),
+        default=None,
+        help="How often agents are told to report.  [default: 3m, or 3/10 of a shorter timeout]",
+    ),
+    option(
+        "--guard-share",
+        type=click.FloatRange(0, 1),
+        default=0.2,
+        help="More silent revisions than this share, and flips are held back for one timeout.",
+    ),
+    option(
+        "--compact-every",
+        type=Duration(),
+        default="5m",
+        help="Compact the store's history so often; 0s: never.",
+    ),
+    option("--grace", type=Duration(), default="5s", help="How long calls may go on when it is told to stop."),
+)
+
+limits = together(
+    option("--history-bytes", type=Bytes(), default="128MiB", help="Changes kept for watches to resume from."),
+    option("--watch-buffer", type=Bytes(), default="16MiB", help="What a watcher may leave unread before RESYNC."),
+    option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds."),
+    option("--json-bytes", type=Bytes(), default="64MiB", help="Instances kept as JSON."),
+    option("--max-request-bytes", type=Bytes(), default="4MiB", help="Largest request."),
+    option("--max-response-bytes", type=Bytes(), default="16MiB", help="Largest answer."),
+    option("--max-calls", type=int, default=1_000, help="Calls at the same time."),
+    option("--max-streams", type=int, default=5_000, help="Watches at the same time."),
+)
+
+logs = together(
+    option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        help="What is logged.",
+    ),
+)
+
+etcd = together(
+    option(
+        "--etcd",
+        required=True,
+        metavar="HOST:PORT[,HOST:PORT...]",
+        help="Members of etcd, any order; comma-separated.",
+    ),
+    option("--etcd-ca", default="", metavar="FILE", help="Trust this CA, and speak TLS with etcd."),
+    option("--etcd-cert", default="", metavar="FILE", help="Client certificate for etcd."),
+    option("--etcd-key", default="", metavar="FILE", help="Its key."),
+    option("--etcd-user", default="", help="User for etcd's own authentication."),
+    option("--etcd-password-file", default="", metavar="FILE", help="File that holds the user's password."),
+)

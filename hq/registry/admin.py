@@ -1,0 +1,135 @@
+"""Orders and questions of operators."""
+
+from __future__ import annotations
+
+import logging
+
+from hq.errors import NotFound
+from hq.registry.explain import guard_state
+from hq.replica import Replica
+from hq.store.port import Write
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import admin_pb2, service_pb2
+
+log = logging.getLogger(__name__)
+
+_VISIBLE_S = 1.0
+
+
+class Admin:
+    """The operators' calls. Orders lie in the store, with who and why: every replica obeys them."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._r = replica
+
+    def guard(self) -> service_pb2.GuardState:
+        """What the guard of this replica does."""
+        self._r.check_loaded()
+        return guard_state(self._r.watchman, self._r)
+
+    async def order_guard(
+        self, kind: int, duration_ms: int, by: str, reason: str, deadline: float
+    ) -> service_pb2.GuardState:
+        """Release (1) or force (2) the guard for a while; 0 ms: for the liveness timeout."""
+        r = self._r
+        duration_ms = duration_ms or round(r.config.liveness_timeout_s * 1000)
+        order = storage_pb2.GuardOrder(
+            kind=kind, by=by, reason=reason, since_unix_ms=r.clock.wall_ms(), duration_ms=duration_ms
+        )
+        await self._put("guard", r.key_names.guard, order.SerializeToString(), deadline)
+        log.warning("guard: order %d by %r for %d ms: %s", kind, by, duration_ms, reason)
+        return self.guard()
+
+    async def suspend(self, node: str, duration_ms: int, by: str, reason: str, deadline: float) -> admin_pb2.Suspension:
+        """Planned work on a node: none of its revisions is called silent until it ends."""
+        r = self._r
+        order = storage_pb2.NodeSuspension(
+            by=by, reason=reason, since_unix_ms=r.clock.wall_ms(), duration_ms=duration_ms
+        )
+        await self._put(f"suspend {node}", r.key_names.suspension(node), order.SerializeToString(), deadline)
+        log.warning("liveness of node %s suspended by %r for %d ms: %s", node, by, duration_ms, reason)
+        return _suspension(node, by, reason, order.since_unix_ms, order.since_unix_ms + duration_ms)
+
+    async def resume(self, node: str, deadline: float) -> None:
+        """End planned work early. Raises NotFound."""
+        self._r.check_loaded()
+        if self._r.watchman.orders.suspension(node) is None:
+            await self._r.fence.passed()
+        if self._r.watchman.orders.suspension(node) is None:
+            raise NotFound(f"node {node} is not suspended")
+        await self._commit(f"suspend {node}", Write((), deletes=(self._r.key_names.suspension(node),)), deadline)
+        log.warning("liveness of node %s resumed", node)
+
+    def suspensions(self) -> list[admin_pb2.Suspension]:
+        """In order of nodes."""
+        self._r.check_loaded()
+        found = self._r.watchman.orders.suspensions()
+        return [_suspension(s.node, s.by, s.reason, s.since_ms, s.until_ms) for s in found]
+
+    def transitions(self, instance_id: str, at_most: int) -> list[admin_pb2.Transition]:
+        """Newest first."""
+        self._r.check_loaded()
+        answers = []
+        for t in self._r.watchman.tracker.transitions(instance_id, at_most or 100):
+            transition = admin_pb2.Transition(
+                instance_id=t.key.instance_id,
+                revision_id=t.key.revision_id,
+                node_name=t.node,
+                ready=t.ready,
+                version=t.version,
+                condition=t.condition,
+            )
+            transition.time.FromMilliseconds(t.wall_ms)
+            answers.append(transition)
+        return answers
+
+    def quarantine(self) -> list[admin_pb2.QuarantinedRecord]:
+        """In order of keys."""
+        return [
+            admin_pb2.QuarantinedRecord(
+                key=f"{q.kind}/{q.rest}",
+                version=q.version,
+                error=q.error,
+                served_from_older=q.served_from_older,
+            )
+            for q in self._r.cache.quarantine.all()
+        ]
+
+    def replicas(self) -> list[admin_pb2.ReplicaInfo]:
+        """By name; those that this replica has seen a sign of life of."""
+        now, me = self._r.clock.now(), self._r.config.replica
+        infos = []
+        for name, seen in sorted({**self._r.peers, me: now}.items()):
+            info = admin_pb2.ReplicaInfo(replica=name, self=name == me)
+            info.silent_for.FromMilliseconds(round((now - seen) * 1000))
+            infos.append(info)
+        return infos
+
+    async def members(self) -> list[admin_pb2.StoreMember]:
+        """The store's members, as each answers for itself."""
+        return [
+            admin_pb2.StoreMember(
+                endpoint=m.endpoint,
+                version=m.version,
+                leader=m.leader,
+                db_size_bytes=m.db_size_bytes,
+                db_size_in_use_bytes=m.db_in_use_bytes,
+                error=m.error,
+            )
+            for m in await self._r.store.members()
+        ]
+
+    async def _put(self, subject: str, key: bytes, value: bytes, deadline: float) -> None:
+        await self._commit(subject, Write((), ((key, value),)), deadline)
+
+    async def _commit(self, subject: str, write: Write, deadline: float) -> None:
+        self._r.check_loaded()
+        version = await self._r.committer.commit(f"ops/{subject}", write, 0, deadline)
+        await self._r.catch_up(version, _VISIBLE_S)
+
+
+def _suspension(node: str, by: str, reason: str, since_ms: int, until_ms: int) -> admin_pb2.Suspension:
+    suspension = admin_pb2.Suspension(node_name=node, by=by, reason=reason)
+    suspension.since.FromMilliseconds(since_ms)
+    suspension.until.FromMilliseconds(until_ms)
+    return suspension

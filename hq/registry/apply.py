@@ -1,0 +1,88 @@
+"""ApplyInstances: many instances, each created or replaced for itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from hq.entry import Entry
+from hq.errors import AlreadyExists, HqError, NotFound
+from hq.registry import changes
+from hq.registry.writes import Precondition, Writes
+from hq.replica import Replica
+from hq.validation import check_instance_update
+from hqpb.v1 import instance_pb2, service_pb2
+
+_TRIES = 5
+
+
+class Applied(NamedTuple):
+    """What became of one item; `error` is None unless it failed."""
+
+    instance_id: str
+    outcome: service_pb2.ApplyOutcome
+    version: int
+    error: HqError | None
+
+
+class Apply:
+    """The call for many instances."""
+
+    def __init__(self, replica: Replica, writes: Writes) -> None:
+        self._replica, self._writes = replica, writes
+
+    async def apply(
+        self, instances: list[instance_pb2.Instance], epoch: str, deadline: float, *, validate_only: bool
+    ) -> list[Applied]:
+        """One result per instance, in order; they do not wait for each other."""
+        items = (self._one(i, instance, epoch, deadline, validate_only) for i, instance in enumerate(instances))
+        return list(await asyncio.gather(*items))
+
+    async def _one(
+        self, position: int, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool
+    ) -> Applied:
+        try:
+            check_instance_update(instance, f"instance[{position}]")
+            entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only)
+        except HqError as error:
+            return Applied(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)
+        return Applied(instance.meta.id, outcome, entry.version, None)
+
+    async def _create_or_update(
+        self, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool
+    ) -> tuple[Entry, service_pb2.ApplyOutcome]:
+        demanded = Precondition(instance.meta.version, epoch)
+        for _ in range(_TRIES):
+            before = self._replica.cache.get(instance.meta.id)
+            if before is None and not demanded.version:
+                try:
+                    new = _new(instance)
+                    entry = await self._writes.create(new, "", deadline, validate_only=validate_only)
+                except AlreadyExists:
+                    continue
+                return entry, service_pb2.APPLY_OUTCOME_CREATED
+            try:
+                entry = await self._writes.update(instance, None, demanded, deadline, validate_only=validate_only)
+            except NotFound:
+                if demanded.version:
+                    raise
+                continue
+            unchanged = before is not None and self._same(before, entry)
+            changed = service_pb2.APPLY_OUTCOME_UPDATED
+            return entry, service_pb2.APPLY_OUTCOME_UNCHANGED if unchanged else changed
+        raise AlreadyExists(instance.meta.id, self._replica.cache.stored_versions(instance.meta.id)[0])
+
+    def _same(self, before: Entry, after: Entry) -> bool:
+        return before.version == after.version and changes.same(
+            self._writes.draft_of(before), self._writes.draft_of(after)
+        )
+
+
+def _new(instance: instance_pb2.Instance) -> instance_pb2.Instance:
+    """People apply what they read: what belongs to HQ in it is left out."""
+    new = instance_pb2.Instance()
+    new.CopyFrom(instance)
+    new.ClearField("status")
+    for name in ("uid", "cluster", "creation_time", "modification_time", "version", "status_version"):
+        new.meta.ClearField(name)
+    return new

@@ -1,0 +1,190 @@
+"""What a write makes of an instance. Pure: no I/O, no waiting; times and random numbers come in.
+
+A `Draft` is an instance taken apart for writing: meta and spec without anything that belongs to HQ or to the status, and
+the secret descriptors, which are kept in a record of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hq.errors import InvalidRequest, NotFound, invalid
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+
+Secrets = dict[str, list[bytes]]  # encoded descriptors by revision id
+
+DEFAULT_PATHS = (
+    "meta.service_id",
+    "meta.labels",
+    "meta.annotations",
+    "spec.resource_request",
+    "spec.revision",
+)
+SCHEDULER_PATHS = ("spec.allocation", "spec.node_name")
+SECRET_PATH = "spec.revision.secret"  # a path, not a password
+ALL_PATHS = (*DEFAULT_PATHS, *SCHEDULER_PATHS, SECRET_PATH)
+_READY = instance_pb2.REVISION_TARGET_READY
+_INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
+
+
+@dataclass(slots=True)
+class Draft:
+    """What is to be stored of an instance, but for the status."""
+
+    meta: instance_pb2.InstanceMeta
+    spec: instance_pb2.InstanceSpec
+    secrets: Secrets = field(default_factory=dict)
+
+    def copy(self) -> Draft:
+        meta, spec = instance_pb2.InstanceMeta(), instance_pb2.InstanceSpec()
+        meta.CopyFrom(self.meta)
+        spec.CopyFrom(self.spec)
+        return Draft(meta, spec, dict(self.secrets))
+
+    def revision_ids(self) -> list[str]:
+        return [revision.id for revision in self.spec.revision]
+
+    def check_input(self) -> instance_pb2.Instance:
+        """As an instance, for the checks that look at the whole."""
+        return instance_pb2.Instance(meta=self.meta, spec=self.spec)
+
+
+def created(instance: instance_pb2.Instance, uid: int, cluster: str, wall_ms: int) -> Draft:
+    """A new instance."""
+    meta = instance_pb2.InstanceMeta()
+    meta.CopyFrom(instance.meta)
+    meta.uid, meta.cluster = uid, cluster
+    meta.creation_time.FromMilliseconds(wall_ms)
+    draft = Draft(meta, instance_pb2.InstanceSpec())
+    draft.spec.CopyFrom(instance.spec)
+    _take_secrets_out(draft, old={}, clear=True)
+    return draft
+
+
+def updated(old: Draft, new: instance_pb2.Instance, mask: Sequence[str] | None) -> Draft:
+    """The parts that the mask names, replaced; without a mask as UpdateInstanceRequest says.
+
+    Raises:
+        InvalidRequest: the mask names something that cannot be written.
+    """
+    paths = _paths(new, mask)
+    draft = old.copy()
+    if "meta.service_id" in paths:
+        draft.meta.service_id = new.meta.service_id
+    for name in ("labels", "annotations"):
+        if f"meta.{name}" in paths:
+            draft.meta.ClearField(name)
+            getattr(draft.meta, name).update(getattr(new.meta, name))
+    for name in ("resource_request", "allocation"):
+        if f"spec.{name}" in paths:
+            draft.spec.ClearField(name)
+            if new.spec.HasField(name):
+                getattr(draft.spec, name).CopyFrom(getattr(new.spec, name))
+    if "spec.node_name" in paths:
+        draft.spec.node_name = new.spec.node_name
+    if "spec.revision" in paths:
+        del draft.spec.revision[:]
+        draft.spec.revision.extend(new.spec.revision)
+    elif SECRET_PATH in paths:
+        _copy_secrets(draft.spec, new.spec)
+    _take_secrets_out(draft, old.secrets, clear=SECRET_PATH in paths)
+    return draft
+
+
+def with_revision(old: Draft, revision: instance_pb2.InstanceRevision, *, clear_secrets: bool) -> Draft:
+    """One revision added or replaced; wanted READY, it turns any other READY one to INSTALLED."""
+    draft = old.copy()
+    revisions = list(draft.spec.revision)
+    if revision.target == _READY:
+        for other in revisions:
+            if other.id != revision.id and other.target == _READY:
+                other.target = _INSTALLED
+    kept = [revision if other.id == revision.id else other for other in revisions]
+    if revision.id not in old.revision_ids():
+        kept.append(revision)
+    del draft.spec.revision[:]
+    draft.spec.revision.extend(kept)
+    _take_secrets_out(draft, old.secrets, clear=clear_secrets, only=revision.id)
+    return draft
+
+
+def without_revision(old: Draft, revision_id: str) -> Draft:
+    """One revision less. Raises NotFound."""
+    if revision_id not in old.revision_ids():
+        raise NotFound(f"instance {old.meta.id} has no revision {revision_id}")
+    draft = old.copy()
+    kept = [revision for revision in draft.spec.revision if revision.id != revision_id]
+    del draft.spec.revision[:]
+    draft.spec.revision.extend(kept)
+    draft.secrets.pop(revision_id, None)
+    return draft
+
+
+def same(a: Draft, b: Draft) -> bool:
+    """Whether storing b in place of a would change nothing."""
+    return a.meta == b.meta and a.spec == b.spec and a.secrets == b.secrets
+
+
+def decode_secrets(value: bytes | None) -> Secrets:
+    record = storage_pb2.SecretsRecord.FromString(value) if value else storage_pb2.SecretsRecord()
+    return {revision.id: list(revision.descriptor) for revision in record.revision}
+
+
+def encode_secrets(secrets: Secrets, write_id: int) -> bytes:
+    """Empty if there are none."""
+    if not secrets:
+        return b""
+    revisions = [storage_pb2.RevisionSecrets(id=i, descriptor=d) for i, d in sorted(secrets.items())]
+    return storage_pb2.SecretsRecord(write_id=write_id, revision=revisions).SerializeToString()
+
+
+def _paths(new: instance_pb2.Instance, mask: Sequence[str] | None) -> frozenset[str]:
+    if not mask:
+        given = [path for path in SCHEDULER_PATHS if _is_given(new, path)]
+        return frozenset((*DEFAULT_PATHS, *given))
+    paths: set[str] = set()
+    for path in mask:
+        named = [known for known in ALL_PATHS if path in ("*", known) or known.startswith(path + ".")]
+        # `spec` means all of the spec, but clearing secrets takes their very own path (or `*`).
+        if path not in ("*", SECRET_PATH):
+            named = [known for known in named if known != SECRET_PATH]
+        if not named:
+            raise invalid("update_mask", f"{path!r} cannot be written; what can is {', '.join(ALL_PATHS)}")
+        paths.update(named)
+    return frozenset(paths)
+
+
+def _is_given(new: instance_pb2.Instance, path: str) -> bool:
+    return new.spec.HasField("allocation") if path == "spec.allocation" else bool(new.spec.node_name)
+
+
+def _copy_secrets(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec) -> None:
+    given = {revision.id: revision for revision in new.revision}
+    for revision in spec.revision:
+        del revision.secret[:]
+        if revision.id in given:
+            revision.secret.extend(given[revision.id].secret)
+
+
+def _take_secrets_out(draft: Draft, old: Secrets, *, clear: bool, only: str | None = None) -> None:
+    """Move the descriptors out of the spec. A revision without any keeps its old ones, unless they are to be cleared."""
+    secrets: Secrets = {}
+    for revision in draft.spec.revision:
+        told = [descriptor.SerializeToString() for descriptor in revision.secret]
+        keeps = not told and not (clear and only in (None, revision.id))
+        kept = old.get(revision.id, []) if keeps else told
+        if kept:
+            secrets[revision.id] = kept
+        del revision.secret[:]
+        revision.secret_count = len(kept)
+    draft.secrets = secrets
+
+
+def dropped(old: Iterable[str], new: Iterable[str]) -> bool:
+    """Whether a revision went away."""
+    return not set(old) <= set(new)
+
+
+__all__ = ["Draft", "InvalidRequest", "Secrets"]

@@ -1,0 +1,126 @@
+"""Why an instance is ready or not, told from what this replica knows: reports, deadlines, receipts, the guard."""
+
+from __future__ import annotations
+
+from hq.entry import Entry, Mark
+from hq.liveness.deadlines import RevisionKey
+from hq.liveness.guard import Order
+from hq.liveness.watchman import Watchman
+from hq.registry.reads import Reads
+from hq.replica import Replica
+from hqpb.v1 import instance_pb2, service_pb2
+
+_WORDS = {0: "unknown", 1: "ready", 2: "not ready"}
+
+
+class Explain:
+    """The explaining call."""
+
+    def __init__(self, replica: Replica, reads: Reads) -> None:
+        self._r, self._reads = replica, reads
+
+    async def explain(self, instance_id: str, deadline: float | None) -> service_pb2.ExplainInstanceResponse:
+        """Raises NotFound, after a fence."""
+        entry, source = await self._reads.get(instance_id, service_pb2.ReadOptions(), deadline)
+        instance = entry.instance()
+        answer = service_pb2.ExplainInstanceResponse(
+            meta=instance.meta,
+            node_name=entry.traits.node,
+            ready=instance.status.ready,
+            guard=guard_state(self._r.watchman, self._r),
+            sources=[source.message()],
+        )
+        targets = {revision.id: revision.target for revision in instance.spec.revision}
+        told = {revision.id: revision for revision in instance.status.revision}
+        for revision_id in [*targets, *(other for other in told if other not in targets)]:
+            status = told.get(revision_id, instance_pb2.RevisionStatus(id=revision_id))
+            answer.revision.append(self._revision(entry, status, targets.get(revision_id, 0)))
+        suspension = self._r.watchman.orders.suspension(entry.traits.node)
+        if suspension is not None:
+            answer.node_suspended_until.FromMilliseconds(suspension.until_ms)
+        answer.summary = _summary(instance, list(answer.revision))
+        return answer
+
+    def _revision(
+        self, entry: Entry, status: instance_pb2.RevisionStatus, target: int
+    ) -> service_pb2.RevisionExplanation:
+        now, deadlines = self._r.clock.now(), self._r.watchman.tracker.deadlines
+        key, mark = RevisionKey(entry.traits.id, status.id), entry.mark(status.id)
+        told = service_pb2.RevisionExplanation(
+            id=status.id,
+            target=instance_pb2.RevisionTarget.Name(target),
+            incarnation=status.incarnation,
+            sequence=mark.sequence if mark else 0,
+            heard_by=mark.heard_by if mark else "",
+        )
+        for name in ("installed", "ready"):
+            if status.HasField(name):
+                getattr(told, name).CopyFrom(getattr(status, name))
+        if mark is not None and mark.heard_ms:
+            told.last_heartbeat_time.FromMilliseconds(mark.heard_ms)
+        silence_s, deadline = deadlines.silence_s(key, now), deadlines.deadline(key)
+        if silence_s is not None and deadline is not None:
+            told.silent_for.FromMilliseconds(round(silence_s * 1000))
+            told.deadline_in.FromMilliseconds(round((deadline - now) * 1000))
+            if deadline == deadlines.floor:
+                told.postponed_because = deadlines.postponed_because
+        told.summary = self._words(status, mark, silence_s, None if deadline is None else deadline - now)
+        return told
+
+    def _words(
+        self,
+        status: instance_pb2.RevisionStatus,
+        mark: Mark | None,
+        silence_s: float | None,
+        left_s: float | None,
+    ) -> str:
+        if mark is None or not mark.heard_ms:
+            return "no agent has reported this revision"
+        if mark.flipped and not mark.ready:
+            return f"HQ made it not ready: {status.ready.message}; the next report of its agent makes it ready again"
+        if silence_s is None or left_s is None:
+            state = _WORDS[status.ready.status]
+            return f"{state}, says its agent: {status.ready.message or status.ready.reason or 'no reason given'}"
+        words = f"ready; heard of {silence_s:.0f} s ago"
+        if left_s >= 0:
+            return f"{words}; {left_s:.0f} s until it is called not ready"
+        verdict = self._r.watchman.sweep.verdict
+        held = f", held back: {verdict.words}" if verdict.hold else ""
+        return f"{words}; its deadline passed {-left_s:.0f} s ago{held}"
+
+
+def _summary(instance: instance_pb2.Instance, revisions: list[service_pb2.RevisionExplanation]) -> str:
+    wanted = [r for r in revisions if r.target == instance_pb2.REVISION_TARGET_READY]
+    state = {0: "nobody has said whether it is ready", 1: "ready", 2: "not ready"}[instance.status.ready.status]
+    if not wanted:
+        return f"{state}; no revision is wanted ready"
+    return f"{state}; revision {wanted[0].id} is wanted ready: {wanted[0].summary}"
+
+
+def guard_state(watchman: Watchman, replica: Replica) -> service_pb2.GuardState:
+    """What the guard of this replica does."""
+    sweep, now, wall_ms = watchman.sweep, replica.clock.now(), replica.clock.wall_ms()
+    verdict, census = sweep.verdict, watchman.tracker.census(replica.cache.nodes())
+    state = service_pb2.GuardState(
+        holding=verdict.hold,
+        expected=census.expected,
+        silent=census.silent,
+        nodes=census.nodes,
+        max_silent_share=watchman.guard.rules.max_silent_share,
+        verdict=verdict.words,
+        waiting=sweep.waiting,
+    )
+    for name, moment in (("since", verdict.since), ("until", verdict.until)):
+        if moment is not None:
+            getattr(state, name).FromMilliseconds(round(wall_ms + (moment - now) * 1000))
+    word = watchman.orders.guard()
+    if word is not None:
+        state.override.by, state.override.reason = word.by, word.reason
+        state.override.kind = (
+            service_pb2.GUARD_OVERRIDE_KIND_RELEASE
+            if word.order is Order.RELEASE
+            else service_pb2.GUARD_OVERRIDE_KIND_FORCE
+        )
+        state.override.since.FromMilliseconds(word.since_ms)
+        state.override.until.FromMilliseconds(word.until_ms)
+    return state

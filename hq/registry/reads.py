@@ -1,0 +1,119 @@
+"""Reads: get, find, count. Answered from memory, without decoding."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from hq.entry import Entry
+from hq.errors import EpochChanged, NotFound, invalid
+from hq.query import Query
+from hq.registry.source import Freshness, Source
+from hq.registry.tokens import PageToken, encode, page_token
+from hq.replica import Replica
+from hqpb.v1 import service_pb2
+
+_SLICE = 2_000  # instances looked at before the loop gets a turn; some 1 ms
+
+
+class Found(NamedTuple):
+    """A page of instances, in order of ids. `next_page_token` is empty on the last page."""
+
+    entries: list[Entry]
+    next_page_token: str
+    source: Source
+
+
+class Count(NamedTuple):
+    """One group."""
+
+    key: str
+    total: int
+    ready: int
+
+
+class Reads:
+    """The reading calls."""
+
+    def __init__(self, replica: Replica, freshness: Freshness) -> None:
+        self._replica, self._freshness = replica, freshness
+
+    async def get(
+        self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
+    ) -> tuple[Entry, Source]:
+        """Raises NotFound, and what `Freshness.demanded` raises."""
+        await self._freshness.demanded(read, deadline)
+        entry = self._replica.cache.get(instance_id)
+        if entry is None:
+            # Others may have stored it already: an agent or uploader must not act on an old memory.
+            await self._replica.fence.passed(hurry=False)
+            entry = self._replica.cache.get(instance_id)
+        if entry is None:
+            raise NotFound(f"there is no instance {instance_id}")
+        return entry, self._freshness.source()
+
+    async def find(
+        self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
+    ) -> Found:
+        """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
+        await self._freshness.demanded(read, deadline)
+        after = self._after(query, token) if token else ""
+        candidates = self._replica.cache.candidates(query, after)
+        source = self._freshness.source()
+        matches = query.matches
+        limit = page_size or len(candidates)
+        budget = self._replica.config.page_bytes
+        found: list[Entry] = []
+        for start in range(0, len(candidates), _SLICE):
+            if start:
+                await asyncio.sleep(0)
+            for entry in candidates[start : start + _SLICE]:
+                if not matches(entry.traits):
+                    continue
+                budget -= entry.size_bytes()
+                if len(found) == limit or (budget < 0 and found):
+                    token = encode(PageToken(source.epoch, query.digest, found[-1].traits.id))
+                    return Found(found, token, source)
+                found.append(entry)
+        return Found(found, "", source)
+
+    async def count(
+        self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
+    ) -> tuple[list[Count], Source]:
+        """In order of keys. By revision, an instance counts for each of its revisions."""
+        await self._freshness.demanded(read, deadline)
+        source = self._freshness.source()
+        candidates = self._replica.cache.candidates(query)
+        totals: defaultdict[str, int] = defaultdict(int)
+        ready: defaultdict[str, int] = defaultdict(int)
+        for start in range(0, len(candidates), _SLICE):
+            if start:
+                await asyncio.sleep(0)
+            for entry in candidates[start : start + _SLICE]:
+                if query.matches(entry.traits):
+                    for key, is_ready in _groups(entry, group_by):
+                        totals[key] += 1
+                        ready[key] += is_ready
+        return [Count(key, totals[key], ready[key]) for key in sorted(totals)], source
+
+    def _after(self, query: Query, text: str) -> str:
+        token = page_token(text)
+        if token.filter_digest != query.digest:
+            raise invalid("page_token", "it belongs to another filter: send the filter of the first page again")
+        if token.epoch != self._replica.epoch.current:
+            raise EpochChanged(token.epoch, self._replica.epoch.current)
+        return token.last_id
+
+
+def _groups(entry: Entry, group_by: int) -> Iterable[tuple[str, bool]]:
+    traits = entry.traits
+    if group_by == service_pb2.COUNT_GROUP_SERVICE:
+        return ((traits.service, traits.ready),)
+    if group_by == service_pb2.COUNT_GROUP_NODE:
+        return ((traits.node, traits.ready),)
+    if group_by == service_pb2.COUNT_GROUP_REVISION:
+        ready = {mark.id for mark in entry.marks if mark.ready}
+        return [(revision, revision in ready) for revision in traits.revisions]
+    return (("", traits.ready),)

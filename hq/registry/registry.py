@@ -1,0 +1,32 @@
+"""The use cases of HQ, one part per kind of caller. What a transport hands in has been parsed; nothing here knows wires."""
+
+from __future__ import annotations
+
+import random
+
+from hq.registry.admin import Admin
+from hq.registry.apply import Apply
+from hq.registry.explain import Explain
+from hq.registry.reads import Reads
+from hq.registry.reports import Reports
+from hq.registry.revisions import Revisions
+from hq.registry.source import Freshness
+from hq.registry.watches import Watches
+from hq.registry.writes import Writes
+from hq.replica import Replica
+
+
+class Registry:
+    """All calls of both services, over one replica."""
+
+    def __init__(self, replica: Replica, rng: random.Random) -> None:
+        self.replica = replica
+        self.freshness = Freshness(replica)
+        self.reads = Reads(replica, self.freshness)
+        self.watches = Watches(replica, self.freshness)
+        self.writes = Writes(replica)
+        self.apply = Apply(replica, self.writes)
+        self.reports = Reports(replica, rng)
+        self.revisions = Revisions(replica)
+        self.explain = Explain(replica, self.reads)
+        self.admin = Admin(replica)

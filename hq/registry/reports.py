@@ -1,0 +1,259 @@
+"""Reports of agents: who may report (BeginReporting), what a report changes, and which reports are mere beats.
+
+Follow a heartbeat: `report` finds it equal to what is stored (`_beat`), `Beats.send` packs it, the store orders it, every
+replica hears it come back (`Beats.observe`), and the deadline moves (`Deadlines.heard`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import NamedTuple
+
+from hq import statuses
+from hq.entry import Entry, Mark
+from hq.errors import (
+    DeadlineExceeded,
+    Fenced,
+    HqError,
+    NotFound,
+    OutdatedReport,
+    Stop,
+    UnknownRevision,
+    WrongNode,
+    WrongUid,
+)
+from hq.liveness.beats import Beat
+from hq.replica import Replica
+from hq.store.commit import Conflict
+from hq.store.port import Compare, Write
+from hq.store.words import new_word
+from hq.validation import check_report, clean_report
+from hqpb.v1 import service_pb2
+
+_VISIBLE_S = 1.0
+_CATCH_UP_S = 2.0
+
+
+class Reporter(NamedTuple):
+    """Answer of BeginReporting. Times in seconds."""
+
+    incarnation: int
+    uid: int
+    report_interval_s: float
+    timeout_s: float
+
+
+class Reports:
+    """The reporting calls. `rng` spreads the next reports of agents."""
+
+    def __init__(self, replica: Replica, rng: random.Random) -> None:
+        self._r, self._rng = replica, rng
+
+    def next_report_in_s(self) -> float:
+        """When an agent shall report next if nothing changes: up to a tenth sooner than the interval, at random."""
+        return self._r.config.report_interval_s * self._rng.uniform(0.9, 1.0)
+
+    async def begin(self, instance_id: str, revision_id: str, node: str, deadline: float) -> Reporter:
+        """Make the caller the reporter of a revision; whoever was it before is fenced.
+
+        Raises:
+            NotFound, WrongNode, UnknownRevision: fenced, so it is final.
+        """
+        r = self._r
+        while True:
+            entry = await self._addressed(instance_id, node, revision_id)
+            incarnation = new_word(r.rng)
+            draft = self._draft(entry)
+            draft.begin(revision_id, incarnation, self._heard_now())
+            if await self._stored(entry, draft, deadline):
+                times = r.watchman.tracker.times
+                return Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
+
+    async def report(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str = "") -> None:
+        """Take one report: as a beat if it changes nothing, else as a status.
+
+        Raises:
+            InvalidRequest: it is malformed.
+            NotFound, Stop: the agent must stop; fenced, so it is final.
+            StoreUnavailable, OutcomeUnknown: report again.
+        """
+        [prepared] = await self._examine_all([report], field)
+        if isinstance(prepared, HqError):
+            raise prepared
+        if prepared.beat is not None and (await self._r.beats.send([prepared.beat]))[0]:
+            return
+        await self._store(prepared.report, prepared.digest, deadline)
+
+    async def report_many(
+        self, reports: list[service_pb2.ReportStatusRequest], deadline: float
+    ) -> list[HqError | None]:
+        """Take many reports, each for itself; None for each that was taken."""
+        prepared = await self._examine_all(reports, "report[{}]")
+        beats = [item.beat for item in prepared if isinstance(item, _Prepared) and item.beat is not None]
+        current = iter(await self._beats_or_error(beats) if beats else ())
+        results: list[HqError | None] = [None] * len(reports)
+        writes: dict[int, _Prepared] = {}
+        for i, item in enumerate(prepared):
+            if isinstance(item, HqError):
+                results[i] = item
+            elif item.beat is None or (answer := next(current)) is False:
+                writes[i] = item
+            elif isinstance(answer, HqError):
+                results[i] = answer
+        stored = (self._store_or_error(item, deadline) for item in writes.values())
+        for i, outcome in zip(writes, await asyncio.gather(*stored), strict=True):
+            results[i] = outcome
+        return results
+
+    async def _store_or_error(self, item: _Prepared, deadline: float) -> HqError | None:
+        try:
+            await self._store(item.report, item.digest, deadline)
+        except HqError as error:
+            return error
+        return None
+
+    async def _beats_or_error(self, beats: list[Beat]) -> list[bool | HqError]:
+        try:
+            return list(await self._r.beats.send(beats))
+        except HqError as error:
+            return [error] * len(beats)
+
+    # --- what a report is -------------------------------------------------------------------------------------------
+
+    async def _examine_all(
+        self, reports: list[service_pb2.ReportStatusRequest], field: str
+    ) -> list[_Prepared | HqError]:
+        """What each report is, or why it is refused. What would make an agent stop is said after a fence only."""
+        self._r.check_loaded()
+        examined = [self._examine(report, field.format(i)) for i, report in enumerate(reports)]
+        if any(isinstance(item, Stop | NotFound) for item in examined):
+            await self._r.fence.passed(hurry=False)
+            for i, item in enumerate(examined):
+                if isinstance(item, Stop | NotFound):
+                    examined[i] = self._examine(reports[i], field.format(i))
+        return examined
+
+    def _examine(self, report: service_pb2.ReportStatusRequest, field: str) -> _Prepared | HqError:
+        try:
+            check_report(report, field)
+            clean_report(report.revision)
+            digest = statuses.digest(report.revision)
+            entry, position, mark = self._admitted(report, digest)
+            if digest == mark.digest and not report.unsettled:
+                return _Prepared(report, digest, Beat(entry.traits.uid, entry.status_version, position))
+            if report.revision.spec_version == entry.version:
+                # It is news, and from an agent that acted on the spec as it stands: its containers must be in there.
+                wanted = next((r for r in entry.spec().revision if r.id == report.revision.id), None)
+                check_report(report, field, wanted)
+        except HqError as error:
+            return error
+        return _Prepared(report, digest, None)
+
+    def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> tuple[Entry, int, Mark]:
+        """The instance, and the revision's position and mark in its status. Raises what makes the reporter stop."""
+        entry = self._r.cache.get(report.instance_id)
+        error = self._refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
+        if error is not None or entry is None:
+            raise error or NotFound(report.instance_id)
+        for position, mark in enumerate(entry.marks):
+            if mark.id == report.revision.id:
+                _check_turn(report, mark, digest)
+                return entry, position, mark
+        raise Fenced(_subject(report), "nobody has begun to report this revision: call BeginReporting first")
+
+    def _refusal(
+        self, entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0
+    ) -> HqError | None:
+        if entry is None:
+            return NotFound(f"there is no instance {instance_id}")
+        traits = entry.traits
+        if uid and uid != traits.uid:
+            return WrongUid(instance_id, f"instance {instance_id} has another life by now: uid {traits.uid}, not {uid}")
+        if node != traits.node:
+            where = f"lives on node {traits.node}" if traits.node else "has no node yet"
+            return WrongNode(instance_id, f"instance {instance_id} {where}, not on {node or 'none'}")
+        if revision_id not in traits.revisions:
+            return UnknownRevision(
+                f"{instance_id}/{revision_id}",
+                f"instance {instance_id} has no revision {revision_id} in its spec",
+            )
+        return None
+
+    async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:
+        """The instance that an agent asks for; what would make it stop is said after a fence only."""
+        r = self._r
+        r.check_loaded()
+        entry = r.cache.get(instance_id)
+        if self._refusal(entry, instance_id, node, revision_id) is not None:
+            await r.fence.passed(hurry=False)
+            entry = r.cache.get(instance_id)
+        error = self._refusal(entry, instance_id, node, revision_id)
+        if error is not None or entry is None:
+            raise error or NotFound(instance_id)
+        return entry
+
+    # --- storing it as a status -------------------------------------------------------------------------------------
+
+    async def _store(self, report: service_pb2.ReportStatusRequest, digest: int, deadline: float) -> None:
+        while True:
+            try:
+                entry, _, _ = self._admitted(report, digest)
+            except (Stop, NotFound):
+                await self._r.fence.passed(hurry=False)
+                entry, _, _ = self._admitted(report, digest)
+            draft = self._draft(entry)
+            draft.report(report.revision, self._heard_now(), digest)
+            if await self._stored(entry, draft, deadline):
+                return
+
+    async def _stored(self, entry: Entry, draft: statuses.Draft, deadline: float) -> bool:
+        """Write a status unless it changed meanwhile: then catch up and return False."""
+        r, instance_id = self._r, entry.traits.id
+        write_id = new_word(r.rng)
+        spec_key, status_key = r.key_names.spec(instance_id), r.key_names.status(instance_id)
+        _, status_at = r.cache.stored_versions(instance_id)
+        # The spec may change under a report, but may not be deleted or live another life.
+        when = (Compare(spec_key, "created", entry.spec_created), Compare(status_key, "modified", status_at))
+        value = draft.record(write_id, r.clock.wall_ms()).SerializeToString()
+        try:
+            version = await r.committer.commit(instance_id, Write(when, ((status_key, value),)), write_id, deadline)
+        except Conflict as conflict:
+            if r.clock.now() >= deadline:
+                raise DeadlineExceeded(f"others kept changing {instance_id}; nothing was stored") from None
+            if conflict.modified[spec_key] == 0:
+                await r.fence.passed()
+            await r.catch_up(conflict.modified[status_key], _CATCH_UP_S)
+            return False
+        await r.catch_up(version, _VISIBLE_S)
+        return True
+
+    def _draft(self, entry: Entry) -> statuses.Draft:
+        return statuses.Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
+
+    def _heard_now(self) -> statuses.Heard:
+        return statuses.Heard(self._r.config.replica, self._r.clock.wall_ms())
+
+
+class _Prepared(NamedTuple):
+    """A report that may be taken: as a beat if it changes nothing."""
+
+    report: service_pb2.ReportStatusRequest
+    digest: int
+    beat: Beat | None
+
+
+def _check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int) -> None:
+    """Raises Fenced, OutdatedReport."""
+    revision = report.revision
+    if revision.incarnation != mark.incarnation:
+        raise Fenced(_subject(report), "another reporter took this revision over: stop reporting it")
+    # The same sequence again is a repetition, unless it says something else; a flip has no digest to differ from.
+    says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
+    if revision.sequence < mark.sequence or says_else:
+        newer = f"report {mark.sequence} is stored already"
+        raise OutdatedReport(_subject(report), f"{newer}, this one is {revision.sequence}: it changed nothing")
+
+
+def _subject(report: service_pb2.ReportStatusRequest) -> str:
+    return f"{report.instance_id}/{report.revision.id}"

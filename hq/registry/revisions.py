@@ -1,0 +1,54 @@
+"""GetRevision: what an agent has to run, with the secret descriptors that nobody else is served."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hq.entry import Entry
+from hq.errors import HqError, NotFound, UnknownRevision, WrongNode
+from hq.registry.changes import decode_secrets
+from hq.replica import Replica
+from hqpb.v1 import instance_pb2
+
+
+class Fetched(NamedTuple):
+    """Revisions with descriptors, and the instance that they are of."""
+
+    revisions: list[instance_pb2.InstanceRevision]
+    entry: Entry
+    allocation: instance_pb2.ResourceAllocation | None
+
+
+class Revisions:
+    """The fetching call of agents."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._r = replica
+
+    async def get(self, instance_id: str, revision_id: str, node: str) -> Fetched:
+        """All revisions, or one. Raises NotFound, WrongNode, UnknownRevision: after a fence, so it is final."""
+        self._r.check_loaded()
+        try:
+            return self._fetch(instance_id, revision_id, node)
+        except HqError:
+            await self._r.fence.passed(hurry=False)
+        return self._fetch(instance_id, revision_id, node)
+
+    def _fetch(self, instance_id: str, revision_id: str, node: str) -> Fetched:
+        entry = self._r.cache.get(instance_id)
+        if entry is None:
+            raise NotFound(f"there is no instance {instance_id}")
+        if node != entry.traits.node:
+            where = f"lives on node {entry.traits.node}" if entry.traits.node else "has no node yet"
+            raise WrongNode(instance_id, f"instance {instance_id} {where}, not on {node or 'none'}")
+        if revision_id and revision_id not in entry.traits.revisions:
+            subject = f"{instance_id}/{revision_id}"
+            raise UnknownRevision(subject, f"instance {instance_id} has no revision {revision_id}")
+        spec = entry.spec()
+        record = self._r.cache.secrets(instance_id)
+        secrets = decode_secrets(record.value if record else None)
+        wanted = [revision for revision in spec.revision if revision_id in ("", revision.id)]
+        for revision in wanted:
+            encoded = secrets.get(revision.id, [])
+            revision.secret.extend(map(instance_pb2.SecretDescriptor.FromString, encoded))
+        return Fetched(wanted, entry, spec.allocation if spec.HasField("allocation") else None)

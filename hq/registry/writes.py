@@ -1,0 +1,274 @@
+"""Writes of deploy systems and schedulers: create, update, apply, delete, and single revisions.
+
+Every change is made from the replica's memory and written with a compare of what it was made from. A caller who names a
+version is told of a conflict; for a caller who names none, HQ reads again and repeats. A status that changed meanwhile
+(agents report all the time) is never the caller's conflict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hq import statuses
+from hq.entry import NO_STATUS, Entry, Spec, Status, build
+from hq.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, VersionConflict
+from hq.registry import changes
+from hq.replica import Replica
+from hq.store.commit import Conflict
+from hq.store.port import Compare, Write
+from hq.store.words import new_word
+from hq.validation import check_instance_update
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+
+_VISIBLE_S = 1.0
+_CATCH_UP_S = 2.0
+
+
+class Precondition(NamedTuple):
+    """What the caller demands of the record as it stands: `version` 0 and `epoch` "" demand nothing."""
+
+    version: int = 0
+    epoch: str = ""
+
+
+class Plan(NamedTuple):
+    """What is to be written of one instance. `status` is None where it stays as it is."""
+
+    draft: changes.Draft
+    status: storage_pb2.StatusRecord | None
+    request_id: str = ""
+
+
+class Writes:
+    """The writing calls. All answer with the instance as it was stored."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._r = replica
+
+    async def create(
+        self, instance: instance_pb2.Instance, request_id: str, deadline: float, *, validate_only: bool
+    ) -> Entry:
+        """Raises AlreadyExists, and what a commit raises."""
+        r, wall_ms = self._r, self._r.clock.wall_ms()
+        r.check_loaded()
+        draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
+        instance_id = draft.meta.id
+        spec_at, _ = r.cache.stored_versions(instance_id)
+        if spec_at:
+            return self._repeated(instance_id, request_id, spec_at)
+        plan = Plan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
+        if validate_only:
+            return self._entry(plan, None, 0)
+        try:
+            return await self._write(instance_id, plan, None, deadline)
+        except Conflict as conflict:
+            await self._caught_up(conflict, deadline)
+            return self._repeated(instance_id, request_id, max(conflict.modified.values()))
+
+    async def update(
+        self,
+        instance: instance_pb2.Instance,
+        mask: list[str] | None,
+        demanded: Precondition,
+        deadline: float,
+        *,
+        validate_only: bool,
+    ) -> Entry:
+        """Raises NotFound, VersionConflict, EpochChanged, InvalidRequest, and what a commit raises."""
+        return await self._change(
+            instance.meta.id,
+            lambda old: changes.updated(old, instance, mask),
+            demanded,
+            deadline,
+            validate_only,
+        )
+
+    async def put_revision(
+        self,
+        instance_id: str,
+        revision: instance_pb2.InstanceRevision,
+        demanded: Precondition,
+        deadline: float,
+        *,
+        clear_secrets: bool,
+        validate_only: bool,
+    ) -> Entry:
+        """Raises what `update` raises."""
+
+        def change(old: changes.Draft) -> changes.Draft:
+            return changes.with_revision(old, revision, clear_secrets=clear_secrets)
+
+        return await self._change(instance_id, change, demanded, deadline, validate_only)
+
+    async def delete_revision(
+        self, instance_id: str, revision_id: str, demanded: Precondition, deadline: float
+    ) -> Entry:
+        """Raises what `update` raises; NotFound also if there is no such revision."""
+        return await self._change(
+            instance_id, lambda old: changes.without_revision(old, revision_id), demanded, deadline, False
+        )
+
+    async def delete(self, instance_id: str, demanded: Precondition, deadline: float) -> int:
+        """Remove spec, secrets and status together; return the version. Raises what `update` raises."""
+        keys, cache = self._r.key_names, self._r.cache
+        while True:
+            spec_at, _ = cache.stored_versions(instance_id)
+            if not spec_at or demanded.version:
+                await self._standing(instance_id, demanded, deadline)
+                spec_at, _ = cache.stored_versions(instance_id)
+            gone = (keys.spec(instance_id), keys.status(instance_id), keys.secrets(instance_id))
+            write = Write((Compare(keys.spec(instance_id), "modified", spec_at),), deletes=gone)
+            try:
+                version = await self._r.committer.commit(instance_id, write, 0, deadline)
+            except Conflict as conflict:
+                await self._again(instance_id, conflict, demanded, deadline)
+            else:
+                await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
+                return version
+
+    # --- changing what is there -------------------------------------------------------------------------------------
+
+    async def _change(
+        self,
+        instance_id: str,
+        change: Callable[[changes.Draft], changes.Draft],
+        demanded: Precondition,
+        deadline: float,
+        validate_only: bool,
+    ) -> Entry:
+        while True:
+            entry = await self._standing(instance_id, demanded, deadline)
+            old = self.draft_of(entry)
+            new = change(old)
+            check_instance_update(new.check_input())
+            if changes.same(old, new):
+                return entry
+            plan = self._plan(entry, old, new)
+            if validate_only:
+                return self._entry(plan, entry, entry.version)
+            try:
+                return await self._write(instance_id, plan, entry, deadline)
+            except Conflict as conflict:
+                await self._again(instance_id, conflict, demanded, deadline)
+
+    def draft_of(self, entry: Entry) -> changes.Draft:
+        """An instance as it stands, taken apart for writing."""
+        secrets = self._r.cache.secrets(entry.traits.id)
+        return changes.Draft(entry.meta(), entry.spec(), changes.decode_secrets(secrets.value if secrets else None))
+
+    def _plan(self, entry: Entry, old: changes.Draft, new: changes.Draft) -> Plan:
+        """The status is rewritten with the spec where one would contradict the other."""
+        wall_ms = self._r.clock.wall_ms()
+        new.meta.modification_time.FromMilliseconds(wall_ms)
+        moved = new.spec.node_name != old.spec.node_name
+        if not moved and not changes.dropped(old.revision_ids(), new.revision_ids()):
+            return Plan(new, None, entry.request_id)
+        status = statuses.Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
+        if moved:
+            status.clear()
+        else:
+            status.keep(new.revision_ids())
+        return Plan(new, status.record(0, wall_ms), entry.request_id)
+
+    async def _standing(self, instance_id: str, demanded: Precondition, deadline: float) -> Entry:
+        """The instance at the version that the caller demands.
+
+        Raises:
+            NotFound, VersionConflict, EpochChanged: it is not there; told after a fence where memory might be old.
+        """
+        r = self._r
+        r.check_loaded()
+        if demanded.epoch and demanded.epoch != r.epoch.current:
+            raise EpochChanged(demanded.epoch, r.epoch.current)
+        if demanded.version > r.cache.version:
+            await self._wait_for(demanded.version, deadline)
+        entry = r.cache.get(instance_id)
+        if entry is None or (demanded.version and entry.version != demanded.version):
+            await r.fence.passed(hurry=False)
+            entry = r.cache.get(instance_id)
+        if entry is None:
+            raise NotFound(f"there is no instance {instance_id}")
+        spec_at, _ = r.cache.stored_versions(instance_id)
+        if demanded.version and spec_at != demanded.version:
+            raise VersionConflict(instance_id, demanded.version, spec_at)
+        return entry
+
+    async def _again(self, instance_id: str, conflict: Conflict, demanded: Precondition, deadline: float) -> None:
+        """Return when the change may be tried again; a conflict of the spec is the caller's if a version was named."""
+        spec_at = conflict.modified[self._r.key_names.spec(instance_id)]
+        if demanded.version and spec_at != demanded.version:
+            await self._caught_up(conflict, deadline)
+            if not spec_at:
+                raise NotFound(f"instance {instance_id} was deleted")
+            raise VersionConflict(instance_id, demanded.version, spec_at)
+        if self._r.clock.now() >= deadline:
+            raise DeadlineExceeded(f"others kept changing {instance_id} until the deadline; nothing was stored")
+        await self._caught_up(conflict, deadline)
+
+    async def _caught_up(self, conflict: Conflict, deadline: float) -> None:
+        """Wait until memory has what the store has; after a deletion only a fence can tell."""
+        if 0 in conflict.modified.values():
+            await self._r.fence.passed()
+        await self._wait_for(max(conflict.modified.values()), deadline)
+
+    async def _wait_for(self, version: int, deadline: float) -> None:
+        # What memory has afterwards decides; the compare keeps it exact.
+        await self._r.catch_up(version, min(_CATCH_UP_S, deadline - self._r.clock.now()))
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    async def _write(self, instance_id: str, plan: Plan, entry: Entry | None, deadline: float) -> Entry:
+        keys, write_id = self._r.key_names, new_word(self._r.rng)
+        spec_at, status_at = self._r.cache.stored_versions(instance_id)
+        when = [Compare(keys.spec(instance_id), "modified", spec_at)]
+        puts = [(keys.spec(instance_id), _spec_record(plan, write_id).SerializeToString())]
+        deletes = []
+        if plan.status is not None:
+            plan.status.write_id = write_id
+            when.append(Compare(keys.status(instance_id), "modified", status_at))
+            puts.append((keys.status(instance_id), plan.status.SerializeToString()))
+        if secrets := changes.encode_secrets(plan.draft.secrets, write_id):
+            puts.append((keys.secrets(instance_id), secrets))
+        elif self._r.cache.secrets(instance_id) is not None:
+            deletes.append(keys.secrets(instance_id))
+        write = Write(when, puts, deletes)
+        version = await self._r.committer.commit(instance_id, write, write_id, deadline)
+        await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
+        return self._entry(plan, entry, version)
+
+    def _entry(self, plan: Plan, entry: Entry | None, version: int) -> Entry:
+        """The instance as it was written at a version."""
+        record = _spec_record(plan, 0)
+        spec = Spec(record, entry.spec_created if entry else version, version)
+        if plan.status is not None:
+            status = Status(plan.status, version)
+        else:
+            status = entry.stored()[1] if entry else NO_STATUS
+        return build(plan.draft.meta.id, spec, status, entry, {})
+
+    def _repeated(self, instance_id: str, request_id: str, version: int) -> Entry:
+        """The answer to a creation of what is there already: the same if it was this very request."""
+        entry = self._r.cache.get(instance_id)
+        if entry is not None and request_id and entry.request_id == request_id:
+            return entry
+        raise AlreadyExists(instance_id, version)
+
+
+def _spec_record(plan: Plan, write_id: int) -> storage_pb2.SpecRecord:
+    meta = plan.draft.meta
+    if meta.version or meta.status_version:  # they belong to the tail of a frame
+        copy = instance_pb2.InstanceMeta()
+        copy.CopyFrom(meta)
+        copy.ClearField("version")
+        copy.ClearField("status_version")
+        meta = copy
+    if not meta.HasField("modification_time"):
+        meta.modification_time.CopyFrom(meta.creation_time)
+    return storage_pb2.SpecRecord(
+        write_id=write_id,
+        request_id=plan.request_id,
+        meta=meta.SerializeToString(deterministic=True),
+        spec=plan.draft.spec.SerializeToString(deterministic=True),
+    )

@@ -1,0 +1,42 @@
+"""What `hq dev` says when it serves: where, and three commands to try."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hq.server import Server
+
+
+def welcome(server: Server, store: str) -> None:
+    """Print addresses and commands that work as printed in another shell."""
+    listening = server.listening.result()
+    hqctl = _command("hqctl")
+    at = "" if listening.grpc == "127.0.0.1:7071" else f" --server {listening.grpc}"
+    example = Path(__file__).resolve().parent.parent / "examples" / "web.yaml"
+    click.echo(
+        f"""
+HQ serves.  gRPC {listening.grpc} · HTTP http://{listening.http} · {store}
+Nothing is encrypted and nobody is asked who they are: for this machine only.
+
+Try in another shell:
+  {hqctl}{at} apply -f {_short(example)}
+  {hqctl}{at} report web-1 r1 --ready
+  {hqctl}{at} find --service web
+
+Ctrl-C stops it; the data stay."""
+    )
+
+
+def _command(name: str) -> str:
+    """How to call a command of this environment from here."""
+    return _short(Path(sys.executable).parent / name)
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,98 @@
+"""Both transports over a fake table, on real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+import uvloop
+from grpc import aio
+from prometheus_client import CollectorRegistry, Counter
+
+from hq.api.calls import RequestIds
+from hq.api.grpc_server import GrpcServer
+from hq.api.http_server import HttpServer
+from hq.api.limits import Admission, Limits
+from hq.api.pages import PageAnswer, PageRequest
+from hq.clock import SystemClock
+from tests.wire.fake_table import FakeHealth, FakeRegistry
+from tests.wire.grpc_client import Client as GrpcClient
+from tests.wire.raw_http import RawHttp
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """The event loop that HQ runs on."""
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+def limits() -> Limits:
+    """Overridden where a test is about a limit."""
+    return Limits()
+
+
+@pytest.fixture
+async def registry() -> FakeRegistry:
+    return FakeRegistry()
+
+
+@pytest.fixture
+def health() -> FakeHealth:
+    return FakeHealth()
+
+
+@pytest.fixture
+def admission(limits: Limits) -> Admission:
+    return Admission(limits)
+
+
+@pytest.fixture
+async def grpc_port(
+    registry: FakeRegistry, health: FakeHealth, limits: Limits, admission: Admission
+) -> AsyncIterator[int]:
+    server = GrpcServer(registry.methods(), health, limits, admission, SystemClock(), RequestIds("test"))
+    port = await server.start("127.0.0.1:0")
+    yield port
+    await server.stop(0.0)
+
+
+@pytest.fixture
+async def grpc_client(grpc_port: int) -> AsyncIterator[GrpcClient]:
+    async with aio.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
+        yield GrpcClient(channel)
+
+
+@pytest.fixture
+async def http_server(
+    registry: FakeRegistry, health: FakeHealth, limits: Limits, admission: Admission
+) -> AsyncIterator[HttpServer]:
+    metrics = CollectorRegistry()
+    Counter("hq_things", "Things.", registry=metrics).inc()
+    server = HttpServer(
+        registry.methods(),
+        health,
+        limits,
+        admission,
+        SystemClock(),
+        RequestIds("test"),
+        metrics,
+        {"/extra": extra_page},
+    )
+    yield server
+    await server.stop(0.0)
+
+
+@pytest.fixture
+async def http_port(http_server: HttpServer) -> int:
+    return await http_server.start("127.0.0.1:0")
+
+
+@pytest.fixture
+def http(http_port: int) -> RawHttp:
+    return RawHttp(http_port)
+
+
+async def extra_page(request: PageRequest) -> PageAnswer:
+    names = ",".join(sorted(request.query()))
+    return PageAnswer(200, "application/json", f'["{names}"]'.encode())

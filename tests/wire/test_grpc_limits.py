@@ -1,0 +1,90 @@
+"""Limits of the gRPC transport: each is refused cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2  # type: ignore[import-untyped]
+from grpc import aio
+from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+
+from hq.api.limits import KIB, Admission
+from tests.wire.fake_table import FakeRegistry
+from tests.wire.grpc_client import Client, details_of
+from tests.wire.limited import limited
+
+
+@limited(max_calls=2)
+async def test_a_call_too_many_is_told_to_come_again(
+    grpc_client: Client, registry: FakeRegistry, admission: Admission
+) -> None:
+    waiting = []
+    for _ in range(2):
+        registry.started.clear()
+        waiting.append(asyncio.create_task(grpc_client.get("wait")))
+        await registry.started.wait()
+    with pytest.raises(aio.AioRpcError) as raised:
+        await grpc_client.get("web-1")
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "RetryInfo" in details_of(raised.value)
+    registry.release.set()
+    await asyncio.gather(*waiting)
+    assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
+    assert admission.refused == {"max_calls": 1}
+
+
+@limited(max_streams=0)
+async def test_a_stream_too_many_is_refused(grpc_client: Client) -> None:
+    with pytest.raises(aio.AioRpcError) as raised:
+        await anext(grpc_client.watch("count:1"))
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@limited(max_request_bytes=10 * KIB)
+async def test_a_request_too_large_is_refused(grpc_client: Client) -> None:
+    with pytest.raises(aio.AioRpcError) as raised:
+        await grpc_client.get("x" * 11 * KIB)
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
+
+
+@limited(max_request_bytes=1024 * KIB)
+async def test_a_compression_bomb_is_refused(grpc_client: Client, registry: FakeRegistry) -> None:
+    with pytest.raises(aio.AioRpcError):
+        await grpc_client.raw(b"\x0a\xff\xff\xff\x7f" + b" " * 100_000_000, grpc.Compression.Gzip)
+    assert not registry.calls
+
+
+@limited(max_response_bytes=10_000)
+async def test_an_answer_too_large_is_an_error_with_details(grpc_client: Client) -> None:
+    with pytest.raises(aio.AioRpcError) as raised:
+        await grpc_client.get("big:10001")
+    info = details_of(raised.value)["ErrorInfo"]
+    assert isinstance(info, error_details_pb2.ErrorInfo)
+    assert info.reason == "TOO_LARGE"
+
+
+@limited(max_header_bytes=4 * KIB)
+async def test_metadata_too_large_is_refused(grpc_client: Client) -> None:
+    with pytest.raises(aio.AioRpcError) as raised:
+        await grpc_client.get("web-1", metadata=(("x-large", "a" * 10 * KIB),))
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@limited(max_connections=1)
+async def test_a_connection_too_many_is_refused(grpc_client: Client, grpc_port: int) -> None:
+    await grpc_client.get("web-1")
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    async with aio.insecure_channel(f"127.0.0.1:{grpc_port}", options=options) as channel:
+        with pytest.raises(aio.AioRpcError) as raised:
+            await Client(channel).get("web-1", timeout=1)
+    assert raised.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+    assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
+
+
+@limited(max_calls=0)
+async def test_health_answers_under_overload(grpc_client: Client) -> None:
+    answer = await health_pb2_grpc.HealthStub(grpc_client.channel).Check(health_pb2.HealthCheckRequest())
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING

@@ -1,0 +1,273 @@
+"""Bad input over HTTP: each has a designed answer, none is our fault (5xx), and the server goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import zlib
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from hq.api.limits import KIB, Admission, Limits
+from tests.wire.fake_table import GET, WATCH
+from tests.wire.raw_http import RawAnswer, RawHttp, post
+
+MAX_BODY = 64 * KIB
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return replace(Limits(), max_request_bytes=MAX_BODY, max_header_bytes=8 * KIB, slow_request_s=0.3)
+
+
+async def still_answers(http: RawHttp) -> bool:
+    return (await http.post(b'{"id":"web-1"}')).status == 200
+
+
+@dataclass(frozen=True)
+class Bad:
+    body: bytes
+    status: int
+    code: str
+    says: str
+    headers: dict[str, str] = field(default_factory=dict)
+    path: str = f"/{GET}"
+
+
+PROTO = {"content_type": "application/proto"}
+GZIP = {"content_encoding": "gzip"}
+BAD = {
+    "nothing": Bad(b"", 400, "invalid_argument", "send at least {}"),
+    "not JSON": Bad(b'{"id":', 400, "invalid_argument", "not JSON: Expecting value"),
+    "trailing garbage": Bad(b'{"id":"a"} x', 400, "invalid_argument", "not JSON: Extra data"),
+    "single quotes": Bad(b"{'id':'a'}", 400, "invalid_argument", "not JSON"),
+    "a list": Bad(b"[]", 400, "invalid_argument", "the body is an array, not a JSON object"),
+    "null": Bad(b"null", 400, "invalid_argument", "the body is null"),
+    "a number": Bad(b"17", 400, "invalid_argument", "the body is a number"),
+    "an unknown field": Bad(b'{"idd":"a"}', 400, "invalid_argument", "idd: hq.v1.GetInstanceRequest has no such field"),
+    "an unknown field inside": Bad(
+        b'{"read":{"minVersoin":"1"}}',
+        400,
+        "invalid_argument",
+        "read.minVersoin: hq.v1.ReadOptions has no such field",
+    ),
+    "an extension": Bad(b'{"[a.b]":1}', 400, "invalid_argument", "[a.b]: "),
+    "a number for a string": Bad(b'{"id":17}', 400, "invalid_argument", "id: a string is expected, not a number"),
+    "a string for an object": Bad(b'{"read":""}', 400, "invalid_argument", "read: a JSON object is"),
+    "an object for a string": Bad(b'{"id":{}}', 400, "invalid_argument", "id: "),
+    "a list for an object": Bad(b'{"read":[]}', 400, "invalid_argument", "read: a JSON object is"),
+    "a fraction for an integer": Bad(b'{"read":{"minVersion":1.5}}', 400, "invalid_argument", "read.minVersion: "),
+    "a negative for an unsigned": Bad(b'{"read":{"minVersion":-1}}', 400, "invalid_argument", "read.minVersion: "),
+    "an integer too large": Bad(b'{"read":{"minVersion":1e30}}', 400, "invalid_argument", "read.minVersion: "),
+    "an integer of 5,000 digits": Bad(
+        b'{"read":{"minVersion":' + b"9" * 5000 + b"}}", 400, "invalid_argument", "digits"
+    ),
+    "an unknown enum value": Bad(
+        b'{"read":{"consistency":"VERY"}}', 400, "invalid_argument", "read.consistency: Invalid"
+    ),
+    "NaN": Bad(b'{"read":{"minVersion":NaN}}', 400, "invalid_argument", "NaN is not JSON"),
+    "Infinity": Bad(b'{"read":{"minVersion":-Infinity}}', 400, "invalid_argument", "-Infinity is not JSON"),
+    "a key twice": Bad(b'{"id":"a","id":"b"}', 400, "invalid_argument", 'the key "id" occurs twice'),
+    "a field by two names": Bad(b'{"fieldMask":"id","field_mask":"id"}', 400, "invalid_argument", "twice"),
+    "a lone surrogate": Bad(b'{"id":"\\ud800"}', 400, "invalid_argument", ""),
+    "a lone surrogate as name": Bad(b'{"\\ud800":1}', 400, "invalid_argument", ""),
+    "not UTF-8": Bad(b'{"id":"\xff\xfe"}', 400, "invalid_argument", "not UTF-8: invalid start byte at byte 7"),
+    "UTF-16": Bad('{"id":"a"}'.encode("utf-16"), 400, "invalid_argument", "not UTF-8"),
+    "a byte order mark": Bad(b'\xef\xbb\xbf{"id":"a"}', 400, "invalid_argument", "BOM"),
+    "nested 10,000 deep": Bad(b"[" * 10_000, 400, "invalid_argument", "more than 64 levels"),
+    "nested 10,000 deep in a field": Bad(
+        b'{"id":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, 400, "invalid_argument", "more than 64 levels"
+    ),
+    "nested 60 deep": Bad(b'{"read":' * 60 + b"1" + b"}" * 60, 400, "invalid_argument", ""),
+    "a bad field mask": Bad(
+        b'{"fieldMask":17}', 400, "invalid_argument", "fieldMask: FieldMask JSON value not a string"
+    ),
+    "truncated protobuf": Bad(b"\x0a\x05ab", 400, "invalid_argument", "not a well-formed hq.v1.Get", PROTO),
+    "random protobuf": Bad(b"\xff" * 40, 400, "invalid_argument", "not a well-formed", PROTO),
+    "protobuf with a string that is not UTF-8": Bad(
+        b"\x0a\x01\xff", 400, "invalid_argument", "not a well-formed", PROTO
+    ),
+    "protobuf nested 10,000 deep": Bad(b"\x1b" * 10_000, 400, "invalid_argument", "not a well-formed", PROTO),
+    "JSON called protobuf": Bad(b'{"id":"a"}', 400, "invalid_argument", "not a well-formed", PROTO),
+    "no content type": Bad(b"{}", 415, "invalid_argument", "", {"content_type": ""}),
+    "a form": Bad(b"{}", 415, "invalid_argument", "", {"content_type": "application/x-www-form-urlencoded"}),
+    "Latin-1": Bad(b"{}", 415, "invalid_argument", "", {"content_type": "application/json; charset=latin1"}),
+    "a stream's type": Bad(b"{}", 415, "invalid_argument", "", {"content_type": "application/connect+json"}),
+    "gRPC": Bad(b"{}", 415, "invalid_argument", "", {"content_type": "application/grpc"}),
+    "no gzip": Bad(b"{}", 400, "invalid_argument", "not well-formed gzip", GZIP),
+    "gzip cut short": Bad(gzip.compress(b"{}")[:-4], 400, "invalid_argument", "cut short", GZIP),
+    "gzip with a wrong checksum": Bad(
+        gzip.compress(b"{}")[:-5] + b"\0" * 5, 400, "invalid_argument", "not well-formed gzip", GZIP
+    ),
+    "gzip and garbage": Bad(gzip.compress(b"{}") + b"x", 400, "invalid_argument", "gzip", GZIP),
+    "a gzip bomb": Bad(gzip.compress(b" " * 50_000_000, 9), 413, "resource_exhausted", "after decompression", GZIP),
+    "deflate": Bad(
+        zlib.compress(b"{}"),
+        501,
+        "unimplemented",
+        "not one of gzip, identity",
+        {"content_encoding": "deflate"},
+    ),
+    "a body too large": Bad(b" " * (MAX_BODY + 1), 413, "resource_exhausted", "over the limit of 65536 bytes"),
+    "a timeout in words": Bad(b"{}", 400, "invalid_argument", "timeout", {"connect_timeout_ms": "soon"}),
+    "a negative timeout": Bad(b"{}", 400, "invalid_argument", "timeout", {"connect_timeout_ms": "-1"}),
+    "an endless timeout": Bad(b"{}", 400, "invalid_argument", "ten digits", {"connect_timeout_ms": "9" * 11}),
+    "another version": Bad(b"{}", 400, "invalid_argument", "must be 1", {"connect_protocol_version": "2"}),
+    "an unknown method": Bad(b"{}", 404, "unimplemented", "there is no", path="/hq.v1.InstanceService/Nope"),
+    "an unknown service": Bad(b"{}", 404, "unimplemented", "there is no", path="/x.Y/GetInstance"),
+    "a path in disguise": Bad(b"{}", 404, "unimplemented", "there is no", path="/../" + GET),
+}
+
+
+def explain(answer: RawAnswer) -> str:
+    return f"{answer.status} {answer.body[:300]!r}"
+
+
+@pytest.mark.parametrize("name", BAD)
+async def test_bad_input_gets_its_designed_error(http: RawHttp, name: str) -> None:
+    bad = BAD[name]
+    answer = await http.post(bad.body, bad.path, **bad.headers)
+    assert answer.status == bad.status, explain(answer)
+    assert answer.json()["code"] == bad.code, explain(answer)
+    assert bad.says in answer.json()["message"], explain(answer)
+    assert await still_answers(http)
+
+
+async def test_a_wrong_content_type_is_told_the_right_ones(http: RawHttp) -> None:
+    unary = await http.post(b"{}", content_type="text/plain")
+    assert unary.headers["accept-post"] == "application/json, application/proto, application/x-protobuf"
+    stream = await http.post(b"{}", f"/{WATCH}")
+    assert stream.status == 415
+    assert stream.headers["accept-post"] == "application/connect+json, application/connect+proto"
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"])
+async def test_a_call_is_possible_with_post_only(http: RawHttp, method: str) -> None:
+    answer = await http.get(f"/{GET}?message=%7B%7D&encoding=json", method=method)
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
+async def test_a_body_too_large_is_refused_before_it_is_sent(http: RawHttp) -> None:
+    async with http.connect() as connection:
+        await connection.send(post(b"", content_length=str(10**9), expect="100-continue"))
+        assert (await connection.answer()).status == 413
+
+
+async def test_a_body_too_large_in_chunks_is_refused(http: RawHttp, admission: Admission) -> None:
+    head = post(b"", transfer_encoding="chunked").replace(b"content-length: 0\r\n", b"")
+    async with http.connect() as connection:
+        await connection.send(head)
+        for _ in range(20):
+            await connection.send(b"2000\r\n" + b" " * 0x2000 + b"\r\n")
+        assert (await connection.answer()).status == 413
+    assert admission.bodies_bytes == 0
+
+
+async def test_a_connection_survives_a_body_that_was_refused(http: RawHttp) -> None:
+    async with http.connect() as connection:
+        await connection.send(post(b" " * (MAX_BODY * 2)))
+        assert (await connection.answer()).status == 413
+        await connection.send(post(b'{"id":"web-1"}'))
+        assert (await connection.answer()).status == 200
+
+
+SMUGGLED = {
+    "content-length and transfer-encoding": b"content-length: 4\r\ntransfer-encoding: chunked\r\n",
+    "transfer-encoding and content-length": b"transfer-encoding: chunked\r\ncontent-length: 4\r\n",
+    "two lengths": b"content-length: 4\r\ncontent-length: 5\r\n",
+    "a signed length": b"content-length: +4\r\n",
+    "a length in words": b"content-length: four\r\n",
+    "a huge length": b"content-length: 99999999999999999999999\r\n",
+    "a space before the colon": b"content-length : 4\r\n",
+    "a disguised encoding": b"transfer-encoding: xchunked\r\n",
+    "a bare line feed": b"content-length: 4\nx: y\r\n",
+    "a folded header": b"x: y\r\n z\r\ncontent-length: 4\r\n",
+    "a zero byte": b"x: a\0b\r\ncontent-length: 4\r\n",
+}
+
+
+@pytest.mark.parametrize("name", SMUGGLED)
+async def test_ambiguous_framing_is_refused_and_the_connection_closed(http: RawHttp, name: str) -> None:
+    head = f"POST /{GET} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n".encode()
+    async with http.connect() as connection:
+        await connection.send(head + SMUGGLED[name] + b"\r\n{}\r\n0\r\n\r\nGET /livez HTTP/1.1\r\n\r\n")
+        answer = await connection.answer()
+        assert (answer.status, answer.json()["code"]) == (400, "invalid_argument")
+        assert await connection.hung_up()
+    assert await still_answers(http)
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"\x16\x03\x01\x02\x00", b"\0" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"GET\r\n\r\n"]
+)
+async def test_what_is_not_http_is_refused(http: RawHttp, garbage: bytes) -> None:
+    async with http.connect() as connection:
+        await connection.send(garbage)
+        assert (await connection.answer()).status == 400
+    assert await still_answers(http)
+
+
+async def test_an_offer_to_upgrade_is_ignored(http: RawHttp) -> None:
+    for protocol in ("h2c", "websocket"):
+        answer = await http.get("/livez", connection="upgrade", upgrade=protocol)
+        assert answer.status == 200
+
+
+async def test_an_offer_to_upgrade_with_a_body_is_refused(http: RawHttp) -> None:
+    answer = await http.post(b'{"id":"web-1"}', connection="upgrade", upgrade="h2c")
+    assert answer.status == 400
+    assert "send no Upgrade" in answer.json()["message"]
+    assert await still_answers(http)
+
+
+@pytest.mark.parametrize("lines", [[b"x: " + b"a" * 9_000], [b"x%d: a" % n for n in range(1_500)]])
+async def test_headers_too_large_are_refused(http: RawHttp, lines: list[bytes]) -> None:
+    async with http.connect() as connection:
+        await connection.send(b"GET /livez HTTP/1.1\r\n" + b"\r\n".join(lines) + b"\r\n\r\n")
+        assert (await connection.answer()).status == 431
+        assert await connection.hung_up()
+
+
+async def test_headers_without_end_are_refused(http: RawHttp) -> None:
+    async with http.connect() as connection:
+        await connection.send(b"GET /livez HTTP/1.1\r\n")
+        for _ in range(10):
+            await connection.send(b"x: " + b"a" * 997 + b"\r\n")
+        assert (await connection.answer()).status == 431
+
+
+async def test_a_large_body_behind_small_headers_is_no_large_header(http: RawHttp) -> None:
+    answer = await http.post(b'{"id":"' + b"a" * 30_000 + b'"}')
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("part", [b"POST /", post(b'{"id":"web-1"}')[:-3]])
+async def test_a_request_that_does_not_arrive_is_given_up(http: RawHttp, admission: Admission, part: bytes) -> None:
+    async with http.connect() as connection:
+        await connection.send(part)
+        answer = await connection.answer()
+        assert (answer.status, answer.json()["code"]) == (408, "deadline_exceeded")
+        assert await connection.hung_up()
+    assert admission.refused["slow_request"] == 1
+    assert await still_answers(http)
+
+
+async def test_a_request_that_drips_is_given_up(http: RawHttp) -> None:
+    async with http.connect() as connection:
+
+        async def drip() -> None:
+            for byte in post(b'{"id":"web-1"}'):
+                await connection.send(bytes([byte]))
+                await asyncio.sleep(0.02)
+
+        dripping = asyncio.create_task(drip())
+        assert (await connection.answer()).status == 408
+        dripping.cancel()
+
+
+async def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(http: RawHttp, admission: Admission) -> None:
+    async with http.connect() as connection:
+        await connection.send(post(b"", content_length="1000") + b"x" * 10)
+    assert await still_answers(http)
+    assert (admission.bodies_bytes, admission.calls) == (0, 0)
