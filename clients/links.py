@@ -124,7 +124,9 @@ class Link:
     async def _wait_until_ready(self, channel: grpc.aio.Channel) -> None:
         while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
             if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
-                raise not_connected(self.address, f"{self.address} refuses connections or cannot be found")
+                raise not_connected(
+                    self.address, f"{self.address} refuses connections, cannot be found or speaks no gRPC"
+                )
             await channel.wait_for_state_change(state)
 
     def _drop(self) -> None:

@@ -11,7 +11,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import click
 import uvloop
 
 from hq import options
-from hq.api.limits import Limits
 from hq.clock import SystemClock
 from hq.config import ReplicaConfig
 from hq.server import Addresses, Server
@@ -123,9 +121,15 @@ def _server(given: dict[str, Any], store: Store) -> Server:
         json_bytes=given["json_bytes"],
         compact_every_s=given["compact_every"],
     )
-    names = ("max_request_bytes", "max_response_bytes", "max_calls", "max_streams")
-    limits = replace(Limits(), **{name: given[name] for name in names})
-    return Server(config, store, SystemClock(), rng, Addresses(given["grpc"], given["http"]), limits, given["grace"])
+    return Server(
+        config,
+        store,
+        SystemClock(),
+        rng,
+        Addresses(given["grpc"], given["http"]),
+        options.limits_of(given),
+        given["grace"],
+    )
 
 
 async def _until_stopped(

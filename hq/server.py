@@ -14,8 +14,9 @@ from hq.api.calls import RequestIds
 from hq.api.grpc_server import GrpcServer
 from hq.api.http_server import HttpServer
 from hq.api.instance_api import InstanceApi
-from hq.api.limits import Admission, Limits
+from hq.api.limits import Limits
 from hq.api.metrics import ReplicaCollector
+from hq.api.surroundings import Surroundings
 from hq.clock import Clock
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
@@ -87,16 +88,16 @@ class Server:
         self._addresses, self._grace_s = addresses, grace_s
         self._stopping = asyncio.Event()
         self.listening: asyncio.Future[Listening] = asyncio.get_running_loop().create_future()
-        admission = Admission(limits)
+        shared = Surroundings(limits, clock, RequestIds(config.replica))
         metrics = CollectorRegistry()
-        metrics.register(ReplicaCollector(self.replica, admission))
+        metrics.register(ReplicaCollector(self.replica))
+        metrics.register(shared.traffic)
         methods = [
             *InstanceApi(self.registry, config.json_bytes).methods(),
             *AdminApi(self.registry).methods(),
         ]
-        ids = RequestIds(config.replica)
-        self._grpc = GrpcServer(methods, self.health, limits, admission, clock, ids)
-        self._http = HttpServer(methods, self.health, limits, admission, clock, ids, metrics, {})
+        self._grpc = GrpcServer(methods, self.health, shared)
+        self._http = HttpServer(methods, self.health, shared, metrics, {})
 
     def stop(self) -> None:
         """Begin to shut down: not ready at once, calls under way may finish, watches end with a bookmark."""

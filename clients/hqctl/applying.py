@@ -40,7 +40,7 @@ OUTCOMES = {
 @click.option("--dry-run", is_flag=True, help="Let HQ check everything, store nothing.")
 @connected
 def apply(session: Session, names: tuple[str, ...], dry_run: bool) -> None:
-    """Create or replace instances from YAML or JSON: one or many documents of the form that `get -o yaml` shows.
+    """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.
 
     Nothing is sent if any document is faulty. With meta.version in a document, it is stored only if the
     instance is still at that version. Allocation and node are left as they are where a document has none.

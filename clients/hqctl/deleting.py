@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.exits import Exit, exit_of, sentence
-from clients.hqctl.session import Session, complain, connected
+from clients.hqctl.exits import Exit
+from clients.hqctl.session import Session, connected
 
 if TYPE_CHECKING:
     from clients.client import Client
@@ -25,19 +25,18 @@ def delete(session: Session, ids: tuple[str, ...], version: int | None) -> None:
     async def work(client: Client) -> Exit:
         worst = Exit.OK
         for instance_id in ids:
-            worst = max(worst, await _delete(client, instance_id, version or 0, session.timeout_s))
+            worst = max(worst, await _delete(session, client, instance_id, version or 0))
         return worst
 
     session.run(work, writing=True)
 
 
-async def _delete(client: Client, instance_id: str, version: int, timeout_s: float) -> Exit:
+async def _delete(session: Session, client: Client, instance_id: str, version: int) -> Exit:
     from clients.client import HqApiError
 
     try:
         await client.delete(instance_id, version=version)
     except HqApiError as error:
-        complain(f"{instance_id}: {sentence(error, writing=True, timeout_s=timeout_s)}")
-        return exit_of(error, writing=True)
+        return session.tell(error, writing=True, subject=instance_id)
     click.echo(f"{instance_id} deleted")
     return Exit.OK

@@ -1,4 +1,4 @@
-"""Instances written by hand, in YAML or JSON: the proto3 JSON form of hq.v1.Instance. Faults name file and field."""
+"""Instances written by hand: the proto3 JSON form of hq.v1.Instance, as YAML or JSON."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import yaml
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 
 from clients.hqctl.shape import faults, kind
@@ -59,11 +60,12 @@ _Loader.yaml_implicit_resolvers = {
     ]
     for first, resolvers in _Loader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$", re.IGNORECASE), list("tTfF"))
+_TRUE_OR_FALSE = re.compile(r"^(?:true|false)$", re.IGNORECASE)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
 
 
 def read_documents(names: tuple[str, ...]) -> list[Document]:
-    """The instances in files, folders (their .yaml, .yml and .json files, not deeper) and `-` (stdin), in order.
+    """The instances in files, folders (their .yaml, .yml and .json files) and `-` (stdin), in order.
 
     Raises:
         BadDocument: with one line for each fault found.
@@ -75,7 +77,7 @@ def read_documents(names: tuple[str, ...]) -> list[Document]:
             try:
                 found.append(Document(place, parse_instance(value)))
             except BadDocument as fault:
-                bad.append(f"{place}: {fault}")
+                bad += [f"{place}: {line}" for line in str(fault).splitlines()]
     if bad:
         raise BadDocument("\n".join(bad))
     return found
@@ -85,8 +87,8 @@ def parse_instance(value: Any) -> instance_pb2.Instance:
     """An instance, without what only HQ sets. Raises BadDocument."""
     if not isinstance(value, dict):
         raise BadDocument(f"must be an instance (with meta and spec), not {kind(value)}")
-    if found := list(faults(value, instance_pb2.Instance.DESCRIPTOR)):
-        raise BadDocument("; ".join(found))
+    if found := list(faults(value, cast("Descriptor", instance_pb2.Instance.DESCRIPTOR))):
+        raise BadDocument("\n".join(found))
     try:
         instance = ParseDict(value, instance_pb2.Instance())
     except ParseError as error:
@@ -100,7 +102,7 @@ def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instan
     """What `get -o yaml` showed can be applied: status, times and counts are dropped, meta.version stays."""
     instance.ClearField("status")
     for name in ("uid", "cluster", "creation_time", "modification_time", "status_version"):
-        instance.meta.ClearField(name)  # type: ignore[arg-type]
+        instance.meta.ClearField(name)
     for revision in instance.spec.revision:
         revision.ClearField("secret_count")
     return instance

@@ -48,6 +48,14 @@ _BY_CODE = {
 }
 
 
+_NOT_AN_HQ = ("UNKNOWN", "UNIMPLEMENTED", "INTERNAL")
+_BY_STATUS = {
+    "DEADLINE_EXCEEDED": "There was no answer in time: try --timeout or another --server.",
+    "UNAVAILABLE": "Try again, or another --server.",
+    "NOT_FOUND": "`hqctl find` shows what there is.",
+}
+
+
 def exit_of_code(code_name: str) -> Exit:
     """The exit code for the name of a gRPC status."""
     return _BY_CODE.get(code_name, Exit.REFUSED)
@@ -62,9 +70,9 @@ def exit_of(error: HqApiError, *, writing: bool) -> Exit:
     return exit_of_code(error.code.name)
 
 
-def sentence(error: HqApiError, *, writing: bool, timeout_s: float) -> str:
+def sentence(error: HqApiError, *, writing: bool) -> str:
     """One line for people: what happened, the fields to blame, what to do next."""
-    return " ".join(part for part in (_what(error), *_next(error, writing, timeout_s)) if part)
+    return " ".join(part for part in (_what(error), _next(error, writing)) if part)
 
 
 def _what(error: HqApiError) -> str:
@@ -72,17 +80,13 @@ def _what(error: HqApiError) -> str:
     return "; ".join([error.message.replace("\n", " "), *named]).rstrip(".") + "."
 
 
-def _next(error: HqApiError, writing: bool, timeout_s: float) -> list[str]:
+def _next(error: HqApiError, writing: bool) -> str:
     if not error.sent:
-        return ["Is an HQ running there? Name others with --server or HQ_SERVER."]
+        return "Is an HQ running there? Name others with --server or HQ_SERVER."
     if writing and error.outcome_unknown:
-        return ["It may have been stored or not: look with `hqctl get` before you repeat it."]
-    if error.code.name == "DEADLINE_EXCEEDED":
-        return [f"{error.endpoint} did not answer within {timeout_s:g} s: try --timeout or another --server."]
+        return "It may have been stored or not: look with `hqctl get` before you repeat it."
     if error.retry_delay_s is not None:
-        return [f"Try again in {max(1, round(error.retry_delay_s))} s."]
-    if error.code.name == "UNAVAILABLE":
-        return ["Try again, or another --server."]
-    if error.code.name == "NOT_FOUND":
-        return ["`hqctl find` shows what there is."]
-    return []
+        return f"Try again in {max(1, round(error.retry_delay_s))} s."
+    if not error.from_hq and error.code.name in _NOT_AN_HQ:
+        return f"Is {error.endpoint} the gRPC address of an HQ?"
+    return _BY_STATUS.get(error.code.name, "")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from clients.hqctl.formats import as_dict, output_option, print_json_line
 from clients.hqctl.rows import readiness, revision
 from clients.hqctl.selecting import selecting
 from clients.hqctl.session import Session, colour_of, connected
-from clients.hqctl.words import span
+from clients.hqctl.words import truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -38,6 +39,8 @@ class Lines:
         self._snapshot = snapshot
         self._readiness: dict[str, str] = {}
         self._shown = 0
+        self._broken = False  # and told so
+        self._widths = [16, 11, 6]  # of id, readiness, revision: as wide as the widest so far
 
     def of(self, item: WatchItem) -> Iterator[tuple[str, str]]:
         """Kind and text of each line for an item."""
@@ -45,22 +48,23 @@ class Lines:
 
         match item:
             case progress.SnapshotPart(instances):
-                for instance in instances:
-                    self._shown += 1
-                    text = self._text(instance)
-                    if self._snapshot:
-                        yield "is", text
+                yield from self._part(instances)
             case progress.Synced():
                 yield "synced", f"{self._shown} there; changes follow"
             case progress.Changes(events):
-                for event in events:
-                    yield self._event(event)
+                yield from map(self._event, events)
             case progress.Resync(reason):
                 self._readiness.clear()
                 self._shown = 0
                 yield "resync", f"{reason}; everything is shown anew"
-            case progress.Interrupted(error, retry_in_s):
-                yield "broken", f"{error.message}; going on in {span(retry_in_s)}"
+            case progress.Interrupted(error) if not self._broken:
+                yield "broken", f"{error.message}; going on by itself"
+        self._broken = isinstance(item, progress.Interrupted)
+
+    def _part(self, instances: Sequence[instance_pb2.Instance]) -> Iterator[tuple[str, str]]:
+        self._shown += len(instances)
+        lines = [("is", self._text(instance)) for instance in instances]
+        yield from lines if self._snapshot else ()
 
     def _event(self, event: pb.WatchEvent) -> tuple[str, str]:
         match event.WhichOneof("change"):
@@ -74,12 +78,16 @@ class Lines:
                 return "left", f"{event.left.id}  no longer matches"
 
     def _text(self, instance: instance_pb2.Instance) -> str:
-        now, name = readiness(instance), instance.meta.id
-        before = self._readiness.get(name, now)
-        self._readiness[name] = now
-        shown = now if before == now else f"{before}>{now}"
-        where = f"{instance.spec.node_name or '-'}"
-        return f"{name:<24}  {shown:<22}  {revision(instance):<14}  {where}"
+        cells = (instance.meta.id, self._ready(instance), revision(instance))
+        self._widths = [max(len(cell), width) for cell, width in zip(cells, self._widths, strict=True)]
+        aligned = (cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True))
+        return "  ".join((*aligned, instance.spec.node_name or "-"))
+
+    def _ready(self, instance: instance_pb2.Instance) -> str:
+        now, word = readiness(instance), truth(instance.status.ready)
+        before = self._readiness.get(instance.meta.id, word)
+        self._readiness[instance.meta.id] = word
+        return now if before == word else f"{before}>{now}"
 
 
 @click.command()
@@ -118,7 +126,9 @@ def _print(lines: Lines, item: WatchItem) -> None:
     coloured = colour_of(sys.stdout)
     for kind, text in lines.of(item):
         styled = click.style(f"{kind:<6}", fg=KIND_STYLES.get(kind)) if coloured else f"{kind:<6}"
-        click.echo(f"{now}  {styled}  {text}".rstrip(), color=coloured)
+        room = shutil.get_terminal_size().columns - 18 if sys.stdout.isatty() else len(text)
+        shown = text if len(text) <= room or kind == "broken" else text[: room - 1] + "…"
+        click.echo(f"{now}  {styled}  {shown}".rstrip(), color=coloured)
 
 
 def _print_json(item: WatchItem, only_changes: bool) -> None:
@@ -131,7 +141,7 @@ def _json_of(item: WatchItem, only_changes: bool) -> Iterator[dict[str, Any]]:
 
     match item:
         case progress.SnapshotPart(instances) if not only_changes:
-            yield from ({"kind": "is", "put": as_dict(instance)} for instance in instances)
+            yield from ({"kind": "snapshot", "put": as_dict(instance)} for instance in instances)
         case progress.Synced(token):
             yield {"kind": "synced", "resumeToken": token}
         case progress.Changes(events, token):

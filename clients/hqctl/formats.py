@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
 
 import click
 from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 FORMATS = ("table", "wide", "json", "yaml", "name")
 
 
-def output_option(*formats: str) -> Any:
+def output_option(*formats: str) -> Callable[[F], F]:
     """The option -o, with these formats; the first is the default."""
     return click.option(
         "-o",

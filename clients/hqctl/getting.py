@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.exits import Exit, exit_of, sentence
+from clients.hqctl.exits import Exit
 from clients.hqctl.formats import FORMATS, as_dict, output_option, print_json, print_yaml
 from clients.hqctl.rows import Columns, spans_clusters
 from clients.hqctl.selecting import selecting
-from clients.hqctl.session import Session, complain, connected
+from clients.hqctl.session import Session, connected
 from clients.hqctl.sources import merged, warn_of
 from clients.hqctl.tables import print_table
 from hqpb.v1 import instance_pb2
@@ -36,7 +36,7 @@ def get(session: Session, ids: tuple[str, ...], strong: bool, output: str) -> No
     """
 
     async def work(client: Client) -> Exit:
-        answers, worst = await _get_each(client, ids, strong, session.timeout_s)
+        answers, worst = await _get_each(session, client, ids, strong)
         instances = [answer.instance for answer in answers]
         sources = merged(answer.sources for answer in answers)
         if output == "json" and len(ids) == 1 and instances:
@@ -96,7 +96,7 @@ def show(instances: list[instance_pb2.Instance], sources: list[pb.Source], outpu
 
 
 async def _get_each(
-    client: Client, ids: tuple[str, ...], strong: bool, timeout_s: float
+    session: Session, client: Client, ids: tuple[str, ...], strong: bool
 ) -> tuple[list[pb.GetInstanceResponse], Exit]:
     """The answers, in order; what is not found is told, and makes the exit code."""
     from clients.client import STRONG, HqApiError
@@ -108,8 +108,7 @@ async def _get_each(
         except HqApiError as error:
             if error.code.name not in ("NOT_FOUND", "INVALID_ARGUMENT"):
                 raise
-            complain(sentence(error, writing=False, timeout_s=timeout_s))
-            worst = exit_of(error, writing=False)
+            worst = session.tell(error, writing=False)
     return answers, worst
 
 

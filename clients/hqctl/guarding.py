@@ -24,7 +24,7 @@ OVERRIDES = {
 }
 
 
-class Span(click.ParamType):
+class Span(click.ParamType[float]):
     """A span of time, in seconds."""
 
     name = "span"

@@ -12,7 +12,7 @@ from clients.hqctl.formats import output_option, print_json
 from clients.hqctl.session import Session, connected
 from clients.hqctl.sources import warn_of
 from clients.hqctl.tables import print_table
-from clients.hqctl.words import clock_time, seconds_of, span
+from clients.hqctl.words import clock_time, seconds_of, size, span
 from hqpb.v1 import admin_pb2
 
 if TYPE_CHECKING:
@@ -99,14 +99,10 @@ def _member(member: admin_pb2.StoreMember) -> list[str]:
         member.endpoint,
         member.version or "-",
         "yes" if member.leader else "no",
-        _mib(member.db_size_bytes),
-        _mib(member.db_size_in_use_bytes),
+        size(member.db_size_bytes),
+        size(member.db_size_in_use_bytes),
         member.error or "-",
     ]
-
-
-def _mib(size_bytes: int) -> str:
-    return f"{size_bytes / 1024 / 1024:.1f}MiB"
 
 
 def _transition(transition: admin_pb2.Transition) -> list[str]:

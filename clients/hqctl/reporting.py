@@ -80,7 +80,7 @@ def report(
             timeout = span(seconds_of(begun.liveness_timeout))
             click.echo(f"That was one report: after {timeout} of silence it counts as not ready. See --every.")
             return Exit.OK
-        return await _go_on(reporter, every_s, seconds_of(answer.next_report_in), session.timeout_s)
+        return await _go_on(reporter, every_s, seconds_of(answer.next_report_in))
 
     session.run(work, writing=True)
 
@@ -115,7 +115,7 @@ async def _begin(
     return Reporter(client, instance_id, node, begun.uid, status), begun
 
 
-async def _go_on(reporter: Reporter, every_s: float, next_s: float, timeout_s: float) -> Exit:
+async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
     """Report until HQ says stop or somebody presses Ctrl-C."""
     from clients.client import HqApiError
 
@@ -126,7 +126,7 @@ async def _go_on(reporter: Reporter, every_s: float, next_s: float, timeout_s: f
         except HqApiError as error:
             if _is_final(error):
                 raise
-            complain(f"{sentence(error, writing=False, timeout_s=timeout_s)} Going on.")
+            complain(f"{sentence(error, writing=False)} Going on.")
             next_s = RETRY_S
             continue
         next_s = seconds_of(answer.next_report_in)

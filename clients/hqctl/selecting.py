@@ -17,6 +17,7 @@ def selecting(function: F) -> F:
     """Give a command the options of a filter, and the filter as argument `where`."""
 
     @click.argument("services", nargs=-1, metavar="[SERVICE]...")
+    @click.option("--service", "more_services", multiple=True, help="Of this service; may be repeated.")
     @click.option("--node", "nodes", multiple=True, help="On this node; may be repeated.")
     @click.option("--revision", "revisions", multiple=True, help="With this revision in the spec.")
     @click.option("--cluster", "clusters", multiple=True, help="In this cluster.")
@@ -27,6 +28,7 @@ def selecting(function: F) -> F:
     def command(
         *args: Any,
         services: tuple[str, ...],
+        more_services: tuple[str, ...],
         nodes: tuple[str, ...],
         revisions: tuple[str, ...],
         clusters: tuple[str, ...],
@@ -36,7 +38,7 @@ def selecting(function: F) -> F:
         **kwargs: Any,
     ) -> Any:
         where = pb.InstanceFilter(
-            service_id=services,
+            service_id=services + more_services,
             node_name=nodes,
             revision_id=revisions,
             cluster=clusters,

@@ -15,7 +15,7 @@ import click
 from clients.hqctl.exits import Exit, exit_of, sentence
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from clients.client import Client, HqApiError
 
 DEFAULT_SERVER = "127.0.0.1:7071"
 DEFAULT_PORT = 7071
@@ -47,8 +47,15 @@ class Session:
             async with Client(self.servers, timeout_s=self.timeout_s, settings=settings) as client:
                 return int(await work(client))
         except HqApiError as error:
-            complain(sentence(error, writing=writing, timeout_s=self.timeout_s))
-            return int(exit_of(error, writing=writing))
+            return int(self.tell(error, writing=writing))
+
+    def tell(self, error: HqApiError, *, writing: bool, subject: str = "") -> Exit:
+        """Say on stderr what went wrong; return the exit code for it."""
+        prefix = f"{subject}: " if subject else ""
+        if not error.sent and len(self.servers) > 1:
+            prefix += f"none of {', '.join(self.servers)} answers: "
+        complain(prefix + sentence(error, writing=writing))
+        return exit_of(error, writing=writing)
 
 
 def complain(text: str) -> None:
@@ -89,7 +96,7 @@ def connected(function: F) -> F:
 
 
 def _from_environment() -> tuple[str, ...]:
-    return tuple(os.environ.get("HQ_SERVER", "").split(",")) if os.environ.get("HQ_SERVER") else (DEFAULT_SERVER,)
+    return (os.environ.get("HQ_SERVER") or DEFAULT_SERVER,)
 
 
 def _addresses(given: tuple[str, ...]) -> tuple[str, ...]:

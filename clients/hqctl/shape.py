@@ -80,7 +80,7 @@ def _value_faults(value: Any, field: FieldDescriptor, path: str) -> Iterator[str
     elif field.enum_type is not None:
         yield from _enum_faults(value, field.enum_type, path)
     elif field.cpp_type == FieldDescriptor.CPPTYPE_STRING and not isinstance(value, str):
-        quoted = f', e.g. "{value}"' if isinstance(value, int | float) else ""
+        quoted = f', e.g. "{str(value).lower()}"' if isinstance(value, int | float) else ""
         yield f"{path}: must be text, not {kind(value)}: put it in quotes{quoted}"
     elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL and not isinstance(value, bool):
         yield f"{path}: must be true or false, not {kind(value)}"

@@ -36,5 +36,6 @@ def faults(source: pb.Source) -> list[str]:
     if source.quarantined:
         shown = ", ".join(source.quarantined[:3]) + (", …" if len(source.quarantined) > 3 else "")
         count = plural(len(source.quarantined), "instance")
-        found.append(f"{name}: {count} shown as before a record that cannot be read: {shown}. See `hqctl quarantine`.")
+        old = f"{count} shown as they were before a record that cannot be read: {shown}"
+        found.append(f"{name}: {old}. See `hqctl quarantine`.")
     return found

@@ -1,7 +1,8 @@
-"""Tables: for eyes on a terminal (rich, folded to its width), plain columns in a pipe."""
+"""Tables: for eyes on a terminal (rich, one line per row), plain columns in a pipe."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Sequence
 
@@ -10,7 +11,9 @@ import click
 from clients.hqctl.session import colour_of
 
 STYLES = {"yes": "green", "no": "red", "unknown": "yellow"}
-NEVER_FOLDED = ("HEARTBEAT", "READY", "TOTAL", "NOT READY", "VERSION", "SILENT FOR", "UNTIL", "TIME")
+GAP = 2
+CUTTABLE = {"SERVICE", "NODE", "READY", "REVISION", "ENDPOINTS", "REVISIONS", "LABELS", "CLUSTER"}
+CUT_TO_AT_LEAST = 7
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -22,13 +25,31 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def plain(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns padded with spaces, never folded or cut; no cell is empty, so `awk` can count them."""
-    widths = [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]
-    return "\n".join(_padded(row, widths) for row in (names, *rows))
+    """Columns padded with spaces, never cut; no cell is empty, so `awk` can count them."""
+    widths = _widths(names, rows)
+    lines = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (names, *rows))
+    return "\n".join((" " * GAP).join(line).rstrip() for line in lines)
 
 
-def _padded(row: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
+
+    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal.
+    """
+    widths = _widths(names, rows)
+    cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]
+    excess = sum(widths) + GAP * (len(widths) - 1) - width
+    while excess > 0 and cuttable:
+        widest = max(cuttable, key=lambda n: widths[n])
+        if widths[widest] <= CUT_TO_AT_LEAST:
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]
 
 
 def _for_eyes(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -37,9 +58,12 @@ def _for_eyes(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for name in names:
-        table.add_column(name, overflow="fold", no_wrap=name in NEVER_FOLDED)
+    terminal = shutil.get_terminal_size().columns
+    widths = fitted(names, rows, terminal)
+    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
+    for name, width in zip(names, widths, strict=True):
+        table.add_column(name, overflow="ellipsis", no_wrap=True, width=width)
     for row in rows:
         table.add_row(*(Text(cell, style=STYLES.get(cell.partition(":")[0], "")) for cell in row))
-    Console(no_color=not colour_of(sys.stdout), highlight=False).print(table)
+    width = max(terminal, sum(widths) + GAP * len(widths))
+    Console(width=width, no_color=not colour_of(sys.stdout), highlight=False).print(table, soft_wrap=False)

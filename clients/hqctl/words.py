@@ -77,6 +77,16 @@ def target(value: instance_pb2.RevisionTarget) -> str:
     return "READY" if value == instance_pb2.REVISION_TARGET_READY else "INSTALLED"
 
 
+def size(size_bytes: int) -> str:
+    """A size in the unit that suits it: `512B`, `20.0KiB`, `1.5GiB`."""
+    amount, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if amount < 1024:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{size_bytes}B" if unit == "B" else f"{amount:.1f}{unit}"
+
+
 def plural(count: int, noun: str) -> str:
     """`1 instance`, `2 instances`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from hq.api import wire
+from hq.api.admission import Admission
 from hq.api.http_errors import MethodNotAllowed, UnsupportedMediaType
-from hq.api.limits import Admission
 from hq.errors import HqError, TooLarge
 
 Message = MutableMapping[str, Any]

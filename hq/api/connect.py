@@ -7,26 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hq.api.asgi import Headers
-from hq.api.calls import HttpCall, RequestIds
-from hq.api.limits import Admission, Limits
-from hq.clock import Clock
+from hq.api.calls import HttpCall
 from hq.errors import invalid
 
 _TIMEOUT: Final = re.compile(rb"[0-9]{1,10}")
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What all endpoints of a server share."""
-
-    limits: Limits
-    admission: Admission
-    clock: Clock
-    ids: RequestIds
 
 
 def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from hq.api import gzipping, wire
+from hq.api.admission import Admission
 from hq.api.asgi import ClientGone, Headers, Receive, Scope, Send, read_body, respond_error
 from hq.api.calls import HttpCall, closing_stream
-from hq.api.connect import Surroundings, connect_timeout_s, request_id_header
+from hq.api.connect import connect_timeout_s, request_id_header
 from hq.api.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
-from hq.api.limits import Admission, Limits
+from hq.api.limits import Limits
 from hq.api.media import Exchange, Media, accepts_gzip, is_gzip
 from hq.api.methods import Answer, Streaming
+from hq.api.surroundings import Surroundings
 from hq.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
 
 _TYPES: Final = ("application/connect+json", "application/connect+proto")
@@ -28,6 +30,7 @@ class StreamEndpoint:
         self._admission = shared.admission
         self._clock = shared.clock
         self._ids = shared.ids
+        self._stats = shared.traffic.stats("http", method.path)
         self._media = Media(*_TYPES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -49,6 +52,7 @@ class StreamEndpoint:
             failure = ShuttingDown("this replica shuts down: go on at another one", 0.0)
         except BaseException as error:
             failure = wire.as_hq_error(error, call)
+        self._stats.ended("OK" if failure is None else failure.code)
         await stream.end(failure)
 
     async def _run(
@@ -64,6 +68,7 @@ class StreamEndpoint:
             call.set_deadline(self._clock.now() + timeout_s)
         message = await self._read(headers, receive)
         request = self._method.parse_json(message) if exchange.json_in else self._method.parse(message)
+        self._admission.check_peer(call.peer)
         self._admission.open_stream()
         try:
             await self._pump(request, call, timeout_s, stream)

@@ -13,12 +13,13 @@ from grpc_health.v1 import health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 
 from hq.api import wire
-from hq.api.calls import GrpcCall, RequestIds, closing_stream
+from hq.api.calls import GrpcCall, closing_stream
 from hq.api.grpc_health import HEALTH_SERVICE, HealthOverGrpc
 from hq.api.health import Health
-from hq.api.limits import Admission, Limits
+from hq.api.limits import Limits
 from hq.api.methods import Method, Streaming, Unary
-from hq.clock import Clock
+from hq.api.surroundings import Surroundings
+from hq.api.traffic import CallStats
 
 Context = aio.ServicerContext[Any, Any]
 UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
@@ -35,15 +36,10 @@ class GrpcServer:
         self,
         methods: Sequence[Method],
         health: Health,
-        limits: Limits,
-        admission: Admission,
-        clock: Clock,
-        ids: RequestIds,
+        shared: Surroundings,
     ) -> None:
-        self._admission = admission
-        self._clock = clock
-        self._ids = ids
-        self._server = aio.server(options=_options(limits))
+        self._shared = shared
+        self._server = aio.server(options=_options(shared.limits))
         services = sorted({m.path.partition("/")[0] for m in methods})
         self._health = HealthOverGrpc(health, services)
         self._server.add_generic_rpc_handlers(tuple(self._handlers(methods)))
@@ -89,9 +85,10 @@ class GrpcServer:
 
     def _unary(self, method: Unary) -> UnaryHandler:
         # Everything is a local of the closure: this runs several thousand times a second.
-        admission, clock, ids = self._admission, self._clock, self._ids
+        shared, parse, run = self._shared, method.parse, method.run
+        admission, clock, ids, now = shared.admission, shared.clock, shared.ids, shared.clock.now
+        stats = shared.traffic.stats("grpc", method.path)
         max_bytes = admission.max_response_bytes
-        parse, run = method.parse, method.run
 
         async def handle(request: bytes, context: Context) -> bytes:
             call = GrpcCall(context, clock, ids)
@@ -100,23 +97,29 @@ class GrpcServer:
                     admission.refuse_call()
                 admission.calls += 1
                 try:
+                    if admission.peer_rate is not None:
+                        admission.check_peer(call.peer)
+                    started = now()
                     body = (await run(parse(request), call)).proto()
+                    stats.answered(now() - started)
                 finally:
                     admission.calls -= 1
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
             except BaseException as error:
-                await _abort(context, call, error)
+                await _abort(context, call, error, stats)
             return body
 
         return handle
 
     def _stream(self, method: Streaming) -> StreamHandler:
-        admission = self._admission
+        admission, clock, ids = self._shared.admission, self._shared.clock, self._shared.ids
+        stats = self._shared.traffic.stats("grpc", method.path)
 
         async def handle(request: bytes, context: Context) -> None:
-            call = GrpcCall(context, self._clock, self._ids)
+            call = GrpcCall(context, clock, ids)
             try:
+                admission.check_peer(call.peer)
                 parsed = method.parse(request)
                 admission.open_stream()
                 try:
@@ -128,19 +131,22 @@ class GrpcServer:
                             await context.write(body)  # waits while the reader is slow
                 finally:
                     admission.close_stream()
+                stats.ended("OK")
             except BaseException as error:
-                await _abort(context, call, error)
+                await _abort(context, call, error, stats)
 
         return handle
 
 
-async def _abort(context: Context, call: GrpcCall, error: BaseException) -> NoReturn:
+async def _abort(context: Context, call: GrpcCall, error: BaseException, stats: CallStats) -> NoReturn:
     """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
     task = asyncio.current_task()
     broken_off = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
     if broken_off:
+        stats.ended("CANCELLED")
         raise error
     told = wire.as_hq_error(error, call)
+    stats.ended(told.code)
     status = wire.status_of(told)
     await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
     raise AssertionError("unreachable: abort raises") from error

@@ -9,13 +9,13 @@ from typing import Final
 from hq.api import gzipping, wire
 from hq.api.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
 from hq.api.calls import HttpCall
-from hq.api.connect import Surroundings
 from hq.api.connect_stream import StreamEndpoint
 from hq.api.connect_unary import UnaryEndpoint
 from hq.api.http_errors import MethodNotAllowed
 from hq.api.media import accepts_gzip
 from hq.api.methods import Method, Unary
 from hq.api.pages import Page, PageRequest
+from hq.api.surroundings import Surroundings
 from hq.errors import HqError, UnknownMethod
 
 _PAGE_METHODS: Final = ("GET", "HEAD")

@@ -15,8 +15,9 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from hq.api import wire
+from hq.api.admission import Admission
 from hq.api.http_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
-from hq.api.limits import Admission, Limits
+from hq.api.limits import Limits
 from hq.errors import HqError
 
 _LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it

@@ -11,15 +11,12 @@ from typing import Any, Final, cast
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from hq.api.calls import RequestIds
-from hq.api.connect import Surroundings
 from hq.api.health import Health
 from hq.api.http_app import HttpApp
 from hq.api.http_protocol import bounded_by
-from hq.api.limits import Admission, Limits
 from hq.api.methods import Method
 from hq.api.pages import Page, own_pages
-from hq.clock import Clock
+from hq.api.surroundings import Surroundings
 
 _BACKLOG: Final = 2_048
 _POLL_S: Final = 0.02
@@ -34,17 +31,12 @@ class HttpServer:
         self,
         methods: Sequence[Method],
         health: Health,
-        limits: Limits,
-        admission: Admission,
-        clock: Clock,
-        ids: RequestIds,
+        shared: Surroundings,
         registry: CollectorRegistry,
         pages: Mapping[str, Page],
     ) -> None:
-        shared = Surroundings(limits, admission, clock, ids)
         self._app = HttpApp(methods, {**own_pages(health, registry), **pages}, shared)
-        self._limits = limits
-        self._admission = admission
+        self._shared = shared
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None
         self._ticking: asyncio.Task[None] | None = None
@@ -89,7 +81,7 @@ class HttpServer:
     def _config(self, tls: SSLContext | None) -> uvicorn.Config:
         return uvicorn.Config(
             cast("Any", self._app),
-            http=bounded_by(self._limits, self._admission),
+            http=bounded_by(self._shared.limits, self._shared.admission),
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -97,7 +89,7 @@ class HttpServer:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            timeout_keep_alive=cast("Any", self._limits.keep_alive_s),
+            timeout_keep_alive=cast("Any", self._shared.limits.keep_alive_s),
             backlog=_BACKLOG,
             ssl_context_factory=None if tls is None else lambda *_: tls,
         )

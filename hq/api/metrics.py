@@ -1,4 +1,4 @@
-"""What Prometheus sees of a replica: read from its parts at each scrape, so that nothing is counted twice on a hot path."""
+"""What Prometheus sees of a replica: read from its parts at each scrape, which costs the hot paths nothing."""
 
 from __future__ import annotations
 
@@ -7,21 +7,19 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from hq.api.limits import Admission
 from hq.replica import Replica
 
 
 class ReplicaCollector(Collector):
     """All metrics of one replica. Names follow Prometheus' conventions: base units, `_total` for counters."""
 
-    def __init__(self, replica: Replica, admission: Admission) -> None:
-        self._r, self._admission = replica, admission
+    def __init__(self, replica: Replica) -> None:
+        self._r = replica
 
     def collect(self) -> Iterable[Metric]:
         yield from self._cache()
         yield from self._liveness()
         yield from self._store()
-        yield from self._transport()
 
     def _cache(self) -> Iterable[Metric]:
         r, staleness_s = self._r, self._r.fence.staleness_s()
@@ -59,14 +57,6 @@ class ReplicaCollector(Collector):
         yield _counter("hq_watch_restarts", "Times the watch on the store was opened again.", follower.restarts)
         yield _counter("hq_compactions", "Compactions by this replica.", self._r.compactor.compactions)
         yield _gauge("hq_store_keys", "Keys below the prefix.", follower.key_count)
-
-    def _transport(self) -> Iterable[Metric]:
-        yield _gauge("hq_calls_in_flight", "Calls under way.", self._admission.calls)
-        yield _gauge("hq_streams_in_flight", "Streams under way.", self._admission.streams)
-        refused = CounterMetricFamily("hq_refused", "Calls refused, by limit.", labels=["limit"])
-        for limit, count in self._admission.refused.items():
-            refused.add_metric([limit], count)
-        yield refused
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -1,7 +1,7 @@
 """What a write makes of an instance. Pure: no I/O, no waiting; times and random numbers come in.
 
-A `Draft` is an instance taken apart for writing: meta and spec without anything that belongs to HQ or to the status, and
-the secret descriptors, which are kept in a record of their own.
+A `Draft` is an instance taken apart for writing: meta and spec without anything that belongs to the status, and the
+secret descriptors, which are kept in a record of their own.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hq.errors import InvalidRequest, NotFound, invalid
+from hq.errors import NotFound, invalid
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
@@ -71,26 +71,34 @@ def updated(old: Draft, new: instance_pb2.Instance, mask: Sequence[str] | None) 
     """
     paths = _paths(new, mask)
     draft = old.copy()
-    if "meta.service_id" in paths:
-        draft.meta.service_id = new.meta.service_id
-    for name in ("labels", "annotations"):
-        if f"meta.{name}" in paths:
-            draft.meta.ClearField(name)
-            getattr(draft.meta, name).update(getattr(new.meta, name))
-    for name in ("resource_request", "allocation"):
-        if f"spec.{name}" in paths:
-            draft.spec.ClearField(name)
-            if new.spec.HasField(name):
-                getattr(draft.spec, name).CopyFrom(getattr(new.spec, name))
-    if "spec.node_name" in paths:
-        draft.spec.node_name = new.spec.node_name
-    if "spec.revision" in paths:
-        del draft.spec.revision[:]
-        draft.spec.revision.extend(new.spec.revision)
-    elif SECRET_PATH in paths:
-        _copy_secrets(draft.spec, new.spec)
+    _update_meta(draft.meta, new.meta, paths)
+    _update_spec(draft.spec, new.spec, paths)
     _take_secrets_out(draft, old.secrets, clear=SECRET_PATH in paths)
     return draft
+
+
+def _update_meta(meta: instance_pb2.InstanceMeta, new: instance_pb2.InstanceMeta, paths: frozenset[str]) -> None:
+    if "meta.service_id" in paths:
+        meta.service_id = new.service_id
+    for name, held, given in (("labels", meta.labels, new.labels), ("annotations", meta.annotations, new.annotations)):
+        if f"meta.{name}" in paths:
+            held.clear()
+            held.update(given)
+
+
+def _update_spec(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec, paths: frozenset[str]) -> None:
+    for name in ("resource_request", "allocation"):
+        if f"spec.{name}" in paths:
+            spec.ClearField(name)
+            if new.HasField(name):
+                getattr(spec, name).CopyFrom(getattr(new, name))
+    if "spec.node_name" in paths:
+        spec.node_name = new.node_name
+    if "spec.revision" in paths:
+        del spec.revision[:]
+        spec.revision.extend(new.revision)
+    elif SECRET_PATH in paths:
+        _copy_secrets(spec, new)
 
 
 def with_revision(old: Draft, revision: instance_pb2.InstanceRevision, *, clear_secrets: bool) -> Draft:
@@ -169,7 +177,7 @@ def _copy_secrets(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpe
 
 
 def _take_secrets_out(draft: Draft, old: Secrets, *, clear: bool, only: str | None = None) -> None:
-    """Move the descriptors out of the spec. A revision without any keeps its old ones, unless they are to be cleared."""
+    """Move the descriptors out of the spec. A revision without any keeps its old ones, unless told to clear them."""
     secrets: Secrets = {}
     for revision in draft.spec.revision:
         told = [descriptor.SerializeToString() for descriptor in revision.secret]
@@ -186,5 +194,3 @@ def dropped(old: Iterable[str], new: Iterable[str]) -> bool:
     """Whether a revision went away."""
     return not set(old) <= set(new)
 
-
-__all__ = ["Draft", "InvalidRequest", "Secrets"]

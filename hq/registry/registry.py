@@ -1,4 +1,4 @@
-"""The use cases of HQ, one part per kind of caller. What a transport hands in has been parsed; nothing here knows wires."""
+"""The use cases of HQ, one part per kind of caller. What comes in has been parsed; nothing here knows of wires."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Reports of agents: who may report (BeginReporting), what a report changes, and which reports are mere beats.
 
-Follow a heartbeat: `report` finds it equal to what is stored (`_beat`), `Beats.send` packs it, the store orders it, every
-replica hears it come back (`Beats.observe`), and the deadline moves (`Deadlines.heard`).
+Follow a heartbeat: `report` finds it equal to what is stored (`_examine`), `Beats.send` packs it, the store orders it,
+every replica hears it come back (`Beats.observe`), and the deadline moves (`Deadlines.heard`).
 """
 
 from __future__ import annotations
@@ -137,11 +137,11 @@ class Reports:
     def _examine(self, report: service_pb2.ReportStatusRequest, field: str) -> _Prepared | HqError:
         try:
             check_report(report, field)
-            clean_report(report.revision)
             digest = statuses.digest(report.revision)
             entry, position, mark = self._admitted(report, digest)
             if digest == mark.digest and not report.unsettled:
                 return _Prepared(report, digest, Beat(entry.traits.uid, entry.status_version, position))
+            clean_report(report.revision)
             if report.revision.spec_version == entry.version:
                 # It is news, and from an agent that acted on the spec as it stands: its containers must be in there.
                 wanted = next((r for r in entry.spec().revision if r.id == report.revision.id), None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from typing import NamedTuple
 
@@ -48,12 +47,10 @@ def resume_token(text: str) -> ResumeToken:
 
 def _fields(text: str, field: str) -> tuple[str, str, object]:
     try:
-        if len(text) > 4096:
-            raise ValueError(text)
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        raw = base64.b64decode(text[:4096] + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         epoch, digest, rest = json.loads(raw.decode())
-        if not isinstance(epoch, str) or not isinstance(digest, str):
-            raise TypeError(text)
-    except (ValueError, TypeError, binascii.Error, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise invalid(field, "this is not a token that HQ gave") from error
+    if not isinstance(epoch, str) or not isinstance(digest, str):
+        raise invalid(field, "this is not a token that HQ gave")
     return epoch, digest, rest

@@ -242,10 +242,9 @@ class Writes:
         """The instance as it was written at a version."""
         record = _spec_record(plan, 0)
         spec = Spec(record, entry.spec_created if entry else version, version)
+        status = entry.stored()[1] if entry else NO_STATUS
         if plan.status is not None:
             status = Status(plan.status, version)
-        else:
-            status = entry.stored()[1] if entry else NO_STATUS
         return build(plan.draft.meta.id, spec, status, entry, {})
 
     def _repeated(self, instance_id: str, request_id: str, version: int) -> Entry:

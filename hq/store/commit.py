@@ -8,8 +8,10 @@ what was tried (the design's storage page has the figures):
 - A transaction without an answer may have taken place, and may still do so through another member minutes later. A
   fence does not settle that. A changed session word does: every transaction compares it, so once the change has come
   back through the watch, what has not come never will, and the write ids tell what did.
-- A deletion carries no write id. A transaction with deletions puts a word under a key of its own; if that word came, the
-  transaction took place at that version, and so did each of its deletions that came with it.
+- A deletion carries no write id. So each transaction puts a word under a key of this replica's own; where that word
+  came, the transaction took place, and so did each of its deletions that came with it.
+- etcd checks its quota against top-level puts only. The same word, put at the top level, lets a full etcd refuse; it is
+  nested, and so let through, where a group only deletes: that is how an operator makes room.
 
 One transaction is under way at a time: while it is, the next one gathers.
 """
@@ -25,7 +27,7 @@ from dataclasses import dataclass, field
 from hq.clock import Clock
 from hq.errors import DeadlineExceeded, HqError, OutcomeUnknown, Overloaded, StoreUnavailable, TooLarge
 from hq.store.epoch import Epoch
-from hq.store.keys import DELETES, Keys
+from hq.store.keys import COMMITS, Keys
 from hq.store.port import (
     Applied,
     Batch,
@@ -74,7 +76,7 @@ class _Flight:
     """The transaction under way, and what the watch has brought of it already."""
 
     items: list[_Item]
-    deletes_word: int = 0
+    word: int = 0
     by_key: dict[bytes, _Item] = field(default_factory=dict)
     deletions: dict[bytes, _Item] = field(default_factory=dict)
 
@@ -101,7 +103,7 @@ class Committer:
         queue_limit: int = 20_000,
     ) -> None:
         self._store, self._epoch, self._session, self._clock, self._rng = store, epoch, session, clock, rng
-        self._deletes_key = keys.of(DELETES, replica)
+        self._mark_key = keys.of(COMMITS, replica)
         self._timeout_s, self._queue_limit = timeout_s, queue_limit
         self._queue: list[_Item] = []
         self._arrived = asyncio.Event()
@@ -155,7 +157,7 @@ class Committer:
                 item = flight.by_key.get(change.key)
                 if item is not None and item.write_id and item.write_id == word_of(change.value):
                     item.seen_at = change.revision
-                elif change.key == self._deletes_key and word_of(change.value) == flight.deletes_word:
+                elif change.key == self._mark_key and word_of(change.value) == flight.word:
                     self._observe_deletions(flight, batch, change.revision)
 
     @staticmethod
@@ -224,9 +226,9 @@ class Committer:
         items = flight.items
         await self._session.ready(self._timeout_s)
         writes = [item.write for item in items]
-        if flight.deletions:
-            flight.deletes_word = new_word(self._rng)
-            writes.append(Write((), ((self._deletes_key, encode_word(flight.deletes_word)),)))
+        flight.word = new_word(self._rng)
+        always = () if flight.by_key else (Compare(self._mark_key, "modified", -1, ">"),)
+        writes.append(Write(always, ((self._mark_key, encode_word(flight.word)),)))
         guards = (self._epoch.guard(), self._session.guard(), *items[0].guards)
         commit = await self._store.commit(guards, writes, self._timeout_s)
         if not commit.guarded:

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from hq.clock import Clock
 from hq.errors import HqError
 from hq.store.epoch import Epoch
-from hq.store.keys import BEATS, DELETES, FENCE, SESSION, Keys
+from hq.store.keys import BEATS, COMMITS, FENCE, SESSION, Keys
 from hq.store.port import (
     Applied,
     Compacted,
@@ -106,7 +106,7 @@ class Compactor:
             modified, since = self._fences.get(replica, (0, now))
             seen[replica] = (fence.modified, since if modified == fence.modified else now)
             if replica != self._replica and now - seen[replica][1] > _DEAD_AFTER_S:
-                gone = tuple(self._keys.of(kind, replica) for kind in (FENCE, SESSION, BEATS, DELETES))
+                gone = tuple(self._keys.of(kind, replica) for kind in (FENCE, SESSION, BEATS, COMMITS))
                 still = Compare(fence.key, "modified", fence.modified)
                 await self._store.commit((self._epoch.guard(),), (Write((still,), deletes=gone),), _TIMEOUT_S)
         self._fences = seen

@@ -87,14 +87,21 @@ class Member:
     async def commit(
         self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float, metadata: Metadata
     ) -> Commit:
-        request = rpc.TxnRequest(compare=[_compare(g) for g in guards], success=[_nested(w) for w in writes])
+        # etcd checks its quota against top-level puts only: nested ones would fill it beyond all bounds.
+        operations = [[_nested(w)] if w.when else _operations(w) for w in writes]
+        success = [operation for each in operations for operation in each]
+        request = rpc.TxnRequest(compare=[_compare(g) for g in guards], success=success)
         try:
             answer = await self._kv.Txn(request, timeout=timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             _raise(error, write=True)
         if not answer.succeeded:
             return Commit(answer.header.revision, guarded=False, outcomes=[])
-        outcomes = [_outcome(op.response_txn, write) for op, write in zip(answer.responses, writes, strict=True)]
+        answers = iter(answer.responses)
+        outcomes = []
+        for write, sent in zip(writes, operations, strict=True):
+            parts = [next(answers) for _ in sent]
+            outcomes.append(_outcome(parts[0].response_txn, write) if write.when else Applied())
         return Commit(answer.header.revision, guarded=True, outcomes=outcomes)
 
     async def range(
@@ -194,16 +201,19 @@ def _compare(c: Compare) -> Any:
     )
 
 
-def _nested(write: Write) -> Any:
+def _operations(write: Write) -> list[Any]:
     puts = [rpc.RequestOp(request_put=rpc.PutRequest(key=key, value=value)) for key, value in write.puts]
-    gone = [rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key)) for key in write.deletes]
+    return puts + [rpc.RequestOp(request_delete_range=rpc.DeleteRangeRequest(key=key)) for key in write.deletes]
+
+
+def _nested(write: Write) -> Any:
     looks = [
         rpc.RequestOp(request_range=rpc.RangeRequest(key=c.key, keys_only=True))
         for c in write.when
         if c.range_end is None
     ]
     compares = [_compare(c) for c in write.when]
-    return rpc.RequestOp(request_txn=rpc.TxnRequest(compare=compares, success=puts + gone, failure=looks))
+    return rpc.RequestOp(request_txn=rpc.TxnRequest(compare=compares, success=_operations(write), failure=looks))
 
 
 def _outcome(answer: Any, write: Write) -> Applied | Refused:

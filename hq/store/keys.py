@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
-BEATS, FENCE, SESSION, DELETES = "beats", "fence", "session", "deletes"
+BEATS, FENCE, SESSION, COMMITS = "beats", "fence", "session", "commits"
 EPOCH, FORMAT, COMPACTION, OPS = "epoch", "format", "compaction", "ops"
 DEFAULT_PREFIX = "/hq/v1/"
 

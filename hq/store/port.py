@@ -63,7 +63,10 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Puts and deletes that happen together if all conditions hold, else not at all."""
+    """Puts and deletes that happen together if all conditions hold, else not at all.
+
+    A store may refuse a transaction for want of space (NoSpace) by what its writes *without* conditions put: etcd does.
+    """
 
     when: Sequence[Compare]
     puts: Sequence[tuple[bytes, bytes]] = ()

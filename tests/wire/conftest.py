@@ -10,11 +10,13 @@ import uvloop
 from grpc import aio
 from prometheus_client import CollectorRegistry, Counter
 
+from hq.api.admission import Admission
 from hq.api.calls import RequestIds
 from hq.api.grpc_server import GrpcServer
 from hq.api.http_server import HttpServer
-from hq.api.limits import Admission, Limits
+from hq.api.limits import Limits
 from hq.api.pages import PageAnswer, PageRequest
+from hq.api.surroundings import Surroundings
 from hq.clock import SystemClock
 from tests.wire.fake_table import FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client as GrpcClient
@@ -43,15 +45,18 @@ def health() -> FakeHealth:
 
 
 @pytest.fixture
-def admission(limits: Limits) -> Admission:
-    return Admission(limits)
+def shared(limits: Limits) -> Surroundings:
+    return Surroundings(limits, SystemClock(), RequestIds("test"))
 
 
 @pytest.fixture
-async def grpc_port(
-    registry: FakeRegistry, health: FakeHealth, limits: Limits, admission: Admission
-) -> AsyncIterator[int]:
-    server = GrpcServer(registry.methods(), health, limits, admission, SystemClock(), RequestIds("test"))
+def admission(shared: Surroundings) -> Admission:
+    return shared.admission
+
+
+@pytest.fixture
+async def grpc_port(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[int]:
+    server = GrpcServer(registry.methods(), health, shared)
     port = await server.start("127.0.0.1:0")
     yield port
     await server.stop(0.0)
@@ -64,21 +69,11 @@ async def grpc_client(grpc_port: int) -> AsyncIterator[GrpcClient]:
 
 
 @pytest.fixture
-async def http_server(
-    registry: FakeRegistry, health: FakeHealth, limits: Limits, admission: Admission
-) -> AsyncIterator[HttpServer]:
+async def http_server(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[HttpServer]:
     metrics = CollectorRegistry()
     Counter("hq_things", "Things.", registry=metrics).inc()
-    server = HttpServer(
-        registry.methods(),
-        health,
-        limits,
-        admission,
-        SystemClock(),
-        RequestIds("test"),
-        metrics,
-        {"/extra": extra_page},
-    )
+    metrics.register(shared.traffic)
+    server = HttpServer(registry.methods(), health, shared, metrics, {"/extra": extra_page})
     yield server
     await server.stop(0.0)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import grpc
 import pytest
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 
-from hq.api.limits import Admission
+from hq.api.admission import Admission
 from hq.clock import SystemClock
 from hq.errors import InvalidRequest, Retry, StartOver, Stop
 from tests.wire.fake_table import FAILURES, SERVICE, FakeRegistry
@@ -71,8 +72,9 @@ async def test_a_truncated_message_is_an_invalid_request(grpc_client: Client) ->
 
 
 async def test_an_unknown_method_is_unimplemented(grpc_client: Client) -> None:
+    nope: Any = grpc_client.channel.unary_unary(f"/{SERVICE}/Nope")
     with pytest.raises(aio.AioRpcError) as raised:
-        await grpc_client.channel.unary_unary(f"/{SERVICE}/Nope")(b"")
+        await nope(b"")
     assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -10,7 +10,8 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
-from hq.api.limits import KIB, Admission
+from hq.api.admission import Admission
+from hq.api.limits import KIB
 from tests.wire.fake_table import FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.limited import limited
@@ -33,6 +34,16 @@ async def test_a_call_too_many_is_told_to_come_again(
     await asyncio.gather(*waiting)
     assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
     assert admission.refused == {"max_calls": 1}
+
+
+@limited(max_calls_per_peer_s=1.0)
+async def test_a_peer_over_its_rate_is_told_when_to_come_again(grpc_client: Client) -> None:
+    for _ in range(2):
+        await grpc_client.get("web-1")
+    with pytest.raises(aio.AioRpcError) as raised:
+        await grpc_client.get("web-1")
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "RetryInfo" in details_of(raised.value)
 
 
 @limited(max_streams=0)

@@ -14,7 +14,8 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (  # ty
 
 from hq.api.calls import RequestIds
 from hq.api.grpc_server import GrpcServer
-from hq.api.limits import Admission, Limits
+from hq.api.limits import Limits
+from hq.api.surroundings import Surroundings
 from hq.clock import SystemClock
 from tests.wire.fake_table import SERVICE, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
@@ -60,8 +61,8 @@ async def test_reflection_describes_the_services(grpc_port: int) -> None:
 
 
 def _server(registry: FakeRegistry) -> GrpcServer:
-    limits = Limits()
-    return GrpcServer(registry.methods(), FakeHealth(), limits, Admission(limits), SystemClock(), RequestIds("test"))
+    shared = Surroundings(Limits(), SystemClock(), RequestIds("test"))
+    return GrpcServer(registry.methods(), FakeHealth(), shared)
 
 
 async def test_a_taken_port_is_an_error(registry: FakeRegistry, grpc_port: int) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 
+from hq.api.admission import Admission
 from hq.api.http_server import HttpServer
-from hq.api.limits import KIB, Admission
+from hq.api.limits import KIB
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post
@@ -29,6 +30,14 @@ async def test_a_call_too_many_is_told_to_come_again(
         assert [(await c.answer()).status for c in (first, second)] == [200, 200]
     assert (await http.post(b'{"id":"web-1"}')).status == 200
     assert admission.refused == {"max_calls": 1}
+
+
+@limited(max_calls_per_peer_s=1.0)
+async def test_a_peer_over_its_rate_is_told_when_to_come_again(http: RawHttp, admission: Admission) -> None:
+    answers = [await http.post(b'{"id":"web-1"}') for _ in range(3)]
+    assert [a.status for a in answers] == [200, 200, 429]
+    assert answers[2].headers["retry-after"] == "1"
+    assert admission.refused == {"max_calls_per_peer_s": 1}
 
 
 @limited(max_streams=1)

@@ -6,7 +6,7 @@ import gzip
 
 import pytest
 
-from tests.wire.fake_table import FakeHealth
+from tests.wire.fake_table import GET, FakeHealth
 from tests.wire.raw_http import RawHttp
 
 
@@ -61,6 +61,16 @@ async def test_metrics_are_in_the_format_that_is_asked_for(http: RawHttp) -> Non
     open_metrics = await http.get("/metrics", accept="application/openmetrics-text; version=1.0.0")
     assert open_metrics.headers["content-type"].startswith("application/openmetrics-text")
     assert open_metrics.body.endswith(b"# EOF\n")
+
+
+async def test_metrics_count_calls_by_method_and_outcome(http: RawHttp) -> None:
+    await http.post(b'{"id":"web-1"}')
+    await http.post(b'{"id":"fail:NotFound"}')
+    lines = (await http.get("/metrics")).body.decode().splitlines()
+    labels = f'method="{GET}",transport="http"'
+    assert f'hq_calls_total{{code="OK",{labels}}} 1.0' in lines
+    assert f'hq_calls_total{{code="NOT_FOUND",{labels}}} 1.0' in lines
+    assert f"hq_call_seconds_count{{{labels}}} 1.0" in lines
 
 
 async def test_a_large_page_is_compressed_if_asked_for(http: RawHttp) -> None:

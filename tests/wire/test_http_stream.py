@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hq.api.limits import Admission
+from hq.api.admission import Admission
 from hqpb.v1 import service_pb2
 from tests.wire.fake_table import FAILURES, WATCH, FakeRegistry
 from tests.wire.raw_http import RawAnswer, RawHttp, post

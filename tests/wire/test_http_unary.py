@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from hq.api.limits import Admission
+from hq.api.admission import Admission
 from hqpb.v1 import service_pb2
 from tests.wire.fake_table import GET, FakeRegistry
 from tests.wire.raw_http import RawHttp, post

@@ -1,0 +1,158 @@
+"""Replicas as real processes, `hq serve` as an operator would start it, and plain gRPC and HTTP to speak with them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import sys
+import urllib.request
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import grpc
+
+from hqpb.v1 import admin_pb2_grpc, service_pb2_grpc
+
+START_S = 30.0
+_LISTENING = re.compile(rb"listening: gRPC (\S+), HTTP (\S+)")
+
+
+class ReplicaProcess:
+    """One `hq serve` on free ports. Knows its addresses once it listens; ends with the test, by process id."""
+
+    def __init__(self, etcd: Sequence[str], prefix: str, log: Path, flags: Sequence[str] = ()) -> None:
+        self._etcd, self._prefix, self._log, self._flags = list(etcd), prefix, log, list(flags)
+        self._process: asyncio.subprocess.Process | None = None
+        self.grpc = self.http = ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    async def start(self, *, until_ready: bool = True) -> None:
+        """Return when it listens, and unless told otherwise when it can serve reads."""
+        arguments = ["--etcd", ",".join(self._etcd), "--prefix", self._prefix, *self._flags]
+        env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
+        with self._log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "hq.main", "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**env, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))},
+            )
+        begins = self._log.stat().st_size
+        async with asyncio.timeout(START_S):
+            while True:
+                assert self._process.returncode is None, self.log_text()
+                found = _LISTENING.search(self._log.read_bytes()[max(0, begins - 4096) :])
+                if found:
+                    break
+                await asyncio.sleep(0.05)
+            self.grpc, self.http = found[1].decode(), found[2].decode()
+            while until_ready and (await self.get("/readyz"))[0] != 200:
+                await asyncio.sleep(0.05)
+
+    def log_text(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    async def terminate(self, timeout_s: float = 20.0) -> int:
+        """SIGTERM; return the exit code."""
+        return await self._end(signal.SIGTERM, timeout_s)
+
+    async def kill(self) -> None:
+        """SIGKILL, if it still runs."""
+        await self._end(signal.SIGKILL, 10.0)
+
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    async def _end(self, number: signal.Signals, timeout_s: float) -> int:
+        process = self._process
+        if process is None:
+            return 0
+        if process.returncode is None:
+            process.send_signal(number)
+            if number is signal.SIGKILL:
+                process.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(timeout_s):
+            return await process.wait()
+
+    async def get(self, path: str) -> tuple[int, str]:
+        """A GET over HTTP: status and body."""
+        return await asyncio.to_thread(_request, f"http://{self.http}{path}", None)
+
+    async def post(self, method: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """A call in JSON as curl would send it: `post("FindInstances", {...})`."""
+        url = f"http://{self.http}/hq.v1.InstanceService/{method}"
+        status, body = await asyncio.to_thread(_request, url, json.dumps(request).encode())
+        return status, json.loads(body)
+
+    @asynccontextmanager
+    async def stub(self) -> AsyncIterator[service_pb2_grpc.InstanceServiceAsyncStub]:
+        """The generated client of InstanceService, on a connection of its own."""
+        async with _channel(self.grpc) as channel:
+            yield service_pb2_grpc.InstanceServiceStub(channel)  # type: ignore[misc]
+
+    @asynccontextmanager
+    async def admin(self) -> AsyncIterator[admin_pb2_grpc.AdminServiceAsyncStub]:
+        """The generated client of AdminService."""
+        async with _channel(self.grpc) as channel:
+            yield admin_pb2_grpc.AdminServiceStub(channel)  # type: ignore[misc]
+
+
+class Replicas:
+    """Starts replicas over one store and ends them all."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._started: list[ReplicaProcess] = []
+
+    async def start(
+        self, etcd: Sequence[str], prefix: str = "/hq/v1/", *flags: str, until_ready: bool = True
+    ) -> ReplicaProcess:
+        """One more replica."""
+        log = self._directory / f"replica-{len(self._started)}.log"
+        replica = ReplicaProcess(etcd, prefix, log, flags)
+        self._started.append(replica)
+        await replica.start(until_ready=until_ready)
+        return replica
+
+    async def __aenter__(self) -> Replicas:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for replica in self._started:
+            await replica.kill()
+
+
+_ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def _channel(address: str) -> grpc.aio.Channel:
+    options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+    return grpc.aio.insecure_channel(address, options=options)
+
+
+def _request(url: str, body: bytes | None) -> tuple[int, str]:
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    request = urllib.request.Request(url, body, {"content-type": "application/json"} if body is not None else {})
+    try:
+        with direct.open(request, timeout=15) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

@@ -1,0 +1,69 @@
+"""Starting and stopping the HTTP transport."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+
+from hq.api.http_server import HttpServer
+from tests.wire.fake_table import WATCH, FakeRegistry
+from tests.wire.raw_http import RawHttp, post
+from tests.wire.test_http_stream import JSON, envelope, messages
+
+
+async def test_a_taken_port_is_an_error(http_server: HttpServer) -> None:
+    port = await http_server.start("127.0.0.1:0")
+    with pytest.raises(OSError, match=f"127.0.0.1:{port}"):
+        await http_server.start(f"127.0.0.1:{port}")
+
+
+async def test_signals_stay_with_the_process(http_port: int) -> None:
+    assert http_port
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+async def test_it_listens_on_ipv6_as_well(http_server: HttpServer) -> None:
+    port = await http_server.start("[::1]:0")
+    _, writer = await asyncio.open_connection("::1", port)
+    writer.close()
+
+
+async def test_stopping_lets_calls_finish_within_the_grace(
+    http_server: HttpServer, http: RawHttp, registry: FakeRegistry
+) -> None:
+    async with http.connect() as connection, http.connect() as idle:
+        await connection.send(post(b'{"id":"wait"}'))
+        await registry.started.wait()
+        stopping = asyncio.create_task(http_server.stop(10))
+        assert await asyncio.wait_for(idle.hung_up(), 5)
+        registry.release.set()
+        answer = await connection.answer()
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        await asyncio.wait_for(stopping, 5)
+
+
+async def test_stopping_breaks_off_what_outlives_the_grace_with_an_answer(
+    http_server: HttpServer, http: RawHttp, registry: FakeRegistry
+) -> None:
+    async with http.connect() as call, http.connect() as stream:
+        await stream.send(post(envelope(b'{"resumeToken":"quiet"}'), f"/{WATCH}", **JSON))
+        await stream.head()
+        first = await stream.chunk()
+        registry.started.clear()
+        await call.send(post(b'{"id":"wait"}'))
+        await registry.started.wait()
+        await asyncio.wait_for(http_server.stop(0.1), 5)
+        answer = await call.answer()
+        assert (answer.status, answer.json()["details"][0]["debug"]["reason"]) == (504, "OUTCOME_UNKNOWN")
+        found, end = messages(first + await stream.chunk())
+        assert len(found) == 1
+        assert end["error"]["code"] == "unavailable"
+
+
+async def test_a_stopped_server_takes_no_connections(http_server: HttpServer, http: RawHttp) -> None:
+    await http_server.stop(0)
+    with pytest.raises(ConnectionRefusedError):
+        async with http.connect():
+            pass
