@@ -47,7 +47,7 @@ class WatchSettings:
 
     backoff: RetrySettings = WATCH_BACKOFF
     stable_s: float = 5.0
-    silence_limit_s: float = 60.0
+    silence_limit_s: float = 30.0
     connect_timeout_s: float = 5.0
 
 

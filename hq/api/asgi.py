@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -30,11 +31,8 @@ async def read_body(headers: Mapping[bytes, bytes], receive: Receive, admission:
         Overloaded: too much is being received already.
         ClientGone: it ended before its end.
     """
-    length = headers.get(b"content-length")
-    if length is not None and int(length) > max_bytes:  # before a client is told to go on by "100 Continue"
-        raise _too_large(max_bytes)
     message = await receive()
-    if message["type"] == "http.request" and not message["more_body"]:
+    if message["type"] == "http.request" and not message["more_body"]:  # almost always
         body: bytes = message["body"]
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
@@ -65,8 +63,11 @@ async def _read_parts(message: Message, receive: Receive, admission: Admission, 
 async def respond(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send a whole answer; its content-length is added."""
     headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except asyncio.CancelledError:
+        return  # the client left in the middle of the answer, or we shut down
 
 
 async def respond_error(send: Send, error: HqError, extra_headers: Headers) -> None:

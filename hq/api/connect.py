@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from hq.api.asgi import Headers
 from hq.api.calls import HttpCall
 from hq.errors import invalid
 
@@ -33,6 +32,6 @@ def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:
     return int(timeout_ms) / 1000
 
 
-def request_id_header(call: HttpCall, headers: Mapping[bytes, bytes]) -> Headers:
-    """The caller's id of this call, to be sent back; nothing if it sent none."""
-    return [(b"x-request-id", call.request_id.encode())] if b"x-request-id" in headers else []
+def request_id_header(call: HttpCall) -> tuple[bytes, bytes]:
+    """The id of this call, to be sent back to a caller that named one."""
+    return b"x-request-id", call.request_id.encode()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final
 
 from hq.api import gzipping, wire
 from hq.api.admission import Admission
-from hq.api.asgi import ClientGone, Headers, Receive, Scope, Send, read_body, respond_error
+from hq.api.asgi import ClientGone, Headers, Receive, Scope, Send, check_length, read_body, respond_error
 from hq.api.calls import HttpCall, closing_stream
 from hq.api.connect import connect_timeout_s, request_id_header
 from hq.api.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
@@ -37,12 +38,13 @@ class StreamEndpoint:
         """Answer one call. Errors end the stream; only a content type not of streams is refused with 415."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         call = HttpCall(scope, headers, self._ids)
+        extra_headers = [request_id_header(call)] if b"x-request-id" in headers else []
         try:
             exchange = self._media.exchange(headers.get(b"content-type"), None)
         except HqError as error:
-            await respond_error(send, error, request_id_header(call, headers))
+            await respond_error(send, error, extra_headers)
             return
-        stream = Outgoing(send, exchange, headers, self._limits, request_id_header(call, headers))
+        stream = Outgoing(send, exchange, headers, self._limits, extra_headers)
         failure: HqError | None = None
         try:
             await self._run(exchange, headers, call, receive, stream)
@@ -53,7 +55,8 @@ class StreamEndpoint:
         except BaseException as error:
             failure = wire.as_hq_error(error, call)
         self._stats.ended("OK" if failure is None else failure.code)
-        await stream.end(failure)
+        with suppress(asyncio.CancelledError):  # the client left, or we shut down
+            await stream.end(failure)
 
     async def _run(
         self,
@@ -93,7 +96,8 @@ class StreamEndpoint:
     async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
         max_bytes = self._limits.max_request_bytes
         gzip = is_gzip(headers.get(b"connect-content-encoding"))
-        body = await read_body(headers, receive, self._admission, HEADER_BYTES + max_bytes)
+        check_length(headers, HEADER_BYTES + max_bytes)
+        body = await read_body(receive, self._admission, HEADER_BYTES + max_bytes)
         compressed, payload = unwrap_only(body, max_bytes)
         if not compressed:
             return payload

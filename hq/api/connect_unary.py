@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hq.api import gzipping, wire
-from hq.api.asgi import ClientGone, Receive, Scope, Send, read_body, respond, respond_error
+from hq.api.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
 from hq.api.calls import HttpCall
 from hq.api.connect import connect_timeout_s, request_id_header
 from hq.api.media import Exchange, Media, accepts_gzip, is_gzip
@@ -26,7 +26,9 @@ class UnaryEndpoint:
         self._parse = method.parse
         self._parse_json = method.parse_json
         self._method = method.run
-        self._limits = shared.limits
+        self._max_bytes = shared.limits.max_request_bytes
+        self._gzip_min_bytes = shared.limits.gzip_min_bytes
+        self._gzip_level = shared.limits.gzip_level
         self._admission = shared.admission
         self._now = shared.clock.now
         self._stats = shared.traffic.stats("http", method.path)
@@ -40,36 +42,30 @@ class UnaryEndpoint:
         try:
             exchange = self._media.exchange(headers.get(b"content-type"), headers.get(b"accept"))
             timeout_s = connect_timeout_s(headers)
-            if timeout_s is not None:
-                call.set_deadline(self._now() + timeout_s)
-            body = await self._read(headers, receive)
             if timeout_s is None:
-                payload = await self._run(exchange, body, call)
+                payload = await self._run(exchange, headers, call, receive)
             else:
+                call.set_deadline(self._now() + timeout_s)
                 async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
-                    payload = await self._run(exchange, body, call)
-            answer_headers = [(b"content-type", exchange.content_type), *request_id_header(call, headers)]
-            if len(payload) >= self._limits.gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
-                payload = await gzipping.compress(payload, self._limits.gzip_level)
+                    payload = await self._run(exchange, headers, call, receive)
+            answer_headers = [(b"content-type", exchange.content_type)]
+            if b"x-request-id" in headers:
+                answer_headers.append(request_id_header(call))
+            if len(payload) >= self._gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
+                payload = await gzipping.compress(payload, self._gzip_level)
                 answer_headers.append((b"content-encoding", b"gzip"))
         except ClientGone:
             return
         except BaseException as error:
-            told = wire.as_hq_error(error, call)
-            self._stats.ended(told.code)
-            await respond_error(send, told, request_id_header(call, headers))
+            await self._refuse(send, error, call, headers)
             return
         await respond(send, 200, answer_headers, payload)
 
-    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
-        max_bytes = self._limits.max_request_bytes
-        body = await read_body(headers, receive, self._admission, max_bytes)
-        encoding = headers.get(b"content-encoding")
-        if encoding is not None and is_gzip(encoding):
-            body = await gzipping.decompress(body, max_bytes)
-        return body
-
-    async def _run(self, exchange: Exchange, body: bytes, call: HttpCall) -> bytes:
+    async def _run(self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive) -> bytes:
+        if b"content-encoding" in headers or b"expect" in headers:
+            body = await self._read(headers, receive)
+        else:
+            body = await read_body(receive, self._admission, self._max_bytes)
         admission = self._admission
         if admission.calls >= admission.max_calls:
             admission.refuse_call()
@@ -78,8 +74,7 @@ class UnaryEndpoint:
             if admission.peer_rate is not None:
                 admission.check_peer(call.peer)
             started = self._now()
-            request = self._parse_json(body) if exchange.json_in else self._parse(body)
-            answer = await self._method(request, call)
+            answer = await self._method((self._parse_json if exchange.json_in else self._parse)(body), call)
             payload = await answer.json() if exchange.json_out else answer.proto()
             self._stats.answered(self._now() - started)
         finally:
@@ -87,3 +82,13 @@ class UnaryEndpoint:
         if len(payload) > admission.max_response_bytes:
             admission.refuse_answer(len(payload))
         return payload
+
+    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        check_length(headers, self._max_bytes)
+        body = await read_body(receive, self._admission, self._max_bytes)
+        return await gzipping.decompress(body, self._max_bytes) if is_gzip(headers.get(b"content-encoding")) else body
+
+    async def _refuse(self, send: Send, error: BaseException, call: HttpCall, headers: Mapping[bytes, bytes]) -> None:
+        told = wire.as_hq_error(error, call)
+        self._stats.ended(told.code)
+        await respond_error(send, told, [request_id_header(call)] if b"x-request-id" in headers else [])

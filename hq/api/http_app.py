@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
 from hq.api import gzipping, wire
@@ -29,15 +28,11 @@ class HttpApp:
         self._pages = dict(pages)
         self._shared = shared
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         call = self._endpoints.get(scope["path"])
-        try:
-            if call is not None and scope["method"] == "POST":
-                await call(scope, receive, send)
-            else:
-                await self._other(scope, send)
-        except asyncio.CancelledError:
-            return  # the client left, or we are shutting down, in the middle of the answer
+        if call is not None and scope["method"] == "POST":
+            return call(scope, receive, send)
+        return self._other(scope, send)
 
     async def _other(self, scope: Scope, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])

@@ -22,16 +22,17 @@ BOUNDS_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 class CallStats:
     """Calls of one method over one transport."""
 
-    __slots__ = ("buckets", "codes", "seconds")
+    __slots__ = ("answers", "buckets", "codes", "seconds")
 
     def __init__(self) -> None:
+        self.answers = 0
         self.codes: Counter[str] = Counter()
         self.buckets = [0] * (len(BOUNDS_S) + 1)
         self.seconds = 0.0
 
     def answered(self, seconds: float) -> None:
         """Count a call that succeeded after so many seconds."""
-        self.codes["OK"] += 1
+        self.answers += 1
         self.buckets[bisect_left(BOUNDS_S, seconds)] += 1
         self.seconds += seconds
 
@@ -66,7 +67,7 @@ class Traffic(Collector):
     def _calls(self) -> Metric:
         family = CounterMetricFamily("hq_calls", "Calls that ended.", labels=("transport", "method", "code"))
         for (transport, method), stats in self._stats.items():
-            for code, count in stats.codes.items():
+            for code, count in (stats.codes + Counter(OK=stats.answers)).items():
                 family.add_metric((transport, method, code), count)
         return family
 

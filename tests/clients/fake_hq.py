@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import grpc
-from google.protobuf import any_pb2
-from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped,unused-ignore]
 
 from hqpb.v1 import admin_pb2, admin_pb2_grpc, instance_pb2, service_pb2_grpc
 from hqpb.v1 import service_pb2 as pb
+from tests.clients.deeds import Context, Deed, refuse
 
-Context = Any
-Deed = Callable[[Context], Awaitable[None]]
 Script = Callable[[pb.WatchInstancesRequest], AsyncIterator[pb.WatchInstancesResponse]]
 Code = grpc.StatusCode
 
@@ -185,49 +182,6 @@ def fake_replica(stored: Stored, name: str = "fake-1") -> FakeReplica:
     return FakeReplica(stored, name)  # type: ignore[abstract]
 
 
-# --- deeds --------------------------------------------------------------------------------------------------
-
-
-def refuse(
-    code: grpc.StatusCode,
-    reason: str,
-    text: str = "refused by the test",
-    *,
-    retry_delay_s: float | None = None,
-    metadata: dict[str, str] | None = None,
-) -> Deed:
-    """End the call as HQ would, with its details."""
-    status = status_pb2.Status(code=code.value[0], message=text)
-    _pack(status, error_details_pb2.ErrorInfo(reason=reason, domain="hq", metadata=metadata or {}))
-    if retry_delay_s is not None:
-        retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.FromMilliseconds(round(retry_delay_s * 1000))
-        _pack(status, retry)
-
-    async def deed(context: Context) -> None:
-        await context.abort(code, text, (("grpc-status-details-bin", status.SerializeToString()),))
-
-    return deed
-
-
-def cut(code: grpc.StatusCode = Code.UNAVAILABLE) -> Deed:
-    """End the call without a word from HQ, as a broken connection does."""
-
-    async def deed(context: Context) -> None:
-        await context.abort(code, "Socket closed")
-
-    return deed
-
-
-async def hang(context: Context) -> None:
-    """Do not answer."""
-    await asyncio.Event().wait()
-
-
-async def go_on(context: Context) -> None:
-    """Answer."""
-
-
 # --- watches ------------------------------------------------------------------------------------------------
 
 
@@ -254,9 +208,3 @@ def say(*messages: pb.WatchInstancesResponse, then: str = "silence") -> Script:
 def instance(instance_id: str, *, service: str = "web", node: str = "node-1") -> instance_pb2.Instance:
     meta = instance_pb2.InstanceMeta(id=instance_id, service_id=service)
     return instance_pb2.Instance(meta=meta, spec=instance_pb2.InstanceSpec(node_name=node))
-
-
-def _pack(status: Any, detail: Any) -> None:
-    packed = any_pb2.Any()
-    packed.Pack(detail)
-    status.details.append(packed)

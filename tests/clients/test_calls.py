@@ -12,7 +12,8 @@ from clients.client import STRONG, Client, HqApiError
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.conftest import SETTINGS
-from tests.clients.fake_hq import FakeReplica, cut, hang, instance, refuse
+from tests.clients.deeds import cut, hang, refuse
+from tests.clients.fake_hq import FakeReplica, instance
 
 Code = grpc.StatusCode
 Replicas = list[FakeReplica]

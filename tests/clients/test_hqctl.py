@@ -4,48 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 import pytest
 
 from clients.hqctl.exits import MEANINGS
-from tests.clients.fake_hq import FakeReplica, cut, instance, refuse
+from tests.clients.deeds import cut, refuse
+from tests.clients.fake_hq import FakeReplica, instance
+from tests.clients.process import environment, hqctl
 
-ROOT = Path(__file__).resolve().parents[2]
 Code = grpc.StatusCode
-
-
-@dataclass(frozen=True)
-class Outcome:
-    code: int
-    out: str
-    err: str
-
-
-async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}", "HQ_SERVER": server}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "clients.hqctl.main",
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=environment,
-    )
-    try:
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return Outcome(process.returncode, out.decode(), err.decode())
 
 
 @pytest.fixture
@@ -205,9 +174,8 @@ async def test_help_tells_every_exit_code_without_importing_grpc(replica: FakeRe
     code = (
         "import sys, clients.hqctl.main as m; m.cli(['--help'], standalone_mode=False); sys.exit('grpc' in sys.modules)"
     )
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, env=environment, stdout=asyncio.subprocess.DEVNULL
+        sys.executable, "-c", code, env=environment(), stdout=asyncio.subprocess.DEVNULL
     )
     assert await process.wait() == 0
 

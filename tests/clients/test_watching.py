@@ -12,7 +12,8 @@ from clients.client import Client, HqApiError
 from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from clients.watching import Watch
 from hqpb.v1 import service_pb2 as pb
-from tests.clients.fake_hq import FakeReplica, instance, refuse, say
+from tests.clients.deeds import refuse
+from tests.clients.fake_hq import FakeReplica, instance, say
 
 Code = grpc.StatusCode
 Replicas = list[FakeReplica]

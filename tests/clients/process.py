@@ -1,0 +1,45 @@
+"""hqctl as a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a process ended and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def environment(server: str = "") -> dict[str, str]:
+    """Variables for a child that finds the code and, if named, a server."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"))), "HQ_SERVER": server}
+
+
+async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
+    """Run hqctl to its end; it is killed if that takes half a minute."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "clients.hqctl.main"),
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env=environment(server),
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Outcome(process.returncode, out.decode(), err.decode())
