@@ -2,90 +2,125 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from operator import attrgetter
+from typing import Generic, TypeVar, cast
 
 from hq.entry import Entry
 
+W = TypeVar("W", bound=Hashable)
+Block = Sequence[Entry]
+
+_BLOCK = 512  # instances; a block is halved when it holds twice as many
+
+id_of = attrgetter("traits.id")
+
+
+def _first_id(block: Block) -> str:
+    return block[0].traits.id
+
 
 class Bucket:
-    """Instances by id. Sorted when it is read, not when it changes: uploads come in bursts, reads are many."""
+    """Instances in order of ids, in blocks, so that a million can be changed and read without a pause.
 
-    __slots__ = ("_members", "_order")
+    What was lent to a reader does not change under it: a lent block is a tuple, and copied before it is changed.
+    """
+
+    __slots__ = ("_blocks", "_size")
 
     def __init__(self) -> None:
-        self._members: dict[str, Entry] = {}
-        self._order: list[str] | None = []
+        self._blocks: list[list[Entry] | tuple[Entry, ...]] = []
+        self._size = 0
 
     def __len__(self) -> int:
-        return len(self._members)
-
-    def get(self, instance_id: str) -> Entry | None:
-        return self._members.get(instance_id)
+        return self._size
 
     def put(self, entry: Entry) -> None:
         """Add an instance or replace it."""
-        instance_id = entry.traits.id
-        if instance_id not in self._members:
-            order = self._order
-            if order is not None and (not order or order[-1] < instance_id):
-                order.append(instance_id)
-            else:
-                self._order = None
-        self._members[instance_id] = entry
+        wanted = entry.traits.id
+        at = self._block_of(wanted)
+        block = self._own(at)
+        # Listings come in order of ids: the end is where most go.
+        where = bisect_left(block, wanted, key=id_of) if block and block[-1].traits.id >= wanted else len(block)
+        if where < len(block) and block[where].traits.id == wanted:
+            block[where] = entry
+            return
+        block.insert(where, entry)
+        self._size += 1
+        if len(block) > 2 * _BLOCK:
+            self._blocks[at : at + 1] = [block[:_BLOCK], block[_BLOCK:]]
 
     def drop(self, instance_id: str) -> None:
         """Take an instance out; nothing happens if it is not there."""
-        if self._members.pop(instance_id, None) is not None:
-            self._order = None
+        if not self._blocks:
+            return
+        at = self._block_of(instance_id)
+        where = bisect_left(self._blocks[at], instance_id, key=id_of)
+        if where == len(self._blocks[at]) or self._blocks[at][where].traits.id != instance_id:
+            return
+        del self._own(at)[where]
+        self._size -= 1
+        if not self._blocks[at]:
+            del self._blocks[at]
 
-    def order(self) -> list[str]:
-        """The ids in order. Nearly free if no instance came or went since the last time."""
-        if self._order is None:
-            self._order = sorted(self._members)
-        return self._order
+    def lend(self, after: str = "") -> list[Block]:
+        """All with greater ids, as they stand now, in order of ids."""
+        blocks = self._blocks
+        first = self._block_of(after) if after and blocks else 0
+        for at in range(first, len(blocks)):
+            if type(blocks[at]) is list:
+                blocks[at] = tuple(blocks[at])
+        lent = cast("list[Block]", blocks[first:])
+        if after and lent:
+            lent[0] = lent[0][bisect_right(lent[0], after, key=id_of) :]
+        return lent
 
-    def entries(self, after: str = "") -> Iterator[Entry]:
-        """All with greater ids, in order of ids."""
-        order = self.order()
-        if after:
-            order = order[bisect.bisect_right(order, after) :]
-        return map(self._members.__getitem__, order)
+    def _block_of(self, instance_id: str) -> int:
+        """Where this id is, or belongs."""
+        blocks = self._blocks
+        if len(blocks) < 2 or instance_id >= blocks[-1][0].traits.id:
+            return max(0, len(blocks) - 1)
+        return max(0, bisect_right(blocks, instance_id, key=_first_id) - 1)
 
-    def unordered(self) -> Iterable[Entry]:
-        return self._members.values()
+    def _own(self, at: int) -> list[Entry]:
+        """The block to be changed: a copy if it is lent."""
+        if not self._blocks:
+            self._blocks.append([])
+        block = self._blocks[at]
+        if type(block) is tuple:
+            block = self._blocks[at] = list(block)
+        return cast("list[Entry]", block)
 
 
-class Index:
+class Index(Generic[W]):
     """Buckets by the words that a field may hold. An empty bucket is dropped."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets: dict[W, Bucket] = {}
 
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def words(self) -> Iterable[str]:
-        """The words that at least one instance has."""
-        return self._buckets.keys()
+    def buckets(self, words: Iterable[W]) -> list[Bucket]:
+        """Those of the words that any instance has."""
+        found = map(self._buckets.get, words)
+        return [bucket for bucket in found if bucket is not None]
 
-    def bucket(self, word: str) -> Bucket | None:
-        return self._buckets.get(word)
-
-    def move(self, before: Iterable[str], after: Iterable[str], instance_id: str, entry: Entry | None) -> None:
+    def move(self, before: Sequence[W], after: Sequence[W], instance_id: str, entry: Entry | None) -> None:
         """File an instance under the words in `after`, and no more under those that only `before` has."""
-        kept = set(after)
-        for word in before:
-            if word not in kept:
-                self._drop(word, instance_id)
+        if before != after:
+            for word in before:
+                if word not in after:
+                    self._drop(word, instance_id)
         if entry is not None:
-            for word in kept:
+            for word in after:
                 bucket = self._buckets.get(word)
                 if bucket is None:
                     bucket = self._buckets[word] = Bucket()
                 bucket.put(entry)
 
-    def _drop(self, word: str, instance_id: str) -> None:
+    def _drop(self, word: W, instance_id: str) -> None:
         bucket = self._buckets.get(word)
         if bucket is not None:
             bucket.drop(instance_id)

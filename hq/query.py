@@ -3,21 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
-from hq.entry import Traits
+from hq.entry import Entry, Traits
 from hqpb.v1 import service_pb2
 
 
+class Lookup(NamedTuple):
+    """An index that can narrow a query down.
+
+    Attributes:
+        index: its name: "services", "nodes", "revisions", "labels", "unready" or "unallocated".
+        words: instances under any of them are candidates.
+        settles: the field of the query that all of those pass; empty: none.
+    """
+
+    index: str
+    words: Sequence[Hashable]
+    settles: str
+
+
 class Query:
-    """A compiled InstanceFilter. Equal filters have equal `digest`."""
+    """A compiled InstanceFilter. Equal filters have equal `digest`.
+
+    Attributes:
+        fields: names of those that say anything.
+        lookups: the indexes that can narrow it down.
+    """
 
     __slots__ = (
+        "_beside",
         "allocated",
         "clusters",
         "digest",
+        "fields",
         "ids",
         "labels",
+        "lookups",
         "nodes",
         "ready",
         "revisions",
@@ -33,6 +56,9 @@ class Query:
         self.labels = tuple(sorted(message.labels.items()))
         self.ready = _tristate(message.readiness)
         self.allocated = _tristate(message.allocated)
+        self.fields = self._fields()
+        self.lookups = tuple(self._lookups())
+        self._beside = {field: self.fields - {field} for field in ("", *self.fields)}
         words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
         described = repr((words, self.labels, self.ready, self.allocated)).encode()
         self.digest = hashlib.blake2b(described, digest_size=8).hexdigest()
@@ -47,18 +73,40 @@ class Query:
             and (not self.clusters or t.cluster in self.clusters)
             and (self.allocated is None or t.allocated is self.allocated)
             and (not self.revisions or not self.revisions.isdisjoint(t.revisions))
-            and (not self.labels or _subset(self.labels, t.labels))
+            and (not self.labels or all(label in t.labels for label in self.labels))
         )
 
-    def is_bare(self, field: Iterable[str]) -> bool:
-        """Whether a bucket that was chosen by `field` holds nothing but matches."""
-        sets = (self.ids, self.services, self.nodes, self.revisions, self.clusters)
-        others = any(s and s is not field for s in sets)
-        return not others and not self.labels and self.ready is None and self.allocated is None
+    def passing(self, entries: Sequence[Entry], settled: str) -> Sequence[Entry]:
+        """Those that pass, of instances that are known to pass the settled field."""
+        left = self._beside[settled]
+        if not left:
+            return entries
+        if left == _READINESS_ONLY:
+            ready = self.ready
+            return [entry for entry in entries if entry.traits.ready is ready]
+        matches = self.matches
+        return [entry for entry in entries if matches(entry.traits)]
+
+    def _fields(self) -> frozenset[str]:
+        sets = ("ids", "services", "nodes", "revisions", "clusters", "labels")
+        said = {name for name in sets if getattr(self, name)}
+        return frozenset(said | {name for name in ("ready", "allocated") if getattr(self, name) is not None})
+
+    def _lookups(self) -> list[Lookup]:
+        sets = (("services", self.services), ("nodes", self.nodes), ("revisions", self.revisions))
+        lookups = [Lookup(name, sorted(words), name) for name, words in sets if words]
+        settles = "labels" if len(self.labels) == 1 else ""
+        lookups += [Lookup("labels", (label,), settles) for label in self.labels]
+        if self.ready is False:
+            lookups.append(Lookup("unready", UNREADY, "ready"))
+        if self.allocated is False:
+            lookups.append(Lookup("unallocated", UNALLOCATED, "allocated"))
+        return lookups
 
 
-def _subset(wanted: tuple[tuple[str, str], ...], labels: tuple[tuple[str, str], ...]) -> bool:
-    return all(pair in labels for pair in wanted)
+_READINESS_ONLY = frozenset({"ready"})
+# These indexes know one word each: what most instances are needs no index.
+UNREADY, UNALLOCATED = ("unready",), ("unallocated",)
 
 
 def _tristate(value: int) -> bool | None:

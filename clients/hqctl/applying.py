@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +20,7 @@ from hqpb.v1 import service_pb2 as pb
 if TYPE_CHECKING:
     from clients.client import Client
 
+_IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
 BATCH_ITEMS = 100
 BATCH_BYTES = 1024 * 1024
 OUTCOMES = {
@@ -53,11 +56,18 @@ def apply(session: Session, names: tuple[str, ...], dry_run: bool) -> None:
         raise SystemExit(Exit.REFUSED) from None
 
     async def work(client: Client) -> Exit:
-        exits = []
+        from clients.client import HqApiError
+
+        exits: list[Exit] = []
         for batch in batches(documents):
-            answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
+            try:
+                answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
+            except HqApiError as error:
+                left = plural(len(documents) - len(exits), "document")
+                return session.tell(error, writing=not dry_run, subject=f"{left} from {batch[0].place} on")
             exits += [tell(d, result, dry_run) for d, result in zip(batch, answer.result, strict=True)]
-        await _warn_of_ports(client, documents)
+        with suppress(HqApiError):  # all is stored: a warning that cannot be had is no failure
+            await _warn_of_ports(client, documents)
         return worst(exits)
 
     session.run(work, writing=not dry_run)
@@ -86,12 +96,13 @@ def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
         click.echo(f"{name} {OUTCOMES.get(result.outcome, 'stored')}{at}")
         return Exit.OK
     error = result.error
-    field = f"{error.field}: " if error.field and not error.message.startswith(error.field) else ""
+    field, message = (_IN_REQUEST.sub("", text) for text in (error.field, error.message.rstrip(".")))
+    where = f"{field}: " if field and not message.startswith(field) else ""
     code = code_name(error.code)
     next_step = ""
     if code == "ABORTED":
         next_step = " Get it again, or leave meta.version out to overwrite what others wrote."
-    complain(f"{document.place}: {name}: {field}{error.message.rstrip('.')}.{next_step}")
+    complain(f"{document.place}: {name}: {where}{message}.{next_step}")
     return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
 
 

@@ -8,7 +8,7 @@ import click
 
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import output_option, print_json
-from clients.hqctl.selecting import selecting
+from clients.hqctl.selecting import selecting, strong_option
 from clients.hqctl.session import Session, connected
 from clients.hqctl.sources import warn_of
 from clients.hqctl.tables import print_table
@@ -27,16 +27,20 @@ GROUPS = {
 @click.command()
 @selecting
 @click.option("--by", type=click.Choice(list(GROUPS)), help="One line for each.")
+@strong_option
 @output_option("table", "json")
 @connected
-def count(session: Session, where: pb.InstanceFilter, by: str | None, output: str) -> None:
+def count(session: Session, where: pb.InstanceFilter, by: str | None, strong: bool, output: str) -> None:
     """Count the instances that match all of the options.
 
     By revision, an instance counts once for each of its revisions, ready if that revision is.
     """
 
     async def work(client: Client) -> Exit:
-        answer = await client.count(where, by=GROUPS[by] if by else pb.COUNT_GROUP_UNSPECIFIED)
+        from clients.client import STRONG
+
+        group = GROUPS[by] if by else pb.COUNT_GROUP_UNSPECIFIED
+        answer = await client.count(where, by=group, read=STRONG if strong else None)
         if output == "json":
             print_json(answer)
         else:

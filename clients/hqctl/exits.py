@@ -76,7 +76,7 @@ def sentence(error: HqApiError, *, writing: bool) -> str:
 
 
 def _what(error: HqApiError) -> str:
-    named = [f"{v.field}: {v.description}" for v in error.violations if v.field and v.field not in error.message]
+    named = [f"{v.field}: {v.description}" for v in error.violations if v.description not in error.message]
     return "; ".join([error.message.replace("\n", " "), *named]).rstrip(".") + "."
 
 

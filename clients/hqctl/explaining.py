@@ -22,7 +22,7 @@ from hqpb.v1 import service_pb2 as pb
 if TYPE_CHECKING:
     from clients.client import Client
 
-READY_WORDS = {"yes": "is READY", "no": "is NOT READY", "unknown": "has not been reported ready or not"}
+READY_WORDS = {"yes": "is READY", "no": "is NOT READY", "unknown": "has not been reported yet"}
 READY_COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
 
 
@@ -71,7 +71,8 @@ def guard_words(guard: pb.GuardState) -> str:
 
 def _head(answer: pb.ExplainInstanceResponse, now_s: float) -> Iterator[str]:
     meta, ready = answer.meta, answer.ready
-    since = f" since {clock_time(ready.last_transition_time)}" if ready.last_transition_time.seconds else ""
+    known = ready.status and ready.last_transition_time.seconds
+    since = f" since {clock_time(ready.last_transition_time)}" if known else ""
     ago = f" ({age(ready.last_transition_time, now_s)} ago)" if since else ""
     yield f"{meta.id} {READY_WORDS[truth(ready)]}{since}{ago}."
     if answer.summary:

@@ -10,7 +10,7 @@ import click
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import FORMATS, as_dict, output_option, print_json, print_yaml
 from clients.hqctl.rows import Columns, spans_clusters
-from clients.hqctl.selecting import selecting
+from clients.hqctl.selecting import selecting, strong_option
 from clients.hqctl.session import Session, connected
 from clients.hqctl.sources import merged, warn_of
 from clients.hqctl.tables import print_table
@@ -20,12 +20,10 @@ from hqpb.v1 import service_pb2 as pb
 if TYPE_CHECKING:
     from clients.client import Client
 
-STRONG_HELP = "See everything acknowledged anywhere before now; costs a round trip to the store."
-
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="INSTANCE...")
-@click.option("--strong", is_flag=True, help=STRONG_HELP)
+@strong_option
 @output_option(*FORMATS)
 @connected
 def get(session: Session, ids: tuple[str, ...], strong: bool, output: str) -> None:
@@ -52,7 +50,7 @@ def get(session: Session, ids: tuple[str, ...], strong: bool, output: str) -> No
 @click.command()
 @selecting
 @click.option("--limit", type=click.IntRange(1), help="At most so many.")
-@click.option("--strong", is_flag=True, help=STRONG_HELP)
+@strong_option
 @output_option(*FORMATS)
 @connected
 def find(session: Session, where: pb.InstanceFilter, limit: int | None, strong: bool, output: str) -> None:
@@ -92,7 +90,8 @@ def show(instances: list[instance_pb2.Instance], sources: list[pb.Source], outpu
             clusters = (source.cluster for source in sources)
             columns = Columns(wide=output == "wide", cluster=spans_clusters(instances, clusters))
             now_s = time.time()
-            print_table(columns.names, [columns.row(instance, now_s) for instance in instances])
+            rows = [columns.row(instance, now_s) for instance in instances]
+            print_table(columns.names, rows, whole=output == "wide")
 
 
 async def _get_each(

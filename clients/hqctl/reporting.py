@@ -82,7 +82,7 @@ def report(
             return Exit.OK
         return await _go_on(reporter, every_s, seconds_of(answer.next_report_in))
 
-    session.run(work, writing=True)
+    session.run(work)
 
 
 def _every(text: str | None) -> float | None:

@@ -13,6 +13,12 @@ from hqpb.v1 import service_pb2 as pb
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def strong_option(function: F) -> F:
+    """Give a command the option --strong."""
+    text = "See everything acknowledged anywhere before now; costs a round trip to the store."
+    return click.option("--strong", is_flag=True, help=text)(function)
+
+
 def selecting(function: F) -> F:
     """Give a command the options of a filter, and the filter as argument `where`."""
 

@@ -34,7 +34,10 @@ class Session:
 
     def run(self, work: Work, *, writing: bool = False) -> NoReturn:
         """Do `work` with a client and end the process with its exit code. A failed call becomes one line."""
-        sys.exit(asyncio.run(self._run(work, writing)))
+        try:
+            sys.exit(asyncio.run(self._run(work, writing)))
+        except KeyboardInterrupt:
+            sys.exit(Exit.INTERRUPTED)
 
     async def _run(self, work: Work, writing: bool) -> int:
         # Imported here: `hqctl --help` and mistakes on the command line need no gRPC.

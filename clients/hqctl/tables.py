@@ -16,10 +16,10 @@ CUTTABLE = {"SERVICE", "NODE", "READY", "REVISION", "ENDPOINTS", "REVISIONS", "L
 CUT_TO_AT_LEAST = 7
 
 
-def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print on stdout, as suits where that goes."""
+def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool = False) -> None:
+    """Print on stdout, as suits where that goes; `whole`: cut nothing, even if the terminal is too narrow."""
     if sys.stdout.isatty():
-        _for_eyes(names, rows)
+        _for_eyes(names, rows, whole)
     else:
         click.echo(plain(names, rows))
 
@@ -52,14 +52,14 @@ def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]
 
 
-def _for_eyes(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _for_eyes(names: Sequence[str], rows: Sequence[Sequence[str]], whole: bool) -> None:
     # Imported here: a pipe does not need it, and it takes longer to import than the answer to arrive.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     terminal = shutil.get_terminal_size().columns
-    widths = fitted(names, rows, terminal)
+    widths = _widths(names, rows) if whole else fitted(names, rows, terminal)
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
     for name, width in zip(names, widths, strict=True):
         table.add_column(name, overflow="ellipsis", no_wrap=True, width=width)

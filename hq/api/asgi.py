@@ -23,11 +23,22 @@ class ClientGone(Exception):
     """The client left before its request was complete; there is nobody to answer."""
 
 
-async def read_body(headers: Mapping[bytes, bytes], receive: Receive, admission: Admission, max_bytes: int) -> bytes:
+def check_length(headers: Mapping[bytes, bytes], max_bytes: int) -> None:
+    """Refuse a body by its announced length, before its sender is told to go on by "100 Continue".
+
+    Raises:
+        TooLarge: it is over `max_bytes`.
+    """
+    length = headers.get(b"content-length")
+    if length is not None and int(length) > max_bytes:
+        raise _too_large(max_bytes)
+
+
+async def read_body(receive: Receive, admission: Admission, max_bytes: int) -> bytes:
     """The whole body.
 
     Raises:
-        TooLarge: it is over `max_bytes`, or says so in its headers; the rest is left unread.
+        TooLarge: it is over `max_bytes`; the rest is left unread.
         Overloaded: too much is being received already.
         ClientGone: it ended before its end.
     """

@@ -33,6 +33,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._refused = False
+        self._max_header_bytes = self.limits.max_header_bytes
         self._head_bytes = 0  # of headers that are still incomplete
         self._body_open = False
         self._head_suspect = False
@@ -62,8 +63,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._refused:
             return
-        self._head_suspect = self._head_bytes + len(data) > self.limits.max_header_bytes
-        super().data_received(data)
+        self._head_suspect = self._head_bytes + len(data) > self._max_header_bytes
+        HttpToolsProtocol.data_received(self, data)  # super() is slow, and this is every request
         cycle = self.cycle
         if cycle is None or cycle.more_body or cycle.scope is not self.scope:
             self._incomplete(len(data))
@@ -76,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         head_open = self.cycle is None or self.cycle.scope is not self.scope
         self._head_bytes = self._head_bytes + size_bytes if head_open and not self._body_open else 0
         self._body_open = not head_open
-        if self._head_bytes > self.limits.max_header_bytes:
+        if self._head_bytes > self._max_header_bytes:
             self._refuse_head()
         elif self._slow_timer is None:
             self._slow_timer = self.loop.call_later(self.limits.slow_request_s, self._slow)
@@ -114,7 +115,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         # As in the base, but the task is kept, to be cancelled when the client leaves.
-        if self._head_suspect and _header_bytes(cycle) > self.limits.max_header_bytes:
+        if self._head_suspect and _header_bytes(cycle) > self._max_header_bytes:
             self._refuse_head()
             return
         if self.loop.time() > self._retire_at:
@@ -122,6 +123,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._task = task = self.loop.create_task(cycle.run_asgi(app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        if not cycle.keep_alive:
+            task.add_done_callback(self._closing)
 
     def _busy(self) -> bool:
         """Whether an earlier request is still being answered while the next one arrives."""
@@ -167,10 +170,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stall_timer.cancel()
             self._stall_timer = None
 
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.transport.is_closing():
-            self._watch_reader()  # or a client that does not take the last bytes would never be closed
+    def _closing(self, task: asyncio.Task[None]) -> None:
+        self._watch_reader()  # or the connection to a client that does not take the last bytes would stay
 
     def timeout_keep_alive_handler(self) -> None:
         if self._stall_timer is not None:

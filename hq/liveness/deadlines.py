@@ -1,10 +1,8 @@
 """When a revision's silence becomes too long. Pure: no I/O, time comes in as an argument.
 
-Silence is measured from when *this replica* learned of a report, on its own monotonic clock. HQ's own silence is not
-the instances' silence: the measuring clock stands still while HQ was away (a gap), and no deadline passes before the
-agents had a chance to be heard again.
-
-Because the timeout is one for all, order of deadlines is order of hearing: a dict that is re-inserted into is the queue.
+Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
+which HQ itself was away. Because the timeout is one for all, order of deadlines is order of hearing: a dict that is
+re-inserted into is the queue.
 """
 
 from __future__ import annotations
@@ -12,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from hq.liveness.absences import Absences
+
+_TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 
 
 class RevisionKey(NamedTuple):
@@ -42,19 +44,26 @@ class LivenessTimes:
         """Two reports missed: the guard counts such a revision as silent."""
         return min(2 * self.report_interval_s, self.timeout_s)
 
+    @property
+    def grace_s(self) -> float:
+        """The most that one gap can postpone a deadline by, beyond its own length."""
+        return self.report_interval_s + self.retry_s
+
 
 class Deadlines:
     """The deadlines of the revisions that are ready.
 
     Attributes:
-        postponed_because: why no deadline can pass before `floor`; empty: it can.
-        floor: no deadline is earlier, in seconds of the injected clock.
+        floor: no deadline is earlier, in seconds of the injected clock, unless gaps have postponed it by a grace already.
+        postponed_because: why not.
     """
 
     def __init__(self, times: LivenessTimes) -> None:
         self._times = times
-        self._heard: dict[RevisionKey, float] = {}  # on the measuring clock, oldest first
-        self._stood_s = 0.0
+        self._absences = Absences()
+        self._heard: dict[RevisionKey, float] = {}  # oldest first
+        self._tick_s = times.timeout_s / _TICKS
+        self._counts: dict[int, int] = {}  # revisions by tick of hearing, oldest first
         self._newest = float("-inf")
         self.floor = float("-inf")
         self.postponed_because = ""
@@ -65,77 +74,96 @@ class Deadlines:
     def __contains__(self, key: RevisionKey) -> bool:
         return key in self._heard
 
-    def heard(self, key: RevisionKey, now: float) -> float:
-        """A report or beat was learned of: move the deadline to now + timeout at least; return it.
+    def heard(self, key: RevisionKey, now: float) -> None:
+        """A report or beat was learned of: silence begins anew.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
-        measured = max(self._newest, now - self._stood_s)
-        self._heard.pop(key, None)
-        self._heard[key] = self._newest = measured
-        return self._deadline(measured)
+        self._newest = max(self._newest, now)
+        self.forget(key)
+        self._heard[key] = self._newest
+        tick = int(self._newest // self._tick_s)
+        self._counts[tick] = self._counts.get(tick, 0) + 1
 
     def forget(self, key: RevisionKey) -> None:
         """The revision is not ready any more, or gone."""
-        self._heard.pop(key, None)
+        heard = self._heard.pop(key, None)
+        if heard is not None:
+            tick = int(heard // self._tick_s)
+            self._counts[tick] -= 1
+            if not self._counts[tick]:
+                del self._counts[tick]
 
     def clear(self) -> None:
         self._heard.clear()
+        self._counts.clear()
 
     def restart(self, now: float, because: str) -> None:
         """After a start, a new listing or a new epoch: batches of beats were missed, everyone gets a full timeout."""
+        self._absences.restart(now)
         self._raise_floor(now + self._times.timeout_s, because)
+
+    def away(self, since: float) -> None:
+        """HQ cannot hear; silence does not grow until `gap` tells that it can again."""
+        self._absences.away(since)
 
     def gap(self, began: float, now: float, because: str) -> None:
         """HQ was away from `began` until now, and everything since was replayed.
 
-        The later of deadline + gap and now + min(gap, interval) + a retry. Not more: the retry is never longer than the
-        gap itself, so that gaps that come often and are short cannot postpone a flip for ever.
+        Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter postpones
+        none by more than a grace of time at which HQ was there: gaps that come often cannot postpone a flip for ever.
         """
-        away_s = max(0.0, now - began)
-        self._stood_s += away_s
-        chance_s = min(away_s, self._times.report_interval_s) + min(away_s, self._times.retry_s)
+        self._absences.add(began, now)
+        chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
         self._raise_floor(now + chance_s, because)
+
+    def deadline(self, key: RevisionKey) -> float | None:
+        """On the injected clock, if HQ stays; None: none runs."""
+        heard = self._heard.get(key)
+        if heard is None:
+            return None
+        since = max(heard, self._absences.since)
+        natural = since + self._times.timeout_s + self._absences.absent_s(since)
+        return max(natural, min(self.floor, natural + self._times.grace_s))
+
+    def silence_s(self, key: RevisionKey, now: float) -> float | None:
+        """For how long nothing was heard while HQ was there to hear; None: no deadline runs."""
+        heard = self._heard.get(key)
+        return None if heard is None else self._absences.silence_s(heard, now)
+
+    def expired(self, now: float) -> Iterator[RevisionKey]:
+        """The revisions whose deadline has passed by more than a flush takes, longest silence first.
+
+        To be used up before anything else is heard or forgotten.
+        """
+        latest = self._absences.heard_before(self._too_long_s(now), now)
+        for key, heard in self._heard.items():
+            if heard > latest:
+                return
+            yield key
+
+    def expired_count(self, now: float) -> int:
+        """How many `expired` yields, to a tick. Quick, however many they are."""
+        return self._count(self._too_long_s(now), now)
+
+    def silent(self, now: float) -> int:
+        """How many have been silent for over two report intervals, to a tick. Quick, however many they are."""
+        return self._count(self._times.silent_after_s, now)
+
+    def _too_long_s(self, now: float) -> float:
+        times = self._times
+        postponed = now < self.floor + times.flush_s
+        return times.timeout_s + times.flush_s + (times.grace_s if postponed else 0.0)
+
+    def _count(self, silence_s: float, now: float) -> int:
+        latest = self._absences.heard_before(silence_s, now)
+        total = 0
+        for tick, count in self._counts.items():
+            if (tick + 1) * self._tick_s > latest:
+                break
+            total += count
+        return total
 
     def _raise_floor(self, floor: float, because: str) -> None:
         if floor > self.floor:
             self.floor, self.postponed_because = floor, because
-
-    def deadline(self, key: RevisionKey) -> float | None:
-        """On the injected clock; None: none runs."""
-        measured = self._heard.get(key)
-        return None if measured is None else self._deadline(measured)
-
-    def silence_s(self, key: RevisionKey, now: float) -> float | None:
-        """For how long nothing was heard while HQ was there to hear; None: no deadline runs."""
-        measured = self._heard.get(key)
-        return None if measured is None else max(0.0, now - self._stood_s - measured)
-
-    def expired(self, now: float, at_most: int = 1_000_000) -> list[RevisionKey]:
-        """The revisions whose deadline has passed by more than a flush takes, longest silence first."""
-        if now < self.floor + self._times.flush_s:
-            return []
-        return list(self._silent_for(self._times.timeout_s + self._times.flush_s, now, at_most))
-
-    def silent(self, now: float, at_most: int = 1_000_000) -> int:
-        """How many have been silent for over two report intervals; counting ends at `at_most`."""
-        return sum(1 for _ in self._silent_for(self._times.silent_after_s, now, at_most))
-
-    def silent_keys(self, now: float, at_most: int) -> Iterator[RevisionKey]:
-        """Those that `silent` counts."""
-        return self._silent_for(self._times.silent_after_s, now, at_most)
-
-    def next_expiry(self) -> float | None:
-        """When `expired` can become longer; None: there are no deadlines."""
-        oldest = next(iter(self._heard.values()), None)
-        return None if oldest is None else self._deadline(oldest) + self._times.flush_s
-
-    def _silent_for(self, silence_s: float, now: float, at_most: int) -> Iterator[RevisionKey]:
-        latest = now - self._stood_s - silence_s
-        for count, (key, measured) in enumerate(self._heard.items()):
-            if measured > latest or count >= at_most:
-                return
-            yield key
-
-    def _deadline(self, measured: float) -> float:
-        return max(measured + self._stood_s + self._times.timeout_s, self.floor)

@@ -47,6 +47,7 @@ log = logging.getLogger(__name__)
 
 MAX_WRITES = 100
 MAX_BYTES = 1 << 20
+LINGER_S, PAUSE_S = 0.01, 0.001
 
 
 class Conflict(Exception):
@@ -108,6 +109,7 @@ class Committer:
         self._queue: list[_Item] = []
         self._arrived = asyncio.Event()
         self._flight: _Flight | None = None
+        self._busy = False
         self.groups = self.writes = self.unknown = 0
 
     async def commit(
@@ -176,13 +178,26 @@ class Committer:
         """Commit for ever."""
         while True:
             await self._arrived.wait()
-            # One turn of the loop: calls that arrived together join the same transaction.
-            await asyncio.sleep(0)
+            await self._joined()
             items = self._take()
+            self._busy = len(items) > 1
             if not self._queue:
                 self._arrived.clear()
             if items:
                 await self._commit_group(items)
+
+    async def _joined(self) -> None:
+        """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
+
+        Among many, wait while more keep coming: their calls need some turns of the loop each to get here.
+        """
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(0)
+        until = loop.time() + LINGER_S
+        waiting = 0
+        while (self._busy or len(self._queue) > 1) and waiting < len(self._queue) < MAX_WRITES and loop.time() < until:
+            waiting = len(self._queue)
+            await asyncio.sleep(PAUSE_S)
 
     def _take(self) -> list[_Item]:
         """The next group: in order of arrival, one per subject, equal guards, within etcd's limits."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import grpc
 import pytest
@@ -42,7 +43,7 @@ async def test_two_of_five_may_stop_and_with_three_members_gone_reads_say_stale(
     await asyncio.gather(five[3].kill(), five[4].kill(), cluster.kill(0), cluster.kill(1))
     left = five[:3]
     for n, replica in enumerate(left):
-        await eventually(lambda r=replica, n=n: create(r, f"with-two-gone-{n}"), timeout_s=20, what="writes go on")
+        await eventually(partial(create, replica, f"with-two-gone-{n}"), timeout_s=20, what="writes go on")
 
     async def all_fresh() -> bool:
         return not any(source.stale for source in await sources(left))

@@ -125,13 +125,15 @@ async def test_a_store_restored_from_an_older_snapshot_gets_a_new_epoch(
         watch = Watching(two.WatchInstances(pb.WatchInstancesRequest()))
         await eventually(lambda: watch.holds({"old", "lost"}), what="a synced watch")
         before = await source_of(first)
-        first.pause(), second.pause()
+        first.pause()
+        second.pause()
         await etcd.stop()
         etcd_backup.restore(etcd, tmp_path / "snapshot")
         await etcd.start()
         for n in range(later_writes):
             await asyncio.to_thread(etcd_http.put, etcd.endpoint, f"/elsewhere/{n}", "x")
-        first.resume(), second.resume()
+        first.resume()
+        second.resume()
 
         async def moved_on() -> bool:
             try:
@@ -146,8 +148,8 @@ async def test_a_store_restored_from_an_older_snapshot_gets_a_new_epoch(
             assert [i.meta.id for i in found.instances] == ["old"]
         await eventually(lambda: watch.holds({"old"}), what="the watcher forgot what was lost")
         assert pb.WATCH_KIND_RESYNC in watch.kinds()
+        read = pb.ReadOptions(min_version=before.version, epoch=before.epoch)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            read = pb.ReadOptions(min_version=before.version, epoch=before.epoch)
             await one.GetInstance(pb.GetInstanceRequest(id="old", read=read))
         assert reason_of(refused.value) == "EPOCH_CHANGED"
         await watch.end()

@@ -31,7 +31,7 @@ last = int(sys.stdin.readline())
 seen = []
 for event in events:
     seen.append([event.key.decode(), base64.b64encode(event.value).decode(), event.mod_revision, type(event).__name__])
-    if event.mod_revision >= last:
+    if event.mod_revision > last:  # there always is a later one: a fence
         break
 cancel()
 held = {m.key.decode(): [base64.b64encode(v).decode(), m.mod_revision] for v, m in client.get_prefix(prefix)}

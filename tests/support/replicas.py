@@ -103,13 +103,13 @@ class ReplicaProcess:
     async def stub(self) -> AsyncIterator[service_pb2_grpc.InstanceServiceAsyncStub]:
         """The generated client of InstanceService, on a connection of its own."""
         async with _channel(self.grpc) as channel:
-            yield service_pb2_grpc.InstanceServiceStub(channel)  # type: ignore[misc]
+            yield service_pb2_grpc.InstanceServiceStub(channel)
 
     @asynccontextmanager
     async def admin(self) -> AsyncIterator[admin_pb2_grpc.AdminServiceAsyncStub]:
         """The generated client of AdminService."""
         async with _channel(self.grpc) as channel:
-            yield admin_pb2_grpc.AdminServiceStub(channel)  # type: ignore[misc]
+            yield admin_pb2_grpc.AdminServiceStub(channel)
 
 
 class Replicas:
