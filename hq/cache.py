@@ -6,21 +6,23 @@ The version moves when all changes of that version are in: a reader between two 
 
 from __future__ import annotations
 
-import asyncio
-import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from enum import Enum, auto
 from itertools import groupby
-from typing import Literal, NamedTuple, overload
+from typing import Final, Literal, NamedTuple
 
-from hq.entry import NO_STATUS, Entry, Spec, Status, Traits, Undecodable, build, decode_spec, decode_status
+from hq.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.errors import NotLoaded
-from hq.index import Bucket, Index
+from hq.index import Indexes
 from hq.quarantine import Quarantine, Quarantined
 from hq.query import Query
+from hq.record import Undecodable, decode_spec, decode_status
 from hq.store import keys as k
 from hq.store.port import Batch, Change, Record
+from hq.traits import Pool, Traits
+from hq.waiters import Waiters
 
-_INTERNED_AT_MOST = 500_000
+_POOLED_AT_MOST = 200_000
 
 
 class Event(NamedTuple):
@@ -38,8 +40,17 @@ class Event(NamedTuple):
         return entry.traits
 
 
+class _Same(Enum):
+    """A record is as it was: untouched, or unreadable, so that its last good state holds."""
+
+    SAME = auto()
+
+
+_SAME: Final = _Same.SAME
+
+
 class Cache:
-    """Instances by id and uid, and by service, node, revision, label and readiness.
+    """Instances by id and uid, and in order of ids for any filter.
 
     Attributes:
         version: all changes up to here are in.
@@ -50,30 +61,49 @@ class Cache:
         self._keys = keys
         self.version = 0
         self.quarantine = Quarantine()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._tickets = 0
+        self._waiters = Waiters()
         self._clear()
 
     def _clear(self) -> None:
-        self._all = Bucket()
+        self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
-        self._services, self._nodes, self._revisions, self._labels = Index(), Index(), Index(), Index()
-        self._not_ready = Bucket()
+        self._indexes = Indexes()
         self._secrets: dict[str, Record] = {}
-        # Parts that are not in an entry: a status whose spec is missing or in quarantine.
+        # A status whose spec is missing or in quarantine.
         self._orphans: dict[str, Status] = {}
-        self._intern: dict[object, object] = {}
+        # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
+        self._halves: dict[str, Record] = {}
+        self._pool: Pool = {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._all)
+        return len(self._by_id)
 
     def get(self, instance_id: str) -> Entry | None:
-        return self._all.get(instance_id)
+        return self._by_id.get(instance_id)
 
     def by_uid(self, uid: int) -> Entry | None:
         return self._by_uid.get(uid)
+
+    def matching(self, query: Query, after: str = "") -> Iterator[Sequence[Entry]]:
+        """Every instance that passes, in order of ids, behind `after`, as all of them stand at this call.
+
+        In portions of at most some thousand that were looked at, so that the caller can let the loop have a turn between
+        them; a portion may be empty.
+        """
+        if not query.ids:
+            return self._indexes.matching(query, after)
+        named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
+        return iter((query.passing([entry for entry in named if entry is not None], query.fields),))
+
+    def entries(self) -> Iterable[Entry]:
+        """All, in no order."""
+        return self._by_id.values()
+
+    def nodes(self) -> int:
+        """How many nodes hold instances."""
+        return self._indexes.nodes()
 
     def secrets(self, instance_id: str) -> Record | None:
         """The secrets record of an instance, undecoded."""
@@ -81,79 +111,56 @@ class Cache:
 
     def stored_versions(self, instance_id: str) -> tuple[int, int]:
         """Where the spec and status records stand in the store (0: there is none), also when in quarantine."""
-        entry = self._all.get(instance_id)
+        entry, orphan = self._by_id.get(instance_id), self._orphans.get(instance_id)
         spec, status = self.quarantine.get(k.SPEC, instance_id), self.quarantine.get(k.STATUS, instance_id)
-        return (
-            spec.version if spec else entry.version if entry else 0,
-            status.version if status else entry.status_version if entry else 0,
-        )
+        status_at = entry.status_version if entry else orphan.modified if orphan else 0
+        return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
 
     def keys(self) -> Iterator[bytes]:
         """The keys of all records that are in."""
-        for entry in self._all.unordered():
-            yield self._keys.spec(entry.traits.id)
+        for instance_id, entry in self._by_id.items():
+            yield self._keys.spec(instance_id)
             if entry.status_version:
-                yield self._keys.status(entry.traits.id)
+                yield self._keys.status(instance_id)
         yield from (self._keys.secrets(instance_id) for instance_id in self._secrets)
         yield from (self._keys.status(instance_id) for instance_id in self._orphans)
         yield from (self._keys.of(record.kind, record.rest) for record in self.quarantine.all())
 
-    def nodes(self) -> int:
-        """How many nodes hold instances."""
-        return len(self._nodes)
-
-    def entries(self) -> Iterable[Entry]:
-        """All, in no order."""
-        return self._all.unordered()
-
-    def candidates(self, query: Query, after: str = "") -> list[Entry]:
-        """In order of ids, behind `after`: every instance that passes the query, and perhaps others. A copy."""
-        buckets, field = self._narrowest(query)
-        if field is query.ids:
-            found = (self._all.get(i) for i in sorted(query.ids) if i > after)
-            return [entry for entry in found if entry is not None]
-        if len(buckets) == 1:
-            return list(buckets[0].entries(after))
-        merged = heapq.merge(*(b.entries(after) for b in buckets), key=lambda entry: entry.traits.id)
-        return [next(same) for _, same in groupby(merged, key=lambda entry: entry.traits.id)]
-
-    def _narrowest(self, query: Query) -> tuple[list[Bucket], object]:
-        """The fewest buckets' worth of instances that hold all matches, and the query's field they are from."""
-        if query.ids:
-            return [], query.ids
-        choices: list[tuple[list[Bucket], object]] = [([self._all], None)]
-        by_field = (
-            (query.services, self._services),
-            (query.nodes, self._nodes),
-            (query.revisions, self._revisions),
-        )
-        for words, index in by_field:
-            if words:
-                found = (index.bucket(word) for word in words)
-                choices.append(([b for b in found if b is not None], words))
-        for key, value in query.labels:
-            bucket = self._labels.bucket(f"{key}={value}")
-            choices.append(([bucket] if bucket else [], query.labels))
-        if query.ready is False:
-            choices.append(([self._not_ready], query.ready))
-        return min(choices, key=lambda choice: sum(map(len, choice[0])))
-
     async def wait_for(self, version: int) -> None:
-        """Return when the cache is at this version or a later one; the caller bounds the time."""
-        if self.version >= version:
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tickets += 1
-        heapq.heappush(self._waiting, (version, self._tickets, future))
-        await future
+        """Return when the cache is at this version or a later one; the caller bounds the time.
+
+        Raises:
+            NotLoaded: the store was replaced meanwhile.
+        """
+        if self.version < version:
+            await self._waiters.wait_for(version)
 
     # --- following --------------------------------------------------------------------------------------------------
+
+    def load(self, records: Iterable[Record]) -> None:
+        """Take in part of a listing, without events; `advance` to the listing's version when all is in."""
+        for record in records:
+            kind, instance_id = self._keys.name(record.key)
+            if kind == k.SPEC:
+                self._halves[instance_id] = record
+            elif kind == k.STATUS:
+                spec = self._halves.pop(instance_id, None)
+                self._take(instance_id, {k.STATUS: _change(record)} | ({k.SPEC: _change(spec)} if spec else {}))
+            elif kind == k.SECRETS:
+                self._take(instance_id, {k.SECRETS: _change(record)})
+
+    def advance(self, version: int) -> None:
+        """Nothing else changed up to this version."""
+        self._complete_halves()
+        self.version = max(self.version, version)
+        self._waiters.reached(self.version)
 
     def apply(self, batch: Batch, *, collapsed: bool = False) -> list[Event]:
         """Take in complete versions; return what changed, oldest first.
 
         Collapsed: the batch is a difference over many versions, told as events of its last one.
         """
+        self._complete_halves()
         events: list[Event] = []
         if collapsed:
             events += self._apply_version(batch.revision, batch.changes)
@@ -163,31 +170,17 @@ class Cache:
         self.advance(batch.revision)
         return events
 
-    def advance(self, version: int) -> None:
-        """Nothing else changed up to this version."""
-        self.version = max(self.version, version)
-        while self._waiting and self._waiting[0][0] <= self.version:
-            future = heapq.heappop(self._waiting)[2]
-            if not future.done():
-                future.set_result(None)
-
     def reset(self) -> None:
         """Forget everything: the store's history is another one."""
         self._clear()
         self.quarantine.clear()
         self.version = 0
-        waiting, self._waiting = self._waiting, []
-        for _, _, future in waiting:
-            if not future.done():
-                future.set_exception(NotLoaded("the store was replaced: this replica reads it again"))
+        self._waiters.fail(NotLoaded("the store was replaced: this replica reads it again"))
 
-    def load(self, records: Iterable[Record]) -> None:
-        """Take in part of a listing, without events; `advance` to the listing's version when all is in."""
-        for record in records:
-            kind, rest = self._keys.name(record.key)
-            if kind == k.SPEC or kind == k.STATUS or kind == k.SECRETS:
-                change = Change(record.key, record.value, record.created, record.modified)
-                self._apply_instance(rest, {kind: change}, record.modified)
+    def _complete_halves(self) -> None:
+        halves, self._halves = self._halves, {}
+        for instance_id, record in halves.items():
+            self._take(instance_id, {k.SPEC: _change(record)})
 
     def _apply_version(self, version: int, changes: Iterable[Change]) -> Iterator[Event]:
         touched: dict[str, dict[str, Change]] = {}
@@ -196,57 +189,75 @@ class Cache:
             if kind == k.SPEC or kind == k.STATUS or kind == k.SECRETS:
                 touched.setdefault(rest, {})[kind] = change
         for instance_id, by_kind in touched.items():
-            before = self._all.get(instance_id)
-            after = self._apply_instance(instance_id, by_kind, version)
+            before = self._by_id.get(instance_id)
+            after = self._take(instance_id, by_kind)
             if before is not after:
                 yield Event(version, before, after)
 
-    def _apply_instance(self, instance_id: str, changes: dict[str, Change], version: int) -> Entry | None:
-        """The instance as it is after these changes of one version; the very same entry if nothing shows."""
-        before = self._all.get(instance_id)
+    # --- one instance -----------------------------------------------------------------------------------------------
+
+    def _take(self, instance_id: str, changes: dict[str, Change]) -> Entry | None:
+        """The instance as it is after these changes of its records; the very same entry if nothing shows."""
+        before = self._by_id.get(instance_id)
         if (secrets := changes.get(k.SECRETS)) is not None:
             self._take_secrets(instance_id, secrets)
-        if k.SPEC not in changes and k.STATUS not in changes:
+        spec, status = self._spec(instance_id, changes), self._status(instance_id, changes)
+        if spec is _SAME and status is _SAME:
             return before
-        spec, status = self._current(instance_id, before)
-        if (change := changes.get(k.SPEC)) is not None:
-            spec = self._decoded("spec", instance_id, change, spec)
-        if (change := changes.get(k.STATUS)) is not None:
-            status = self._decoded("status", instance_id, change, status) or NO_STATUS
-        try:
-            after = build(instance_id, spec, status, before, self._intern) if spec else None
-        except Undecodable as error:
-            self._set_aside(k.SPEC, instance_id, version, error)
-            return before
-        self._keep_orphan(instance_id, after, status)
-        self._file(before, after, instance_id)
+        after, left = self._combined(instance_id, before, spec, status)
+        if left is not None:
+            self._orphans[instance_id] = left
+        elif self._orphans:
+            self._orphans.pop(instance_id, None)
+        if before is not None or after is not None:
+            self._file(instance_id, before, after)
         return after
 
-    @overload
-    def _decoded(self, kind: Literal["spec"], instance_id: str, change: Change, last: Spec | None) -> Spec | None: ...
-    @overload
-    def _decoded(self, kind: Literal["status"], instance_id: str, change: Change, last: Status) -> Status | None: ...
-    def _decoded(self, kind: str, instance_id: str, change: Change, last: Spec | Status | None) -> Spec | Status | None:
-        """The record as it is now; the last good one if it cannot be decoded; None if it was deleted."""
-        self.quarantine.release(kind, instance_id)
+    def _combined(
+        self,
+        instance_id: str,
+        before: Entry | None,
+        spec: Spec | None | Literal[_Same.SAME],
+        status: Status | Literal[_Same.SAME],
+    ) -> tuple[Entry | None, Status | None]:
+        """The instance made of its records, and the status that has no instance."""
+        if before is not None and spec is _SAME and status is not _SAME:
+            return before.restated(status, self._pool), None
+        if status is _SAME:
+            status = before.stored()[1] if before is not None else self._orphans.get(instance_id, NO_STATUS)
+        if spec is None or spec is _SAME:
+            return None, status if status.modified else None
+        return build(instance_id, spec, status, before, self._pool), None
+
+    def _spec(self, instance_id: str, changes: dict[str, Change]) -> Spec | None | Literal[_Same.SAME]:
+        change = changes.get(k.SPEC)
+        if change is None:
+            return _SAME
+        self.quarantine.release(k.SPEC, instance_id)
         if change.value is None:
             return None
         try:
-            if kind == k.SPEC:
-                return decode_spec(change.value, change.created, change.revision)
+            return decode_spec(instance_id, change.value, change.created, change.revision, self._pool)
+        except Undecodable as error:
+            self._set_aside(k.SPEC, instance_id, change, error)
+            return _SAME
+
+    def _status(self, instance_id: str, changes: dict[str, Change]) -> Status | Literal[_Same.SAME]:
+        change = changes.get(k.STATUS)
+        if change is None:
+            return _SAME
+        self.quarantine.release(k.STATUS, instance_id)
+        if change.value is None:
+            return NO_STATUS
+        try:
             return decode_status(change.value, change.revision)
         except Undecodable as error:
-            self._set_aside(kind, instance_id, change.revision, error)
-            return last
+            self._set_aside(k.STATUS, instance_id, change, error)
+            return _SAME
 
-    def _set_aside(self, kind: str, instance_id: str, version: int, error: Undecodable) -> None:
-        shown = self._all.get(instance_id) is not None
-        self.quarantine.put(Quarantined(kind, instance_id, version, str(error), shown))
-
-    def _current(self, instance_id: str, entry: Entry | None) -> tuple[Spec | None, Status]:
-        if entry is None:
-            return None, self._orphans.get(instance_id, NO_STATUS)
-        return entry.stored()
+    def _set_aside(self, kind: str, instance_id: str, change: Change, error: Undecodable) -> None:
+        shown = instance_id in self._by_id
+        self.quarantine.put(Quarantined(kind, instance_id, change.revision, str(error), shown))
 
     def _take_secrets(self, instance_id: str, change: Change) -> None:
         if change.value is None:
@@ -254,32 +265,20 @@ class Cache:
         else:
             self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)
 
-    def _keep_orphan(self, instance_id: str, entry: Entry | None, status: Status) -> None:
-        if entry is None and status.modified:
-            self._orphans[instance_id] = status
-        elif self._orphans:
-            self._orphans.pop(instance_id, None)
+    def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
+        if len(self._pool) > _POOLED_AT_MOST:
+            self._pool.clear()
+        # Records that HQ did not write may share a uid: whoever came last has it.
+        if before is not None and self._by_uid.get(before.traits.uid) is before:
+            del self._by_uid[before.traits.uid]
+        if after is not None:
+            self._by_uid[after.traits.uid] = self._by_id[instance_id] = after
+        else:
+            del self._by_id[instance_id]
+        self._indexes.file(instance_id, before, after)
+        if len(self.quarantine):
+            self.quarantine.note_shown(instance_id, (k.SPEC, k.STATUS), shown=after is not None)
 
-    def _file(self, before: Entry | None, after: Entry | None, instance_id: str) -> None:
-        """Put the instance into every index in place of what it was."""
-        if len(self._intern) > _INTERNED_AT_MOST:
-            self._intern.clear()
-        old, new = before.traits if before else None, after.traits if after else None
-        if old is not None and (new is None or new.uid != old.uid):
-            del self._by_uid[old.uid]
-        if after is not None and new is not None:
-            self._by_uid[new.uid] = after
-            self._all.put(after)
-        else:
-            self._all.drop(instance_id)
-        if after is not None and not after.traits.ready:
-            self._not_ready.put(after)
-        else:
-            self._not_ready.drop(instance_id)
-        for index, words in (
-            (self._services, lambda t: (t.service,)),
-            (self._nodes, lambda t: (t.node,) if t.node else ()),
-            (self._revisions, lambda t: t.revisions),
-            (self._labels, lambda t: [f"{key}={value}" for key, value in t.labels]),
-        ):
-            index.move(words(old) if old else (), words(new) if new else (), instance_id, after)
+
+def _change(record: Record) -> Change:
+    return Change(record.key, record.value, record.created, record.modified)

@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-
-from google.protobuf.message import DecodeError
 
 from hq import frames
+from hq.record import NO_STATUS, Spec, Status, decode_traits
+from hq.traits import Pool, Traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
-
-# Where equal strings and tuples are kept once; a million instances share few services and labels.
-Pool = dict[Any, Any]
-
-
-class Traits(NamedTuple):
-    """The indexed fields of an instance. Watches remember those from before a change."""
-
-    id: str
-    uid: int
-    service: str
-    node: str
-    cluster: str
-    labels: tuple[tuple[str, str], ...]
-    revisions: tuple[str, ...]
-    ready: bool
-    allocated: bool
-
 
 class Mark:
     """What is known of one revision's reporter, in the order of the status record (a beat names the position).
@@ -53,10 +34,10 @@ class Mark:
         """Identity of the report stored last: HQ's own rewrites of a status keep it, every report changes it."""
         return self.incarnation, self.sequence
 
-    def hear(self, unix_ms: int, by: str) -> None:
-        """Note a report or beat; one that is older than what is known changes nothing."""
-        if unix_ms >= self.heard_ms:
-            self.heard_ms, self.heard_by = unix_ms, by
+    def recall(self, before: Mark | None) -> None:
+        """Take over what beats told since this very report: no record holds that."""
+        if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:
+            self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
 
     def record(self) -> storage_pb2.RevisionMark:
         """As it is stored."""
@@ -97,7 +78,13 @@ class Entry:
     )
 
     def __init__(
-        self, traits: Traits, marks: tuple[Mark, ...], parts: frames.Parts, spec_created: int, request_id: str
+        self,
+        traits: Traits,
+        marks: tuple[Mark, ...],
+        parts: frames.Parts,
+        spec_created: int,
+        request_id: str,
+        pool: Pool,
     ) -> None:
         self.traits = traits
         self.marks = marks
@@ -105,7 +92,8 @@ class Entry:
         self.status_version = parts.status_version
         self.spec_created = spec_created
         self.request_id = request_id
-        self._shape = frames.shape(parts)
+        shape = frames.shape(parts)
+        self._shape: frames.Shape = pool.setdefault(shape, shape)
         self._frame = frames.splice(parts)
         self.fresh_frame: bytes | None = self._frame
         self.json: bytes | None = None
@@ -130,7 +118,8 @@ class Entry:
     def beat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
         """Note that the revision at this position was heard again."""
         mark = self.marks[position]
-        mark.hear(unix_ms, heard_by)
+        mark.heard_ms = max(mark.heard_ms, unix_ms)
+        mark.heard_by = heard_by
         self.fresh_frame = self.json = None
         return mark
 
@@ -169,7 +158,9 @@ class Entry:
     def restated(self, status: Status, pool: Pool) -> Entry:
         """The instance with another status, and all else as it is; nothing is decoded."""
         meta, spec, _ = frames.stored(self._frame, self._shape)
-        return _entry(self.traits, meta, spec, status, (self.version, self.spec_created, self.request_id), self, pool)
+        marks = _marks(status, self, pool)
+        parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks))
+        return Entry(_with_readiness(self.traits, marks), marks, parts, self.spec_created, self.request_id, pool)
 
     def _parts(self) -> frames.Parts:
         meta, spec, status = frames.stored(self._frame, self._shape)
@@ -184,3 +175,33 @@ def frames_of(entries: Iterable[Entry]) -> list[bytes]:
 def heard(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
     """What the heartbeat tail of a frame is made from."""
     return [(mark.id, mark.heard_ms) for mark in marks if mark.heard_ms]
+
+
+def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, pool: Pool) -> Entry:
+    """The entry of an instance from its two records. Raises Undecodable if its traits are still to be worked out.
+
+    `before` is what it was: it knows of beats, which no record holds.
+    """
+    record = spec.record
+    traits = spec.traits or decode_traits(instance_id, record, pool)
+    marks = _marks(status, before if before is not None and before.traits.uid == traits.uid else None, pool)
+    parts = frames.Parts(
+        record.meta, record.spec, status.record.status, spec.modified, status.modified, heard(marks)
+    )
+    return Entry(_with_readiness(traits, marks), marks, parts, spec.created, record.request_id, pool)
+
+
+def _marks(status: Status, before: Entry | None, pool: Pool) -> tuple[Mark, ...]:
+    marks = tuple([Mark(record, pool) for record in status.record.revision])
+    if before is not None and before.marks:
+        for mark in marks:
+            mark.recall(before.mark(mark.id))
+    return marks
+
+
+def _with_readiness(traits: Traits, marks: tuple[Mark, ...]) -> Traits:
+    ready = any([mark.ready for mark in marks])  # noqa: C419  # a generator costs three times as much
+    return traits if traits.ready is ready else traits._replace(ready=ready)
+
+
+__all__ = ["NO_STATUS", "Entry", "Mark", "Pool", "Spec", "Status", "Traits", "build", "frames_of", "heard"]

@@ -47,6 +47,8 @@ def varint(value: int) -> bytes:
     """A non-negative number as the wire format writes it."""
     if value < 0x80:
         return _SHORT[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)
@@ -79,6 +81,7 @@ def delimited(tag: bytes, *payload: bytes) -> bytes:
 _META, _SPEC, _STATUS = b"\x0a", b"\x12", b"\x1a"
 _VERSION, _STATUS_VERSION = b"\x40", b"\x48"  # InstanceMeta 8 and 9, varint
 _LAST_HEARTBEAT, _HEARTBEAT = b"\x0a", b"\x22"  # InstanceStatus 1 and 4
+_LAST_MS = 253_402_300_799_999  # JSON cannot say what lies behind the year 9999
 FRAME_TAG = b"\x0a"  # instances = 1 and instance = 1 of every answer that holds frames
 
 
@@ -89,9 +92,24 @@ def shape(parts: Parts) -> Shape:
 
 def splice(parts: Parts) -> bytes:
     """The frame of an instance."""
-    meta = delimited(_META, parts.meta, version_tail(parts.version, parts.status_version))
-    status = delimited(_STATUS, parts.status, heartbeat_tail(parts.heard))
-    return delimited(FRAME_TAG, meta, _SPEC, varint(len(parts.spec)), parts.spec, status)
+    meta, spec, status, version, status_version, heard = parts
+    versions, heartbeats = version_tail(version, status_version), heartbeat_tail(heard)
+    body = b"".join(
+        (
+            _META,
+            varint(len(meta) + len(versions)),
+            meta,
+            versions,
+            _SPEC,
+            varint(len(spec)),
+            spec,
+            _STATUS,
+            varint(len(status) + len(heartbeats)),
+            status,
+            heartbeats,
+        )
+    )
+    return b"".join((FRAME_TAG, varint(len(body)), body))
 
 
 def stored(frame: bytes, lengths: Shape) -> tuple[bytes, bytes, bytes]:
@@ -123,16 +141,16 @@ def heartbeat_tail(heard: Sequence[tuple[str, int]]) -> bytes:
     """The fields last_heartbeat_time and heartbeat of InstanceStatus."""
     if not heard:
         return b""
-    latest = max(unix_ms for _, unix_ms in heard)
-    tail = delimited(_LAST_HEARTBEAT, timestamp(latest))
-    for revision_id, unix_ms in heard:
-        key = delimited(b"\x0a", revision_id.encode("ascii"))
-        tail += delimited(_HEARTBEAT, key, delimited(b"\x12", timestamp(unix_ms)))
+    times = [timestamp(unix_ms) for _, unix_ms in heard]
+    latest = max(range(len(heard)), key=lambda i: heard[i][1]) if len(heard) > 1 else 0
+    tail = delimited(_LAST_HEARTBEAT, times[latest])
+    for (revision_id, _), time in zip(heard, times, strict=True):
+        tail += delimited(_HEARTBEAT, delimited(b"\x0a", revision_id.encode()), delimited(b"\x12", time))
     return tail
 
 
 def timestamp(unix_ms: int) -> bytes:
-    """An encoded google.protobuf.Timestamp; times before 1970 become 1970."""
-    seconds, ms = divmod(max(unix_ms, 0), 1000)
+    """An encoded google.protobuf.Timestamp; times before 1970 become 1970, those behind the year 9999 its end."""
+    seconds, ms = divmod(min(max(unix_ms, 0), _LAST_MS), 1000)
     encoded = b"\x08" + varint(seconds) if seconds else b""
     return encoded + b"\x10" + varint(ms * 1_000_000) if ms else encoded

@@ -1,96 +1,22 @@
-"""Buckets of instances by one field, listed in order of ids."""
+"""Which instances have a word in a field: one index per field, and all of them together."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Hashable, Iterable, Sequence
-from operator import attrgetter
-from typing import Generic, TypeVar, cast
+import heapq
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from typing import Any, Generic, TypeVar
 
+from hq.bucket import Block, Bucket, id_of
 from hq.entry import Entry
+from hq.query import UNALLOCATED, UNREADY, Query
+from hq.traits import Traits
 
 W = TypeVar("W", bound=Hashable)
-Block = Sequence[Entry]
 
-_BLOCK = 512  # instances; a block is halved when it holds twice as many
-
-id_of = attrgetter("traits.id")
-
-
-def _first_id(block: Block) -> str:
-    return block[0].traits.id
-
-
-class Bucket:
-    """Instances in order of ids, in blocks, so that a million can be changed and read without a pause.
-
-    What was lent to a reader does not change under it: a lent block is a tuple, and copied before it is changed.
-    """
-
-    __slots__ = ("_blocks", "_size")
-
-    def __init__(self) -> None:
-        self._blocks: list[list[Entry] | tuple[Entry, ...]] = []
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def put(self, entry: Entry) -> None:
-        """Add an instance or replace it."""
-        wanted = entry.traits.id
-        at = self._block_of(wanted)
-        block = self._own(at)
-        # Listings come in order of ids: the end is where most go.
-        where = bisect_left(block, wanted, key=id_of) if block and block[-1].traits.id >= wanted else len(block)
-        if where < len(block) and block[where].traits.id == wanted:
-            block[where] = entry
-            return
-        block.insert(where, entry)
-        self._size += 1
-        if len(block) > 2 * _BLOCK:
-            self._blocks[at : at + 1] = [block[:_BLOCK], block[_BLOCK:]]
-
-    def drop(self, instance_id: str) -> None:
-        """Take an instance out; nothing happens if it is not there."""
-        if not self._blocks:
-            return
-        at = self._block_of(instance_id)
-        where = bisect_left(self._blocks[at], instance_id, key=id_of)
-        if where == len(self._blocks[at]) or self._blocks[at][where].traits.id != instance_id:
-            return
-        del self._own(at)[where]
-        self._size -= 1
-        if not self._blocks[at]:
-            del self._blocks[at]
-
-    def lend(self, after: str = "") -> list[Block]:
-        """All with greater ids, as they stand now, in order of ids."""
-        blocks = self._blocks
-        first = self._block_of(after) if after and blocks else 0
-        for at in range(first, len(blocks)):
-            if type(blocks[at]) is list:
-                blocks[at] = tuple(blocks[at])
-        lent = cast("list[Block]", blocks[first:])
-        if after and lent:
-            lent[0] = lent[0][bisect_right(lent[0], after, key=id_of) :]
-        return lent
-
-    def _block_of(self, instance_id: str) -> int:
-        """Where this id is, or belongs."""
-        blocks = self._blocks
-        if len(blocks) < 2 or instance_id >= blocks[-1][0].traits.id:
-            return max(0, len(blocks) - 1)
-        return max(0, bisect_right(blocks, instance_id, key=_first_id) - 1)
-
-    def _own(self, at: int) -> list[Entry]:
-        """The block to be changed: a copy if it is lent."""
-        if not self._blocks:
-            self._blocks.append([])
-        block = self._blocks[at]
-        if type(block) is tuple:
-            block = self._blocks[at] = list(block)
-        return cast("list[Entry]", block)
+_SORTED_AT_ONCE = 2_000  # instances; some 0.3 ms
+_PORTION = 500
 
 
 class Index(Generic[W]):
@@ -118,7 +44,8 @@ class Index(Generic[W]):
                 bucket = self._buckets.get(word)
                 if bucket is None:
                     bucket = self._buckets[word] = Bucket()
-                bucket.put(entry)
+                if not bucket.append(entry):
+                    bucket.put(entry)
 
     def _drop(self, word: W, instance_id: str) -> None:
         bucket = self._buckets.get(word)
@@ -126,3 +53,93 @@ class Index(Generic[W]):
             bucket.drop(instance_id)
             if not len(bucket):
                 del self._buckets[word]
+
+
+class Indexes:
+    """All indexes of a cache, kept in step with each other."""
+
+    def __init__(self) -> None:
+        self._all = Bucket()
+        self._clusters: Counter[str] = Counter()
+        self._by: dict[str, Index[Any]] = {name: Index() for name in _NAMES}
+
+    def file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
+        """Put an instance into every index in place of what it was."""
+        old, new = before.traits if before else None, after.traits if after else None
+        self._count(old, new)
+        if after is not None:
+            self._all.put(after)
+        else:
+            self._all.drop(instance_id)
+        were = _words(old)
+        are = were if new is old else _words(new)
+        for index, was, now in zip(self._by.values(), were, are, strict=True):
+            index.move(was, now, instance_id, after)
+
+    def nodes(self) -> int:
+        """How many nodes hold instances."""
+        return len(self._by["nodes"])
+
+    def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
+        """As `Cache.matching`, for a query that names no ids."""
+        buckets, settled = self._narrowest(query)
+        left = query.fields - {settled}
+        if "clusters" in left and self._clusters.keys() <= query.clusters:
+            left -= {"clusters"}
+        portions = _portions(buckets, after)
+        return (query.passing(portion, left) for portion in portions) if left else portions
+
+    def _narrowest(self, query: Query) -> tuple[list[Bucket], str]:
+        """The fewest buckets' worth of instances that hold all matches, and the field of the query that they settle."""
+        best, settled, least = [self._all], "", len(self._all)
+        for name, words, settles in query.lookups:
+            buckets = self._by[name].buckets(words)
+            size = sum(map(len, buckets))
+            if size < least or (size == least and settles):
+                best, settled, least = buckets, settles, size
+        return best, settled
+
+    def _count(self, old: Traits | None, new: Traits | None) -> None:
+        if old is not None and new is not None and old.cluster == new.cluster:
+            return
+        if new is not None:
+            self._clusters[new.cluster] += 1
+        if old is not None:
+            self._clusters[old.cluster] -= 1
+            if not self._clusters[old.cluster]:
+                del self._clusters[old.cluster]
+
+
+_NAMES = ("services", "nodes", "revisions", "labels", "unready", "unallocated")
+
+
+def _words(traits: Traits | None) -> tuple[Sequence[Hashable], ...]:
+    """What an instance is filed under, index by index."""
+    if traits is None:
+        return ((),) * len(_NAMES)
+    return (
+        (traits.service,),
+        (traits.node,) if traits.node else (),
+        traits.revisions,
+        traits.labels,
+        () if traits.ready else UNREADY,
+        () if traits.allocated else UNALLOCATED,
+    )
+
+
+def _portions(buckets: list[Bucket], after: str) -> Iterator[Block]:
+    """The instances of all buckets as they stand now, each once, in order of ids."""
+    lent = [bucket.lend(after) for bucket in buckets]
+    if len(lent) == 1:
+        return iter(lent[0])
+    if sum(map(len, buckets)) > _SORTED_AT_ONCE:
+        return _merged(lent)
+    once = dict.fromkeys(chain.from_iterable(chain.from_iterable(lent)))
+    return iter((sorted(once, key=id_of),))
+
+
+def _merged(lent: list[list[Block]]) -> Iterator[Block]:
+    ordered = heapq.merge(*map(chain.from_iterable, lent), key=id_of)
+    once = (entry for entry, _ in groupby(ordered))
+    while portion := list(islice(once, _PORTION)):
+        yield portion

@@ -33,7 +33,6 @@ class Query:
     """
 
     __slots__ = (
-        "_beside",
         "allocated",
         "clusters",
         "digest",
@@ -58,7 +57,6 @@ class Query:
         self.allocated = _tristate(message.allocated)
         self.fields = self._fields()
         self.lookups = tuple(self._lookups())
-        self._beside = {field: self.fields - {field} for field in ("", *self.fields)}
         words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
         described = repr((words, self.labels, self.ready, self.allocated)).encode()
         self.digest = hashlib.blake2b(described, digest_size=8).hexdigest()
@@ -76,12 +74,9 @@ class Query:
             and (not self.labels or all(label in t.labels for label in self.labels))
         )
 
-    def passing(self, entries: Sequence[Entry], settled: str) -> Sequence[Entry]:
-        """Those that pass, of instances that are known to pass the settled field."""
-        left = self._beside[settled]
-        if not left:
-            return entries
-        if left == _READINESS_ONLY:
+    def passing(self, entries: Sequence[Entry], fields: frozenset[str]) -> Sequence[Entry]:
+        """Those that pass, of instances of which all but some fields of the query is known to be passed."""
+        if fields == _READINESS_ONLY:
             ready = self.ready
             return [entry for entry in entries if entry.traits.ready is ready]
         matches = self.matches

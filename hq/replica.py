@@ -140,7 +140,7 @@ class Replica:
         self.fanout.version = revision
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        self.committer.observe(batch)
+        self.committer.observe(batch, collapsed=collapsed)
         events = self.cache.apply(batch, collapsed=collapsed)
         if self.loaded.is_set():
             for event in events:

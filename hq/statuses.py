@@ -44,6 +44,8 @@ class Draft:
         self._uid = uid
         self._status = instance_pb2.InstanceStatus.FromString(stored.status)
         self._marks = {mark.id: mark.record() for mark in marks}
+        for revision in self._status.revision:  # what somebody else wrote by hand may lack some
+            self._marks.setdefault(revision.id, storage_pb2.RevisionMark(id=revision.id))
 
     def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
         """The record to write."""
@@ -139,7 +141,7 @@ def _summary(revisions: list[instance_pb2.RevisionStatus]) -> instance_pb2.Condi
     told = [revision for revision in revisions if revision.HasField("ready")]
     if not told:
         return instance_pb2.Condition(reason=NOTHING_REPORTED, message="no agent has reported yet")
-    last = max(told, key=lambda revision: revision.ready.last_transition_time.ToNanoseconds())
+    last = max(reversed(told), key=lambda revision: revision.ready.last_transition_time.ToNanoseconds())
     words = f"revision {last.id}: {last.ready.message or last.ready.reason or 'not ready'}"
     return instance_pb2.Condition(status=_FALSE, reason=last.ready.reason or "NoRevisionReady", message=words)
 

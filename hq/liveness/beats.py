@@ -2,7 +2,8 @@
 
 A beat names a status record by the version that it repeats. Every replica, the sender included, ignores it unless that
 version is current at the batch's place in the store's order; so a replica that was behind can neither swallow a change
-nor renew the wrong revision. The sender acknowledges a beat only when it came back through its own watch and was current.
+nor renew the wrong revision. The sender acknowledges a beat only when it came back through its own watch and was
+current.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections import deque
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -39,9 +41,10 @@ class Beat(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Beats that are answered together: True for each that was current."""
+    """Beats that are answered together: True for each that was current. Their versions mean something in one epoch."""
 
     beats: list[Beat]
+    epoch: str
     done: asyncio.Future[list[bool]]
 
 
@@ -71,10 +74,12 @@ class Beats:
         self._cache, self._tracker, self._clock, self._rng = cache, tracker, clock, rng
         self._replica, self._key = replica, keys.of(BEATS, replica)
         self._interval_s, self._timeout_s = interval_s, timeout_s
-        self._waiting: list[_Group] = []
+        self._waiting: deque[_Group] = deque()
         self._arrived = asyncio.Event()
-        self._flying: tuple[int, list[_Group]] | None = None
+        self._taken: list[_Group] = []
+        self._flying = 0  # id of the batch that is under way
         self._came_back = asyncio.Event()
+        self._lost_touch = False
         self.flushes = self.sent = self.heard = self.outdated = 0
 
     async def send(self, beats: list[Beat]) -> list[bool]:
@@ -83,7 +88,9 @@ class Beats:
         Raises:
             StoreUnavailable: nobody knows; the caller's agent reports again.
         """
-        group = _Group(beats, asyncio.get_running_loop().create_future())
+        if self._lost_touch:
+            raise StoreUnavailable("the beat was not stored: the store does not answer")
+        group = _Group(beats, self._epoch.current, asyncio.get_running_loop().create_future())
         self._waiting.append(group)
         self._arrived.set()
         return await group.done
@@ -91,13 +98,13 @@ class Beats:
     def observe(self, replica: str, value: bytes, version: int) -> None:
         """A batch came through the watch. Raises DecodeError."""
         batch = storage_pb2.BeatBatch.FromString(value)
+        now = self._clock.now()
         current = [
-            self._take(uid, status_version, position, batch.unix_ms, replica)
+            self._take(uid, status_version, position, batch.unix_ms, replica, now)
             for uid, status_version, position in zip(batch.uid, batch.status_version, batch.position, strict=False)
         ]
-        if replica == self._replica and self._flying is not None and self._flying[0] == batch.batch_id:
-            self._answer(self._flying[1], current)
-            self._flying = None
+        if replica == self._replica and batch.batch_id == self._flying:
+            self._answer(current)
             self._came_back.set()
 
     async def run(self) -> None:
@@ -106,47 +113,58 @@ class Beats:
         while True:
             await self._arrived.wait()
             began = loop.time()
-            groups = self._next_batch()
-            try:
-                await self._flush(groups)
-            except (HqError, UnknownOutcome, Rejected, TimeoutError) as error:
-                log.warning("a batch of beats was lost: %s", str(error) or "it did not come back in time")
-                _fail(groups, StoreUnavailable(f"the beat was not stored: {str(error) or 'no answer in time'}"))
-            finally:
-                self._flying = None
+            self._taken = self._next_batch()
+            if self._taken:
+                await self._try_flush()
+                self._taken = []
             await asyncio.sleep(max(0.0, began + self._interval_s - loop.time()))
 
     async def drain(self) -> None:
         """Return when everything that was sent so far is answered."""
-        pending = [group.done for group in (*self._waiting, *(self._flying[1] if self._flying else ()))]
+        pending = [group.done for group in (*self._waiting, *self._taken)]
         await asyncio.gather(*pending, return_exceptions=True)
 
     def _next_batch(self) -> list[_Group]:
+        """What waits, but for callers who are gone: their beat would arrive long after it was meant."""
         taken: list[_Group] = []
         size = 0
         while self._waiting and (not taken or size + len(self._waiting[0].beats) <= _MAX_BATCH):
-            taken.append(self._waiting.pop(0))
-            size += len(taken[-1].beats)
+            group = self._waiting.popleft()
+            if group.epoch != self._epoch.current:
+                _fail([group], "the store was replaced")
+            elif not group.done.done():
+                taken.append(group)
+                size += len(group.beats)
         if not self._waiting:
             self._arrived.clear()
         return taken
 
-    async def _flush(self, groups: list[_Group]) -> None:
-        beats = [beat for group in groups for beat in group.beats]
-        batch_id = new_word(self._rng)
+    async def _try_flush(self) -> None:
+        try:
+            await self._flush([beat for group in self._taken for beat in group.beats])
+        except UnknownOutcome as error:
+            await self._shut_out(str(error))
+        except (HqError, Rejected, TimeoutError) as error:
+            log.warning("a batch of beats was lost: %s", str(error) or "it did not come back in time")
+            _fail(self._taken, str(error) or "it did not come back in time")
+        finally:
+            self._flying = 0
+
+    async def _flush(self, beats: list[Beat]) -> None:
+        """Store a batch; return when it came back and its senders were answered."""
+        epoch = self._epoch.guard()
+        await self._session.ready(self._timeout_s)
+        self._flying = new_word(self._rng)
+        self._came_back.clear()
         batch = storage_pb2.BeatBatch(
             uid=[beat.uid for beat in beats],
             status_version=[beat.status_version for beat in beats],
             position=[beat.position for beat in beats],
             unix_ms=self._clock.wall_ms(),
-            batch_id=batch_id,
+            batch_id=self._flying,
         )
-        await self._session.ready(self._timeout_s)
-        self._flying = (batch_id, groups)
-        self._came_back.clear()
         put = Write((), ((self._key, batch.SerializeToString()),))
-        guards = (self._epoch.guard(), self._session.guard())
-        commit = await self._store.commit(guards, (put,), self._timeout_s)
+        commit = await self._store.commit((epoch, self._session.guard()), (put,), self._timeout_s)
         if not commit.guarded:
             self._session.doubt()
             raise StoreUnavailable("the store moved on under this batch")
@@ -155,30 +173,39 @@ class Beats:
         async with asyncio.timeout(self._timeout_s):
             await self._came_back.wait()
 
-    def _take(self, uid: int, status_version: int, position: int, unix_ms: int, replica: str) -> bool:
+    async def _shut_out(self, error: str) -> None:
+        """A batch without an answer must not arrive minutes later and renew who fell silent long before."""
+        log.warning("a batch of beats was lost (%s): changing the session", error)
+        self._lost_touch = True
+        _fail([*self._taken, *self._waiting], error)
+        self._waiting.clear()
+        self._arrived.clear()
+        await self._session.change()
+        self._lost_touch = False
+
+    def _take(self, uid: int, status_version: int, position: int, unix_ms: int, replica: str, now: float) -> bool:
         entry = self._cache.by_uid(uid)
         if entry is None or entry.status_version != status_version or position >= len(entry.marks):
             self.outdated += 1
             return False
         self.heard += 1
-        self._tracker.beat(entry, entry.beat(position, unix_ms, replica))
+        self._tracker.beat(entry, entry.beat(position, unix_ms, replica), now)
         return True
 
-    @staticmethod
-    def _answer(groups: list[_Group], current: list[bool]) -> None:
+    def _answer(self, current: list[bool]) -> None:
         start = 0
-        for group in groups:
+        for group in self._taken:
             end = start + len(group.beats)
             if not group.done.done():
                 group.done.set_result(current[start:end])
             start = end
 
 
-def _fail(groups: list[_Group], error: StoreUnavailable) -> None:
+def _fail(groups: list[_Group], error: str) -> None:
     for group in groups:
         if not group.done.done():
-            group.done.set_exception(StoreUnavailable(str(error)))
-            group.done.exception()
+            group.done.set_exception(StoreUnavailable(f"the beat was not stored: {error}"))
+            group.done.exception()  # the caller may be gone
 
 
 __all__ = ["Beat", "Beats", "DecodeError"]

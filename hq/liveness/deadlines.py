@@ -54,7 +54,7 @@ class Deadlines:
     """The deadlines of the revisions that are ready.
 
     Attributes:
-        floor: no deadline is earlier, in seconds of the injected clock, unless gaps have postponed it by a grace already.
+        floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
         postponed_because: why not.
     """
 
@@ -110,8 +110,9 @@ class Deadlines:
     def gap(self, began: float, now: float, because: str) -> None:
         """HQ was away from `began` until now, and everything since was replayed.
 
-        Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter postpones
-        none by more than a grace of time at which HQ was there: gaps that come often cannot postpone a flip for ever.
+        Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter
+        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone a flip
+        for ever.
         """
         self._absences.add(began, now)
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s

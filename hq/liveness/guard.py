@@ -1,7 +1,7 @@
 """The guard: holds flips back when so many fall silent at once that HQ itself is the likelier cause. Pure.
 
-Eureka's self-preservation is the prior art; it holds for as long as the condition lasts, and so ends up serving the dead
-for hours. This guard is bounded: it delays a lie, it never becomes one.
+Eureka's self-preservation is the prior art; it holds for as long as the condition lasts, and so ends up serving the
+dead for hours. This guard is bounded: it delays a lie, it never becomes one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whether HQ itself was there to hear: the judge of gaps. Pure but for what it is told.
 
 HQ was there as long as proofs that the cache is fresh came at short distances. The store or the way to it was gone, the
-process was paused, the machine stood still: whatever it was, two proofs lie far apart afterwards. Looks may be as rare as
-they like: a slow sweep is no gap, and a gap between two looks is not missed.
+process was paused, the machine stood still: whatever it was, two proofs lie far apart afterwards. Looks may be rare: a
+gap between two of them is not missed.
 """
 
 from __future__ import annotations

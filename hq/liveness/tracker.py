@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from hq.cache import Event
@@ -28,7 +28,7 @@ class Transition(NamedTuple):
 
 
 class Tracker:
-    """Follows events and beats, and keeps a deadline for each ready revision.
+    """Follows events and beats, and keeps a deadline for each ready revision but those on nodes under planned work.
 
     Attributes:
         flips, recoveries: seen since the start; for metrics.
@@ -38,6 +38,7 @@ class Tracker:
         self.times = times
         self.deadlines = Deadlines(times)
         self._clock = clock
+        self._suspended: frozenset[str] = frozenset()
         self._flipped: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
         self._transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.flips = self.recoveries = 0
@@ -46,76 +47,94 @@ class Tracker:
         """Another history, or a new listing: what was heard is unknown."""
         self.deadlines.clear()
         self._flipped.clear()
+        self._suspended = frozenset()
 
     def start(self, entries: Iterable[Entry], because: str) -> None:
         """A listing is in: everyone gets a full timeout from now."""
         now = self._clock.now()
+        self.deadlines.clear()
         for entry in entries:
-            for mark in entry.marks:
-                if mark.ready:
-                    self.deadlines.heard(RevisionKey(entry.traits.id, mark.id), now)
+            self._hear_all(entry, now)
         self.deadlines.restart(now, because)
+
+    def suspend(self, nodes: Collection[str], entries_on: Callable[[str], Iterable[Entry]]) -> None:
+        """Planned work is under way on these nodes and no others: no deadlines run there.
+
+        Where it ended everyone gets a full timeout from now: agents may only just be coming back.
+        """
+        now, before, self._suspended = self._clock.now(), self._suspended, frozenset(nodes)
+        for node in self._suspended - before:
+            for entry in entries_on(node):
+                for mark in entry.marks:
+                    self.deadlines.forget(RevisionKey(entry.traits.id, mark.id))
+        for node in before - self._suspended:
+            for entry in entries_on(node):
+                self._hear_all(entry, now)
 
     def observe(self, event: Event) -> None:
         """An instance changed."""
-        before = event.before.marks if event.before else ()
-        if event.after is None or (event.before and event.before.traits.uid != event.after.traits.uid):
-            self._forget(event.before)
-            before = ()
-        if event.after is not None:
-            known = {mark.id: mark for mark in before}
-            for mark in event.after.marks:
-                self._observe_mark(event, known.pop(mark.id, None), mark)
-            for gone in known:
-                self._forget_revision(RevisionKey(event.traits.id, gone))
+        before, after = event.before, event.after
+        known = {mark.id: mark for mark in before.marks} if before else {}
+        if before and (after is None or after.traits.uid != before.traits.uid):
+            self._forget(before.traits.id, known)
+            known = {}
+        if after is not None:
+            for mark in after.marks:
+                self._observe_mark(event.version, after, known.pop(mark.id, None), mark)
+            self._forget(after.traits.id, known)
 
-    def beat(self, entry: Entry, mark: Mark) -> None:
+    def beat(self, entry: Entry, mark: Mark, now: float) -> None:
         """A beat was current."""
         if mark.ready:
-            self.deadlines.heard(RevisionKey(entry.traits.id, mark.id), self._clock.now())
+            self._hear(entry, mark, now)
 
-    def census(self, nodes: int, at_most_silent: int = 1_000_000) -> Census:
-        """What the guard looks at. A declared removal is in none of the numbers."""
+    def census(self, nodes: int) -> Census:
+        """What the guard looks at. Declared removals and planned work are in none of the numbers."""
         now = self._clock.now()
         self._drop_old_flips(now)
         flipped = len(self._flipped)
-        silent = self.deadlines.silent(now, at_most_silent) + flipped
-        return Census(len(self.deadlines) + flipped, silent, nodes)
+        return Census(len(self.deadlines) + flipped, self.deadlines.silent(now) + flipped, nodes)
 
     def transitions(self, instance_id: str = "", at_most: int = 100) -> list[Transition]:
         """Newest first."""
         found = (t for t in reversed(self._transitions) if not instance_id or t.key.instance_id == instance_id)
         return [t for t, _ in zip(found, range(at_most), strict=False)]
 
-    def _observe_mark(self, event: Event, old: Mark | None, new: Mark) -> None:
-        key = RevisionKey(event.traits.id, new.id)
+    def _observe_mark(self, version: int, entry: Entry, old: Mark | None, new: Mark) -> None:
+        now, key = self._clock.now(), RevisionKey(entry.traits.id, new.id)
         if new.flipped and not (old and old.flipped):
             self.flips += 1
-            self._flipped[key] = self._clock.now()
-            self._note(event, key, ready=False)
+            self._flipped[key] = now
+            self._note(version, entry, key, ready=False)
         elif old is not None and old.flipped and new.ready:
             self.recoveries += 1
             self._flipped.pop(key, None)
-            self._note(event, key, ready=True)
+            self._note(version, entry, key, ready=True)
         if not new.ready:
             self.deadlines.forget(key)
-        elif old is None or new.report() != old.report() or key not in self.deadlines:
-            self.deadlines.heard(key, self._clock.now())
+        elif old is None or not old.ready or new.report() != old.report():
+            self._hear(entry, new, now)
 
-    def _note(self, event: Event, key: RevisionKey, *, ready: bool) -> None:
-        assert event.after is not None
-        statuses = event.after.status().revision  # decoded: transitions are rare
+    def _hear_all(self, entry: Entry, now: float) -> None:
+        for mark in entry.marks:
+            if mark.ready:
+                self._hear(entry, mark, now)
+
+    def _hear(self, entry: Entry, mark: Mark, now: float) -> None:
+        if entry.traits.node not in self._suspended:
+            self.deadlines.heard(RevisionKey(entry.traits.id, mark.id), now)
+
+    def _note(self, version: int, entry: Entry, key: RevisionKey, *, ready: bool) -> None:
+        statuses = entry.status().revision  # decoded: transitions are rare
         condition = next((r.ready for r in statuses if r.id == key.revision_id), instance_pb2.Condition())
         wall_ms = self._clock.wall_ms()
-        self._transitions.append(Transition(key, event.traits.node, ready, event.version, wall_ms, condition))
+        self._transitions.append(Transition(key, entry.traits.node, ready, version, wall_ms, condition))
 
-    def _forget(self, entry: Entry | None) -> None:
-        for mark in entry.marks if entry else ():
-            self._forget_revision(RevisionKey(entry.traits.id, mark.id) if entry else RevisionKey("", ""))
-
-    def _forget_revision(self, key: RevisionKey) -> None:
-        self.deadlines.forget(key)
-        self._flipped.pop(key, None)
+    def _forget(self, instance_id: str, revision_ids: Iterable[str]) -> None:
+        for revision_id in revision_ids:
+            key = RevisionKey(instance_id, revision_id)
+            self.deadlines.forget(key)
+            self._flipped.pop(key, None)
 
     def _drop_old_flips(self, now: float) -> None:
         while self._flipped:

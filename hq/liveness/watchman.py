@@ -8,6 +8,7 @@ from hq.cache import Cache
 from hq.clock import Clock
 from hq.config import ReplicaConfig
 from hq.liveness.deadlines import LivenessTimes
+from hq.liveness.flips import Flips
 from hq.liveness.guard import Guard, GuardRules
 from hq.liveness.orders import Orders
 from hq.liveness.presence import Presence
@@ -50,19 +51,7 @@ class Watchman:
             self.tracker.deadlines,
             lambda: fence.proven_at,
             fresh_s=min(5.5, timeout_s * 0.7),
-            pause_s=min(5.0, max(1.0, timeout_s * 0.3)),
         )
-        self.sweep = Sweep(
-            cache,
-            keys,
-            self.tracker,
-            self.guard,
-            self.orders,
-            self.presence,
-            fence,
-            committer,
-            clock,
-            rng,
-            config.replica,
-            SweepTimes(idle_s=min(1.0, timeout_s / 10), spread_s=min(0.5, timeout_s / 20)),
-        )
+        flips = Flips(cache, keys, self.tracker, committer, clock, rng, config.replica)
+        times = SweepTimes(idle_s=min(1.0, timeout_s / 10), spread_s=min(0.5, timeout_s / 20))
+        self.sweep = Sweep(cache, self.tracker, self.guard, self.orders, self.presence, fence, flips, clock, rng, times)

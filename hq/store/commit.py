@@ -7,11 +7,7 @@ what was tried (the design's storage page has the figures):
   write per instance goes into a transaction.
 - A transaction without an answer may have taken place, and may still do so through another member minutes later. A
   fence does not settle that. A changed session word does: every transaction compares it, so once the change has come
-  back through the watch, what has not come never will, and the write ids tell what did.
-- A deletion carries no write id. So each transaction puts a word under a key of this replica's own; where that word
-  came, the transaction took place, and so did each of its deletions that came with it.
-- etcd checks its quota against top-level puts only. The same word, put at the top level, lets a full etcd refuse; it is
-  nested, and so let through, where a group only deletes: that is how an operator makes room.
+  back through the watch, what has not come never will, and flight.py tells what did.
 
 One transaction is under way at a time: while it is, the next one gathers.
 """
@@ -21,27 +17,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from copy import copy
 
 from hq.clock import Clock
-from hq.errors import DeadlineExceeded, HqError, OutcomeUnknown, Overloaded, StoreUnavailable, TooLarge
+from hq.errors import DeadlineExceeded, HqError, OutcomeUnknown, Overloaded, ShuttingDown, StoreUnavailable, TooLarge
 from hq.store.epoch import Epoch
+from hq.store.flight import Flight, Item
 from hq.store.keys import COMMITS, Keys
-from hq.store.port import (
-    Applied,
-    Batch,
-    Compare,
-    NoSpace,
-    Refused,
-    Rejected,
-    Store,
-    Unavailable,
-    UnknownOutcome,
-    Write,
-)
+from hq.store.port import Applied, Batch, Commit, Compare, Rejected, Store, UnknownOutcome, Write
 from hq.store.session import Session
-from hq.store.words import encode_word, new_word, word_of
+from hq.store.words import new_word
 
 log = logging.getLogger(__name__)
 
@@ -58,28 +44,10 @@ class Conflict(Exception):
         self.modified = modified
 
 
-@dataclass(eq=False, slots=True)
-class _Item:
-    """A write on its way."""
+class Guarded(StoreUnavailable):
+    """The epoch, the session or a guard of the caller's own was not as expected; nothing was stored."""
 
-    subject: str
-    write: Write
-    write_id: int
-    deadline: float
-    done: asyncio.Future[int]
-    guards: tuple[Compare, ...] = ()
-    sent: bool = False
-    seen_at: int = 0
-
-
-@dataclass(eq=False, slots=True)
-class _Flight:
-    """The transaction under way, and what the watch has brought of it already."""
-
-    items: list[_Item]
-    word: int = 0
-    by_key: dict[bytes, _Item] = field(default_factory=dict)
-    deletions: dict[bytes, _Item] = field(default_factory=dict)
+    reason = "GUARDED"
 
 
 class Committer:
@@ -100,16 +68,17 @@ class Committer:
         clock: Clock,
         rng: random.Random,
         *,
-        timeout_s: float = 5.0,
+        timeout_s: float = 2.5,
         queue_limit: int = 20_000,
     ) -> None:
         self._store, self._epoch, self._session, self._clock, self._rng = store, epoch, session, clock, rng
-        self._mark_key = keys.of(COMMITS, replica)
+        self._word_key = keys.of(COMMITS, replica)
         self._timeout_s, self._queue_limit = timeout_s, queue_limit
-        self._queue: list[_Item] = []
+        self._queue: dict[Item, None] = {}  # in order of arrival
+        self._group: list[Item] = []  # taken out of the queue, not all answered yet
         self._arrived = asyncio.Event()
-        self._flight: _Flight | None = None
-        self._busy = False
+        self._flight: Flight | None = None
+        self._closed = self._busy = False
         self.groups = self.writes = self.unknown = 0
 
     async def commit(
@@ -124,67 +93,68 @@ class Committer:
 
         Args:
             subject: the instance; writes of one subject never share a transaction.
-            write_id: stands at the head of every value that the write puts; 0 if it puts none.
+            write_id: stands at the head of every value that the write puts; 0 if it does not.
             deadline: on the injected clock.
             guards: conditions on the whole transaction; such a write goes only with others of equal guards.
 
         Raises:
             Conflict: a condition did not hold.
-            DeadlineExceeded, StoreUnavailable, StoreFull, Overloaded, TooLarge: nothing was stored.
-            OutcomeUnknown: the deadline came before the outcome was settled.
+            DeadlineExceeded, StoreUnavailable, StoreFull, Overloaded, TooLarge, ShuttingDown: nothing was stored, and
+                nothing will be.
+            OutcomeUnknown: it was sent, and the deadline came before its outcome was settled.
         """
+        if self._closed:
+            raise ShuttingDown("this replica is going away; nothing was stored")
         if len(self._queue) >= self._queue_limit:
             raise Overloaded("too many writes are waiting for the store")
-        item = _Item(subject, write, write_id, deadline, asyncio.get_running_loop().create_future(), guards)
-        self._queue.append(item)
+        item = Item(subject, write, write_id, guards, asyncio.get_running_loop().create_future())
+        self._queue[item] = None
         self._arrived.set()
         try:
             async with asyncio.timeout(max(0.0, deadline - self._clock.now())):
-                return await asyncio.shield(item.done)
+                return await item.done
         except TimeoutError:
+            if item.done.done() and not item.done.cancelled():
+                return item.done.result()
             if item.sent:
                 raise OutcomeUnknown(f"the store has not said yet whether the write of {subject} took place") from None
             raise DeadlineExceeded(f"the store was not reached in time; nothing of {subject} was stored") from None
         finally:
-            if not item.sent and item in self._queue:
-                self._queue.remove(item)
+            self._queue.pop(item, None)
 
-    def observe(self, batch: Batch) -> None:
+    def observe(self, batch: Batch, *, collapsed: bool = False) -> None:
         """Events came through the watch: note what they tell of the transaction under way."""
-        flight = self._flight
-        if flight is None:
-            return
-        for change in batch.changes:
-            if change.value is not None:
-                item = flight.by_key.get(change.key)
-                if item is not None and item.write_id and item.write_id == word_of(change.value):
-                    item.seen_at = change.revision
-                elif change.key == self._mark_key and word_of(change.value) == flight.word:
-                    self._observe_deletions(flight, batch, change.revision)
-
-    @staticmethod
-    def _observe_deletions(flight: _Flight, batch: Batch, revision: int) -> None:
-        for change in batch.changes:
-            if change.revision == revision and change.value is None and change.key in flight.deletions:
-                flight.deletions[change.key].seen_at = revision
+        if self._flight is not None:
+            self._flight.observe(batch, collapsed=collapsed)
 
     def forget(self) -> None:
-        """The history is another one: versions that waiting writes compare mean nothing in it."""
+        """All is read again, perhaps out of another history: versions that waiting writes compare mean nothing in it."""
         self._session.doubt()
-        waiting, self._queue = self._queue, []
+        if self._flight is not None:
+            self._flight.blind = True
+        waiting = [*(item for item in self._group if not item.sent), *self._queue]
+        self._queue.clear()
         _fail(waiting, StoreUnavailable("the store was replaced; nothing was stored"))
 
     async def run(self) -> None:
         """Commit for ever."""
-        while True:
-            await self._arrived.wait()
-            await self._joined()
-            items = self._take()
-            self._busy = len(items) > 1
-            if not self._queue:
-                self._arrived.clear()
-            if items:
-                await self._commit_group(items)
+        try:
+            while True:
+                await self._arrived.wait()
+                await self._joined()
+                self._group = self._take()
+                self._busy = len(self._group) > 1
+                if not self._queue:
+                    self._arrived.clear()
+                await self._commit_group()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        self._closed = True
+        waiting = [item for item in (*self._group, *self._queue) if not item.sent]
+        _fail(waiting, ShuttingDown("this replica is going away; nothing was stored"))
+        _fail(self._group, OutcomeUnknown("this replica is going away before the store has answered"))
 
     async def _joined(self) -> None:
         """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
@@ -199,123 +169,96 @@ class Committer:
             waiting = len(self._queue)
             await asyncio.sleep(PAUSE_S)
 
-    def _take(self) -> list[_Item]:
+    def _take(self) -> list[Item]:
         """The next group: in order of arrival, one per subject, equal guards, within etcd's limits."""
-        group: list[_Item] = []
-        left: list[_Item] = []
+        group: list[Item] = []
         subjects: set[str] = set()
         size = 0
         for item in self._queue:
-            full = len(group) >= MAX_WRITES or (group and size + item.write.size_bytes > MAX_BYTES)
-            if full or item.subject in subjects or (group and item.guards != group[0].guards):
-                left.append(item)
-                subjects.add(item.subject)  # a later write of the same subject must not overtake
-                continue
-            if item.done.done():
-                continue
-            group.append(item)
-            subjects.add(item.subject)
-            size += item.write.size_bytes
-        self._queue = left
+            if group and (len(group) >= MAX_WRITES or size + item.write.size_bytes > MAX_BYTES):
+                break
+            alike = not group or item.guards == group[0].guards
+            if alike and item.subject not in subjects and not item.done.done():
+                group.append(item)
+                size += item.write.size_bytes
+            subjects.add(item.subject)  # also when left: a later write of the same subject must not overtake
+        for item in group:
+            del self._queue[item]
         return group
 
-    async def _commit_group(self, items: list[_Item]) -> None:
-        flight = _Flight(items)
-        for item in items:
-            item.sent = True
-            flight.by_key.update((key, item) for key, _ in item.write.puts)
-            flight.deletions.update((key, item) for key in item.write.deletes)
-        self._flight = flight
+    async def _commit_group(self) -> None:
+        group = self._group
+        rejected = await self._fly(group)
+        if rejected and len(group) > 1:
+            # The group was rejected as a whole: one bad write must cost itself only.
+            for item in group:
+                await self._fly([item])
+
+    async def _fly(self, items: Sequence[Item]) -> bool:
+        """One transaction, up to the answers of its writers; return whether it was rejected as a whole."""
         try:
-            await self._try_group(flight)
-        except UnknownOutcome as error:
-            await self._settle(flight, error)
-        except Rejected as error:
-            await self._one_by_one(items, error)
+            await self._session.ready(self._timeout_s)
         except HqError as error:
             _fail(items, error)
+            return False
+        # Whoever has gone meanwhile was told that nothing was stored.
+        waiting = [item for item in items if not item.done.done()]
+        if not waiting:
+            return False
+        self._flight = Flight(waiting, self._word_key, new_word(self._rng))
+        try:
+            return await self._send(self._flight)
         finally:
             self._flight = None
 
-    async def _try_group(self, flight: _Flight) -> None:
-        items = flight.items
-        await self._session.ready(self._timeout_s)
-        writes = [item.write for item in items]
-        flight.word = new_word(self._rng)
-        always = () if flight.by_key else (Compare(self._mark_key, "modified", -1, ">"),)
-        writes.append(Write(always, ((self._mark_key, encode_word(flight.word)),)))
-        guards = (self._epoch.guard(), self._session.guard(), *items[0].guards)
-        commit = await self._store.commit(guards, writes, self._timeout_s)
+    async def _send(self, flight: Flight) -> bool:
+        guards = (self._epoch.guard(), self._session.guard(), *flight.items[0].guards)
+        try:
+            self._land(flight, await self._store.commit(guards, flight.writes(), self._timeout_s))
+        except UnknownOutcome as error:
+            await self._settle(flight, error)
+        except Rejected as error:
+            flight.call_off()
+            if len(flight.items) == 1:
+                _fail(flight.items, TooLarge(f"the store refused the write: {error}"))
+            return True
+        except HqError as error:
+            _fail(flight.items, error)
+        return False
+
+    def _land(self, flight: Flight, commit: Commit) -> None:
         if not commit.guarded:
             # Which guard it was matters to nobody: nothing took place.
             self._session.doubt()
-            _fail(items, Guarded())
+            _fail(flight.items, Guarded("the store moved on under this write; nothing was stored", 0.1))
             return
         self.groups += 1
-        for item, outcome in zip(items, commit.outcomes, strict=False):
-            self._answer(item, outcome, commit.revision)
+        for item, outcome in zip(flight.items, commit.outcomes, strict=False):
+            if isinstance(outcome, Applied):
+                self.writes += 1
+                item.answer(commit.revision)
+            else:
+                item.fail(Conflict(outcome.modified))
 
-    def _answer(self, item: _Item, outcome: Applied | Refused, revision: int) -> None:
-        if item.done.done():
-            return
-        if isinstance(outcome, Applied):
-            self.writes += 1
-            item.done.set_result(revision)
-        else:
-            item.done.set_exception(Conflict(outcome.modified))
-
-    async def _one_by_one(self, items: Sequence[_Item], error: Rejected) -> None:
-        """The group was rejected as a whole: one bad write must cost itself only."""
-        if len(items) == 1:
-            _fail(items, TooLarge(f"the store refused the write: {error}"))
-            return
-        for item in items:
-            await self._commit_group([item])
-
-    async def _settle(self, flight: _Flight, error: UnknownOutcome) -> None:
+    async def _settle(self, flight: Flight, error: UnknownOutcome) -> None:
         """Find out what became of a transaction without an answer: change the session, wait until that came back."""
         log.warning("outcome of %d writes unknown (%s): changing the session", len(flight.items), error)
         self.unknown += 1
-        epoch = self._epoch.current
         await self._session.change()
-        if self._epoch.current != epoch:
-            self.forget()
-            _fail(
-                [item for item in flight.items if not item.seen_at],
-                OutcomeUnknown("the store was replaced meanwhile"),
-            )
-        again: list[_Item] = []
+        again: list[Item] = []
         for item in flight.items:
-            if item.done.done():
-                continue
             if item.seen_at:
                 self.writes += 1
-                item.done.set_result(item.seen_at)
+                item.answer(item.seen_at)
+            elif flight.blind:
+                item.fail(OutcomeUnknown("the store's history was lost sight of before it told of this write"))
             else:
-                item.sent = False
                 again.append(item)
-        self._queue = again + self._queue
+        flight.call_off()
+        self._queue = {item: None for item in (*again, *self._queue) if not item.done.done()}
         self._arrived.set()
 
 
-class Guarded(StoreUnavailable):
-    """The epoch, the session or a guard of the caller's own was not as expected; nothing was stored."""
-
-    reason = "GUARDED"
-
-    def __init__(self) -> None:
-        super().__init__("the store moved on under this write; nothing was stored", retry_delay_s=0.1)
-
-
-def _fail(items: Sequence[_Item], error: HqError) -> None:
+def _fail(items: Iterable[Item], error: HqError) -> None:
     for item in items:
-        if not item.done.done():
-            item.done.set_exception(type(error)() if isinstance(error, Guarded) else _copy(error))
-            item.done.exception()  # the caller may be gone
-
-
-def _copy(error: HqError) -> HqError:
-    """An exception of its own for each caller: raising one object in many tasks mixes their tracebacks up."""
-    if isinstance(error, NoSpace | Unavailable | StoreUnavailable | TooLarge):
-        return type(error)(str(error))
-    return error
+        item.fail(copy(error))

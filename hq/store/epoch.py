@@ -12,7 +12,7 @@ import random
 from google.protobuf.message import DecodeError
 
 from hq.store.keys import Keys
-from hq.store.port import Applied, Compare, Record, Store, Unavailable, UnknownOutcome, Write
+from hq.store.port import Compare, Record, Store, Unavailable, UnknownOutcome, Write
 from hq.store.words import new_word
 from hqpb.storage.v1 import storage_pb2
 
@@ -24,7 +24,7 @@ _PREDECESSORS_KEPT = 100
 
 
 class FormatTooNew(Exception):
-    """A newer version of HQ wrote this store, in a format that this version does not understand. Upgrade this replica."""
+    """A newer version of HQ wrote this store, in a format that this version does not understand: upgrade this replica."""
 
 
 class Epoch:
@@ -40,8 +40,12 @@ class Epoch:
         """The condition that the store still has this history."""
         return Compare(self._keys.epoch, "value", self._record)
 
+    def stands_in(self, record: Record | None) -> bool:
+        """Whether the record of the epoch, just read, is the one believed in."""
+        return record is not None and record.value == self._record
+
     def contradicts(self, value: bytes | None, revision: int) -> bool:
-        """Whether a change of the epoch record, seen in a watch, tells of another epoch (and is no old news)."""
+        """Whether the epoch's value at a revision (None: there was none) tells of another epoch, and is no old news."""
         return revision > self._read_at and value != self._record
 
     async def settle(self) -> None:
@@ -49,59 +53,66 @@ class Epoch:
         await self._settle_format()
         while True:
             record, head = await self._store.get(self._keys.epoch)
-            if record is not None:
-                self._believe(record.value, head)
+            theirs = _decoded(record)
+            if record is not None and theirs.epoch:
+                self._believe(record, theirs, head)
                 return
-            await self._write(None, storage_pb2.EpochRecord(epoch=self._new_epoch()))
+            await self._replace(record, theirs)
 
     async def moved(self) -> None:
-        """The store's history is another one: adopt its epoch if that is a successor of ours, else make a successor."""
+        """The history is another one: adopt its epoch if that is a successor of ours, else make a successor.
+
+        Raises Unavailable, NoSpace.
+        """
         while True:
             record, head = await self._store.get(self._keys.epoch)
             theirs = _decoded(record)
             if record is not None and theirs.epoch != self.current and self.current in theirs.predecessor:
-                self._believe(record.value, head)
+                self._believe(record, theirs, head)
                 return
-            known = [*theirs.predecessor, theirs.epoch, self.current]
-            past = [word for i, word in enumerate(known) if word and word not in known[:i]]
-            new = storage_pb2.EpochRecord(epoch=self._new_epoch(), predecessor=past[-_PREDECESSORS_KEPT:])
-            log.warning("the store's history is another one: epoch %s is over, proposing %s", self.current, new.epoch)
-            await self._write(record, new)
+            log.warning("the store's history is another one: epoch %s is over", self.current)
+            await self._replace(record, theirs)
 
     async def _settle_format(self) -> None:
         record, _ = await self._store.get(self._keys.format)
-        stored = storage_pb2.FormatRecord.FromString(record.value) if record else storage_pb2.FormatRecord()
+        try:
+            stored = storage_pb2.FormatRecord.FromString(record.value) if record else storage_pb2.FormatRecord()
+        except DecodeError as error:
+            where = self._keys.format.decode()
+            raise Unavailable(f"the record of the storage format at {where} is broken: repair or delete it") from error
         if stored.oldest_reader > FORMAT:
             raise FormatTooNew(
-                f"the store is in format {stored.format}, which needs a reader of format {stored.oldest_reader} or newer; "
-                f"this version of HQ reads format {FORMAT}: upgrade this replica"
+                f"the store is in format {stored.format}, which needs a reader of format {stored.oldest_reader} or "
+                f"newer; this version of HQ reads format {FORMAT}: upgrade this replica"
             )
         if stored.format < FORMAT:
-            mine = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT).SerializeToString()
-            at = Compare(self._keys.format, "modified", record.modified if record else 0)
-            await self._try(Write((at,), ((self._keys.format, mine),)))
+            mine = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT)
+            await self._try_to_put(self._keys.format, record, mine.SerializeToString())
+            await self._settle_format()
 
-    async def _write(self, old: Record | None, new: storage_pb2.EpochRecord) -> None:
-        """Try to write; whatever becomes of it, the caller reads again."""
-        at = Compare(self._keys.epoch, "modified", old.modified if old else 0)
-        await self._try(Write((at,), ((self._keys.epoch, new.SerializeToString()),)))
+    async def _replace(self, record: Record | None, theirs: storage_pb2.EpochRecord) -> None:
+        """Try to make a successor of their epoch and ours; whatever becomes of it, the caller reads again."""
+        known = [*theirs.predecessor, theirs.epoch, self.current]
+        past = [word for i, word in enumerate(known) if word and word not in known[:i]]
+        new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past[-_PREDECESSORS_KEPT:])
+        log.warning("proposing epoch %s", new.epoch)
+        await self._try_to_put(self._keys.epoch, record, new.SerializeToString())
 
-    async def _try(self, write: Write) -> bool:
+    async def _try_to_put(self, key: bytes, old: Record | None, value: bytes) -> None:
+        """Put if the record is still the old one."""
+        at = Compare(key, "modified", old.modified if old else 0)
         try:
-            commit = await self._store.commit((), (write,), _TIMEOUT_S)
+            await self._store.commit((), (Write((at,), ((key, value),)),), _TIMEOUT_S)
         except UnknownOutcome as error:
             raise Unavailable(str(error)) from error
-        return isinstance(commit.outcomes[0], Applied)
 
-    def _believe(self, value: bytes, head: int) -> None:
-        self._record, self._read_at = value, head
-        self.current = storage_pb2.EpochRecord.FromString(value).epoch
-
-    def _new_epoch(self) -> str:
-        return f"{new_word(self._rng):016x}"
+    def _believe(self, record: Record, theirs: storage_pb2.EpochRecord, head: int) -> None:
+        self._record, self._read_at = record.value, head
+        self.current = theirs.epoch
 
 
 def _decoded(record: Record | None) -> storage_pb2.EpochRecord:
+    """Empty if there is none, or none that can be read."""
     try:
         return storage_pb2.EpochRecord.FromString(record.value) if record else storage_pb2.EpochRecord()
     except DecodeError:

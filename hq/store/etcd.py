@@ -1,7 +1,7 @@
 """The store on etcd v3: a session over several members.
 
-Any member serves. A member that fails is left for the next one; reads are repeated there at once, writes never are
-(their outcome may be unknown, which only the writer can settle: see commit.py).
+Any member serves. A member that fails is left for the next one, and what certainly was not done is tried there at once.
+A write of unknown outcome is not: that only its writer can settle (commit.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from typing import TypeVar
 
 import grpc
 
-from hq.store.etcd_rpc import EtcdWatch, Member, Metadata, TokenRefused
+from hq.store.etcd_errors import TokenRefused, WatchTokenRefused
+from hq.store.etcd_rpc import EtcdWatch, Member
+from hq.store.etcd_token import Metadata, Token
 from hq.store.port import (
     Commit,
     Compare,
@@ -31,6 +33,9 @@ from hq.store.port import (
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+_SLOW = 10  # reads of many keys may take so many times longer
+_LEAST_TIMEOUT_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,96 +72,102 @@ class EtcdStore:
         self._config = config
         credentials = config.credentials()
         self._members = [Member(endpoint, credentials) for endpoint in config.endpoints]
+        self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
         self._current = 0
-        self._tokens: dict[str, str] = {}
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
-        member = self._members[self._current]
-        try:
-            return await self._authenticated(
-                member, lambda metadata: member.commit(guards, writes, timeout_s, metadata)
-            )
-        except (UnknownOutcome, Unavailable):
-            self._leave(member)
-            raise
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+
+        def left_s() -> float:
+            return max(_LEAST_TIMEOUT_S, deadline - loop.time())
+
+        return await self._ask(lambda m, md: m.commit(guards, writes, left_s(), md))
 
     async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
-        page = await self._read(lambda m, t, md: m.range(key, None, revision, 0, t, md))
+        timeout_s = self._config.read_timeout_s
+        page = await self._ask(lambda m, md: m.range(key, None, revision, 0, timeout_s, md))
         return (page.records[0] if page.records else None), page.revision
 
     async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
-        return await self._read(lambda m, t, md: m.range(start, end, revision, limit, t * 10, md))
+        timeout_s = self._config.read_timeout_s * _SLOW
+        return await self._ask(lambda m, md: m.range(start, end, revision, limit, timeout_s, md))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
-        return await self._read(lambda m, t, md: m.newest(start, end, t * 10, md))
+        timeout_s = self._config.read_timeout_s * _SLOW
+        return await self._ask(lambda m, md: m.newest(start, end, timeout_s, md))
 
     async def compact(self, revision: int) -> None:
-        await self._read(lambda m, t, md: m.compact(revision, t * 10, md))
+        timeout_s = self._config.read_timeout_s * _SLOW
+        await self._ask(lambda m, md: m.compact(revision, timeout_s, md))
 
     async def members(self) -> list[MemberStatus]:
-        asked = (self._status(member) for member in self._members)
-        return list(await asyncio.gather(*asked))
+        return list(await asyncio.gather(*map(self._status, self._members)))
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[EtcdWatch]:
         member = self._members[self._current]
+        token, metadata = self._tokens[member.endpoint], None
         try:
-            metadata = await self._metadata(member)
+            metadata = await token.metadata()
             async with member.watch(start, end, after, metadata) as stream:
                 yield stream
-        except TokenRefused as error:
-            self._tokens.pop(member.endpoint, None)
-            raise Disconnected(str(error)) from error
+        except WatchTokenRefused:
+            if metadata is not None:
+                token.refused(metadata)
+            raise
         except Disconnected:
             self._leave(member)
             raise
+        except Unavailable as error:
+            if metadata is not None:
+                raise  # the caller's own
+            self._leave(member)
+            raise Disconnected(str(error)) from error
 
     async def close(self) -> None:
         for member in self._members:
             await member.close()
 
-    def leave_current(self) -> None:
-        """Go on with the next member: the current one gives no sign of life although its connection stands."""
-        self._leave(self._members[self._current])
-
-    async def _read(self, call: Callable[[Member, float, Metadata], Awaitable[T]]) -> T:
-        """Ask the current member, then each other one once."""
-        left = len(self._members)
-        while True:
-            member = self._members[self._current]
+    async def _ask(self, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
+        """Ask the current member; one that certainly did nothing is left for the next, and each is asked once."""
+        first, count = self._current, len(self._members)
+        for i in range(count):
+            member = self._members[(first + i) % count]
             try:
-                return await self._ask(member, call)
+                return await self._authenticated(member, call)
+            except UnknownOutcome:
+                self._leave(member)
+                raise
             except Unavailable:
                 self._leave(member)
-                left -= 1
-                if not left:
+                if i == count - 1:
                     raise
+        raise AssertionError("no endpoints")
 
-    async def _ask(self, member: Member, call: Callable[[Member, float, Metadata], Awaitable[T]]) -> T:
-        return await self._authenticated(member, lambda metadata: call(member, self._config.read_timeout_s, metadata))
-
-    async def _authenticated(self, member: Member, call: Callable[[Metadata], Awaitable[T]]) -> T:
-        """Call with a token, and with a new one if that has expired: nothing was done in that case."""
+    async def _authenticated(self, member: Member, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
+        """Call with a token, and with a new one if that was refused: nothing was done in that case."""
+        token = self._tokens[member.endpoint]
+        metadata = await token.metadata()
         try:
-            return await call(await self._metadata(member))
+            return await call(member, metadata)
         except TokenRefused:
-            self._tokens.pop(member.endpoint, None)
+            token.refused(metadata)
+        metadata = await token.metadata()
         try:
-            return await call(await self._metadata(member))
+            return await call(member, metadata)
         except TokenRefused as error:
+            token.refused(metadata)
             raise Unavailable(str(error)) from error
 
-    async def _metadata(self, member: Member) -> Metadata:
-        if not self._config.user:
-            return ()
-        if member.endpoint not in self._tokens:
-            user, password = self._config.user, self._config.password
-            self._tokens[member.endpoint] = await member.authenticate(user, password, self._config.read_timeout_s)
-        return (("token", self._tokens[member.endpoint]),)
+    def _token_for(self, member: Member) -> Token:
+        user, password, timeout_s = self._config.user, self._config.password, self._config.read_timeout_s
+        return Token((lambda: member.authenticate(user, password, timeout_s)) if user else None)
 
     async def _status(self, member: Member) -> MemberStatus:
+        timeout_s = self._config.read_timeout_s
         try:
-            return await self._authenticated(member, lambda md: member.status(self._config.read_timeout_s, md))
+            return await self._authenticated(member, lambda m, md: m.status(timeout_s, md))
         except Unavailable as error:
             return MemberStatus(member.endpoint, error=str(error))
 

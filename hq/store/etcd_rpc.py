@@ -1,32 +1,38 @@
 """One member of an etcd cluster over gRPC, typed. The only file that imports the generated stubs of `aetcd`.
 
-It knows etcd's messages and errors, and nothing of retries or of other members: that is `etcd.py`.
+It knows etcd's messages, and nothing of retries or of other members: that is `etcd.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NoReturn
+from typing import Any
 
 import grpc
 from aetcd import rpc
 
+from hq.store.etcd_errors import (
+    CLOSED,
+    TokenRefused,
+    cancelled_by_close,
+    raise_for_call,
+    raise_for_cancelled_watch,
+    raise_for_watch,
+)
+from hq.store.etcd_token import Metadata
 from hq.store.port import (
     Applied,
     Batch,
     Change,
     Commit,
-    Compacted,
     Compare,
     Disconnected,
-    FutureRevision,
     MemberStatus,
-    NoSpace,
     Page,
     Record,
     Refused,
-    Rejected,
     Unavailable,
     UnknownOutcome,
     Write,
@@ -42,7 +48,8 @@ _OPTIONS = [
     ("grpc.http2.ping_timeout_ms", 2_000),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 200),
+    # Not a pause but how long a try to connect may take: a TLS handshake far away does not fit into 200 ms.
+    ("grpc.min_reconnect_backoff_ms", 2_000),
     ("grpc.max_reconnect_backoff_ms", 2_000),
     # Large reads would starve a watch on the same connection: each channel gets its own.
     ("grpc.use_local_subchannel_pool", 1),
@@ -50,15 +57,7 @@ _OPTIONS = [
 _FIELDS = {"created": rpc.Compare.CREATE, "modified": rpc.Compare.MOD, "value": rpc.Compare.VALUE}
 _OPERANDS = {"created": "create_revision", "modified": "mod_revision", "value": "value"}
 _RELATIONS = {"=": rpc.Compare.EQUAL, "<": rpc.Compare.LESS, ">": rpc.Compare.GREATER}
-_CREATED_TIMEOUT_S = 5.0
-# What a channel says of a call that it never sent.
-_NEVER_SENT = ("failed to connect", "connection refused", "dns resolution failed", "name resolution")
-
-Metadata = tuple[tuple[str, str], ...]
-
-
-class TokenRefused(Exception):
-    """The member does not know the authentication token (any more): certainly nothing was done."""
+_OPEN_TIMEOUT_S = 5.0
 
 
 class Member:
@@ -79,9 +78,9 @@ class Member:
         """A token for later calls."""
         request = rpc.AuthenticateRequest(name=user, password=password)
         try:
-            answer = await rpc.AuthStub(self._calls).Authenticate(request, timeout=timeout_s)
-        except grpc.aio.AioRpcError as error:
-            raise Unavailable(f"etcd let nobody in as {user}: {_words(error)}") from error
+            answer = await _answer(rpc.AuthStub(self._calls).Authenticate, request, timeout_s, ())
+        except (Unavailable, TokenRefused) as error:
+            raise Unavailable(f"nobody was let in as {user}: {error}") from error
         return str(answer.token)
 
     async def commit(
@@ -91,10 +90,7 @@ class Member:
         operations = [[_nested(w)] if w.when else _operations(w) for w in writes]
         success = [operation for each in operations for operation in each]
         request = rpc.TxnRequest(compare=[_compare(g) for g in guards], success=success)
-        try:
-            answer = await self._kv.Txn(request, timeout=timeout_s, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            _raise(error, write=True)
+        answer = await _answer(self._kv.Txn, request, timeout_s, metadata, write=True)
         if not answer.succeeded:
             return Commit(answer.header.revision, guarded=False, outcomes=[])
         answers = iter(answer.responses)
@@ -108,47 +104,36 @@ class Member:
         self, key: bytes, end: bytes | None, revision: int, limit: int, timeout_s: float, metadata: Metadata
     ) -> Page:
         request = rpc.RangeRequest(key=key, range_end=end or b"", revision=revision, limit=limit)
-        answer = await self._range(request, timeout_s, metadata)
+        answer = await _answer(self._kv.Range, request, timeout_s, metadata)
         records = [Record(kv.key, kv.value, kv.create_revision, kv.mod_revision) for kv in answer.kvs]
         return Page(records, answer.more, answer.header.revision)
 
     async def newest(self, start: bytes, end: bytes, timeout_s: float, metadata: Metadata) -> tuple[int, int, int]:
         order = {"sort_order": rpc.RangeRequest.DESCEND, "sort_target": rpc.RangeRequest.MOD}
         request = rpc.RangeRequest(key=start, range_end=end, limit=1, keys_only=True, **order)
-        answer = await self._range(request, timeout_s, metadata)
+        answer = await _answer(self._kv.Range, request, timeout_s, metadata)
         return answer.count, answer.kvs[0].mod_revision if answer.kvs else 0, answer.header.revision
 
-    async def _range(self, request: Any, timeout_s: float, metadata: Metadata) -> Any:
-        try:
-            return await self._kv.Range(request, timeout=timeout_s, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            _raise(error, write=False)
-
     async def compact(self, revision: int, timeout_s: float, metadata: Metadata) -> None:
-        try:
-            await self._kv.Compact(rpc.CompactionRequest(revision=revision), timeout=timeout_s, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            _raise(error, write=False)
+        await _answer(self._kv.Compact, rpc.CompactionRequest(revision=revision), timeout_s, metadata)
 
     async def status(self, timeout_s: float, metadata: Metadata) -> MemberStatus:
-        """What the member says of itself; its silence is part of the answer."""
-        try:
-            s = await self._maintenance.Status(rpc.StatusRequest(), timeout=timeout_s, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            return MemberStatus(self.endpoint, error=_words(error))
+        """What the member says of itself. Raises Unavailable."""
+        s = await _answer(self._maintenance.Status, rpc.StatusRequest(), timeout_s, metadata)
         leads = s.leader == s.header.member_id
         return MemberStatus(self.endpoint, s.version, leads, s.dbSize, s.dbSizeInUse, "; ".join(s.errors))
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, after: int, metadata: Metadata) -> AsyncIterator[EtcdWatch]:
         # A member that is cut off from its cluster accepts a watch and stays silent for ever, unless told not to.
-        call = rpc.WatchStub(self._watches).Watch(metadata=(*metadata, ("hasleader", "true")))
-        create = rpc.WatchCreateRequest(key=start, range_end=end, start_revision=after + 1, fragment=True)
         try:
-            await call.write(rpc.WatchRequest(create_request=create))
-            yield EtcdWatch(call, after)
-        except grpc.aio.AioRpcError as error:
-            _disconnected(error)
+            call = rpc.WatchStub(self._watches).Watch(metadata=(*metadata, ("hasleader", "true")))
+        except grpc.aio.UsageError as error:
+            raise Disconnected(CLOSED) from error
+        watch = EtcdWatch(call, after)
+        try:
+            await watch.open(start, end)
+            yield watch
         finally:
             call.cancel()
 
@@ -157,24 +142,59 @@ class EtcdWatch:
     """An open watch. Iterating yields complete revisions, and ends with Disconnected or Compacted only."""
 
     def __init__(self, call: Any, after: int) -> None:
-        self._call = call
+        self._call, self._after = call, after
         self._whole = Unfragment(after)
+
+    async def open(self, start: bytes, end: bytes) -> None:
+        """Return when etcd says that the watch stands."""
+        create = rpc.WatchCreateRequest(key=start, range_end=end, start_revision=self._after + 1, fragment=True)
+        try:
+            async with asyncio.timeout(_OPEN_TIMEOUT_S):
+                await _of_watch(self._call.write(rpc.WatchRequest(create_request=create)))
+                await self._read()
+        except TimeoutError:
+            raise Disconnected("etcd did not open the watch in time") from None
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
         while True:
-            try:
-                answer = await self._call.read()
-            except grpc.aio.AioRpcError as error:
-                _disconnected(error)
-            if answer is grpc.aio.EOF:
-                raise Disconnected("etcd closed the watch")
-            if answer.canceled:
-                if answer.compact_revision:
-                    raise Compacted(answer.compact_revision)
-                raise Disconnected(f"etcd cancelled the watch: {answer.cancel_reason or 'no reason given'}")
+            answer = await self._read()
             changes = [_change(event) for event in answer.events]
             if batch := self._whole.take(changes, more_follows=answer.fragment):
                 yield batch
+
+    async def _read(self) -> Any:
+        answer = await _of_watch(self._call.read())
+        if answer is grpc.aio.EOF:
+            raise Disconnected("etcd closed the watch")
+        if answer.canceled:
+            raise_for_cancelled_watch(answer.compact_revision, answer.cancel_reason)
+        return answer
+
+
+async def _answer(method: Any, request: Any, timeout_s: float, metadata: Metadata, *, write: bool = False) -> Any:
+    try:
+        return await method(request, timeout=timeout_s, metadata=metadata)
+    except grpc.aio.AioRpcError as error:
+        raise_for_call(error, write=write)
+    except grpc.aio.UsageError as error:
+        raise Unavailable(CLOSED) from error
+    except asyncio.CancelledError as error:
+        if not cancelled_by_close():
+            raise
+        raise (UnknownOutcome if write else Unavailable)(CLOSED) from error
+
+
+async def _of_watch(step: Awaitable[Any]) -> Any:
+    try:
+        return await step
+    except grpc.aio.AioRpcError as error:
+        raise_for_watch(error)
+    except asyncio.InvalidStateError as error:  # writing to a call that has ended
+        raise Disconnected("etcd closed the watch") from error
+    except asyncio.CancelledError as error:
+        if not cancelled_by_close():
+            raise
+        raise Disconnected(CLOSED) from error
 
 
 def _channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> grpc.aio.Channel:
@@ -222,40 +242,3 @@ def _outcome(answer: Any, write: Write) -> Applied | Refused:
     keys = [c.key for c in write.when if c.range_end is None]
     found = [op.response_range.kvs for op in answer.responses]
     return Refused({key: kvs[0].mod_revision if kvs else 0 for key, kvs in zip(keys, found, strict=True)})
-
-
-def _words(error: grpc.aio.AioRpcError) -> str:
-    return f"{error.code().name}: {error.details()}"
-
-
-def _disconnected(error: grpc.aio.AioRpcError) -> NoReturn:
-    if error.code() is grpc.StatusCode.UNAUTHENTICATED:
-        raise TokenRefused(_words(error)) from error
-    raise Disconnected(f"etcd: {_words(error)}") from error
-
-
-def _raise(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
-    """What a failed call means: certainly not done, or (for a write) unknown."""
-    code, details = error.code(), (error.details() or "").lower()
-    words = f"etcd: {_words(error)}"
-    if code is grpc.StatusCode.UNAUTHENTICATED or "invalid auth token" in details:
-        raise TokenRefused(words) from error
-    if code is grpc.StatusCode.OUT_OF_RANGE:
-        raise (Compacted(0) if "compacted" in details else FutureRevision(words)) from error
-    if "database space exceeded" in details:
-        raise NoSpace("the store's space is used up: compact, defragment and disarm it") from error
-    if code is grpc.StatusCode.INVALID_ARGUMENT or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and "large" in details):
-        raise Rejected(words) from error
-    if write and not _certainly_not_done(code, details):
-        raise UnknownOutcome(words) from error
-    raise Unavailable(words) from error
-
-
-def _certainly_not_done(code: grpc.StatusCode, details: str) -> bool:
-    refused = (
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        grpc.StatusCode.PERMISSION_DENIED,
-        grpc.StatusCode.FAILED_PRECONDITION,
-        grpc.StatusCode.UNIMPLEMENTED,
-    )
-    return code in refused or (code is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT))

@@ -15,14 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hq.clock import Clock
-from hq.errors import StoreUnavailable
+from hq.errors import Retry, ShuttingDown, StoreUnavailable
 from hq.store.epoch import Epoch
 from hq.store.follow import Follower
 from hq.store.keys import FENCE, Keys
-from hq.store.port import NoSpace, Rejected, Store, Unavailable, UnknownOutcome, Write
+from hq.store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
 from hq.store.words import encode_word, new_word
 
 log = logging.getLogger(__name__)
+
+_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,10 @@ class Fence:
         self._waiting: list[asyncio.Future[int]] = []
         self._asked = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._callers: list[asyncio.Future[int]] = []
         self._awaited: tuple[int, asyncio.Future[int]] | None = None
-        self._word = 0
+        self._proven_head = 0
+        self._closed = False
         self.proven_at: float | None = None
         self.error = ""
 
@@ -83,7 +87,10 @@ class Fence:
 
         Raises:
             StoreUnavailable: it did not come back; nothing is known.
+            ShuttingDown: nor will it.
         """
+        if self._closed:
+            raise ShuttingDown("this replica is going away")
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._asked.set()
@@ -100,24 +107,35 @@ class Fence:
 
     def forget(self) -> None:
         """The history is another one: nothing that was proven holds."""
-        self.proven_at = None
+        self.proven_at, self._proven_head = None, 0
 
     async def run(self) -> None:
         """Run fences for ever."""
-        while True:
-            await self._next_round()
-            callers, self._waiting = self._waiting, []
-            self._asked.clear()
-            self._hurry.clear()
-            sent_at = self._clock.now()
-            try:
-                version = await self._round()
-            except (StoreUnavailable, NoSpace, UnknownOutcome, Rejected, TimeoutError) as error:
-                self._failed(callers, error)
-                await asyncio.sleep(self._times.retry_s)
-            else:
-                self.proven_at, self.error = sent_at, ""
-                _resolve(callers, version)
+        try:
+            while True:
+                await self._next_round()
+                await self._serve()
+        finally:
+            self._closed = True
+            _fail([*self._callers, *self._waiting], ShuttingDown("this replica is going away"))
+
+    async def _serve(self) -> None:
+        """One fence, for all who asked before it."""
+        self._callers, self._waiting = self._waiting, []
+        self._asked.clear()
+        self._hurry.clear()
+        sent_at = self._clock.now()
+        try:
+            version = await self._round()
+        except (StoreUnavailable, NoSpace, UnknownOutcome, Rejected) as error:
+            self.error = str(error)
+            _fail(self._callers, StoreUnavailable(self.error))
+            await asyncio.sleep(self._times.retry_s)
+        else:
+            self.proven_at, self.error = sent_at, ""
+            for future in self._callers:
+                if not future.done():
+                    future.set_result(version)
 
     async def _next_round(self) -> None:
         """Wait until a caller asks or the idle time is over; negative answers alone wait to be shared."""
@@ -131,48 +149,68 @@ class Fence:
             pass
 
     async def _round(self) -> int:
-        async with asyncio.timeout(self._times.timeout_s):
-            await self._follower.following.wait()
+        try:
+            async with asyncio.timeout(self._times.timeout_s):
+                await self._follower.following.wait()
+        except TimeoutError:
+            raise StoreUnavailable("no watch on the store is open") from None
         word = new_word(self._rng)
         came_back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._awaited = (word, came_back)
-        put = Write((), ((self._key, encode_word(word)),))
-        self._follower.own_fence(self._key, encode_word(word))
+        before = self._follower.applied
         try:
-            commit = await self._store.commit((self._epoch.guard(),), (put,), self._times.timeout_s)
+            await self._put(word)
         except NoSpace:
             return await self._without_writing()
-        if not commit.guarded:
-            raise StoreUnavailable("the store has another epoch")
+        except UnknownOutcome:
+            if not came_back.done():
+                raise
         try:
             async with asyncio.timeout(self._times.timeout_s):
                 return await came_back
         except TimeoutError:
-            # The put went through and the watch did not bring it: the watch is dead, whatever its connection says.
-            self._follower.cut()
-            raise StoreUnavailable("the watch is behind: the own fence did not come back") from None
+            raise self._behind(before) from None
+
+    async def _put(self, word: int) -> None:
+        value = encode_word(word)
+        self._follower.own_fence(self._key, value)
+        put = Write((), ((self._key, value),))
+        commit = await self._store.commit((self._epoch.guard(),), (put,), self._times.timeout_s)
+        if not commit.guarded:
+            raise StoreUnavailable("the store has another epoch")
 
     async def _without_writing(self) -> int:
         """A full store takes no puts: read how far it is instead, and see whether everything up to there has come."""
         follower = self._follower
-        _, head = await self._store.get(self._keys.epoch)
-        async with asyncio.timeout(self._times.timeout_s):
-            while follower.applied < head:
-                count, modified, head = await self._store.newest(self._keys.prefix, self._keys.end)
-                if modified <= follower.applied and count == follower.key_count:
-                    break  # what moved the head lies outside the prefix
-                await asyncio.sleep(0.1)
+        before = follower.applied
+        record, head = await self._store.get(self._keys.epoch)
+        if not self._epoch.stands_in(record):
+            raise StoreUnavailable("the store has another epoch")
+        try:
+            async with asyncio.timeout(self._times.timeout_s):
+                while max(follower.applied, self._proven_head) < head:
+                    if await self._is_complete():
+                        self._proven_head = head
+                    else:
+                        await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise self._behind(before) from None
         return follower.applied
 
-    def _failed(self, callers: Sequence[asyncio.Future[int]], error: Exception) -> None:
-        self.error = str(error) or "the store did not answer in time"
-        failure = error if isinstance(error, StoreUnavailable) else Unavailable(self.error)
-        for future in callers:
-            if not future.done():
-                future.set_exception(StoreUnavailable(str(failure)))
+    async def _is_complete(self) -> bool:
+        """Whether what moved the store's head lies outside the prefix. Costs etcd a look at every key."""
+        count, modified, _ = await self._store.newest(self._keys.prefix, self._keys.end)
+        return modified <= self._follower.applied and count == self._follower.key_count
+
+    def _behind(self, before: int) -> StoreUnavailable:
+        """The fence did not come back. A watch that brought nothing else either is dead, whatever its connection says."""
+        if self._follower.applied == before:
+            self._follower.cut()
+        return StoreUnavailable("the watch is behind: the own fence did not come back")
 
 
-def _resolve(callers: Sequence[asyncio.Future[int]], version: int) -> None:
-    for future in callers:
+def _fail(futures: Sequence[asyncio.Future[int]], error: Retry) -> None:
+    for future in futures:
         if not future.done():
-            future.set_result(version)
+            future.set_exception(type(error)(str(error)))
+            future.exception()  # the caller may be gone

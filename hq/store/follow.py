@@ -3,7 +3,7 @@
 Only listed pages and events move `applied`. The watch is opened again behind it after any end whatsoever. Prior art for
 the shape: reflectors of Kubernetes' client (list, watch, list again); unlike those, nothing here trusts the age of a
 connection, the header of an answer or a progress notification: etcd lets all of them run ahead of events. What proves
-freshness is the fence (fence.py).
+freshness is the fence (fence.py); what proves that the history is the same, the anchor (anchor.py).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from enum import Enum, auto
 from typing import Protocol
 
-from hq.store.compaction import mark_revision
+from hq.store.anchor import Anchor
 from hq.store.epoch import Epoch
 from hq.store.keys import Keys
+from hq.store.listing import listing, marked_revision
 from hq.store.port import (
     Batch,
     Change,
@@ -26,15 +27,15 @@ from hq.store.port import (
     FutureRevision,
     NoSpace,
     Record,
+    Rejected,
     Store,
     Unavailable,
     UnknownOutcome,
+    WatchStream,
 )
 
 log = logging.getLogger(__name__)
 
-_PAGE_BYTES = 2 << 20
-_FIRST_PAGE = 500
 _BACKOFF_S = (0.05, 2.0)
 
 
@@ -42,7 +43,7 @@ class Sink(Protocol):
     """Who is told what the store says. Calls come in order and are never concurrent."""
 
     def reset(self) -> None:
-        """Forget everything; a listing follows."""
+        """Forget everything; a listing follows. Told before another epoch is believed in; perhaps several times."""
 
     def load(self, records: list[Record]) -> None:
         """Part of a listing."""
@@ -51,7 +52,7 @@ class Sink(Protocol):
         """The listing is complete; it shows the store at this revision."""
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        """Complete revisions. Collapsed: the difference over a time that was missed, each key at most once, in no order."""
+        """Complete revisions. Collapsed: the difference over a time that was missed, each key at most once, unordered."""
 
     def connection(self, up: bool) -> None:
         """A watch is open, or it is not."""
@@ -62,6 +63,19 @@ class Sink(Protocol):
 
 class EpochMoved(Exception):
     """The epoch record changed: some replica found that the history is another one."""
+
+
+class OtherHistory(Exception):
+    """The store does not hold what was applied: it was restored or replaced."""
+
+
+class _Missing(Enum):
+    """What must be read before the next watch."""
+
+    NOTHING = auto()
+    GAP = auto()  # events were compacted away: the difference
+    ALL = auto()
+    EPOCH = auto()  # the history is another one: its epoch, then all
 
 
 class Follower:
@@ -80,11 +94,8 @@ class Follower:
         self.restarts = 0
         self.key_count = 0
         self.following = asyncio.Event()
-        self._last_put: Record | None = None
-        # Words that the own fence key may hold: one of a lost try can still arrive late.
-        self._own_fence = b""
-        self._own_words: deque[bytes] = deque(maxlen=20)
-        self._must_list = True
+        self._anchor = Anchor()
+        self._missing = _Missing.ALL
         self._patience: asyncio.Timeout | None = None
 
     def cut(self) -> None:
@@ -94,8 +105,7 @@ class Follower:
 
     def own_fence(self, key: bytes, value: bytes) -> None:
         """A word is about to be put under this replica's fence key: if the history stays the same, it may stand there."""
-        self._own_fence = key
-        self._own_words.append(value)
+        self._anchor.sending_fence(key, value)
 
     async def run(self) -> None:
         """Follow for ever. Ends only with an error that no retry mends (FormatTooNew), or when cancelled."""
@@ -106,36 +116,46 @@ class Follower:
                 await self._follow_once()
             except Compacted as gone:
                 log.warning("%s: listing again", gone)
-                await self._list_difference_or_all()
+                self._lack(_Missing.GAP)
             except EpochMoved:
-                self._must_list = True
-            except (Unavailable, Disconnected, NoSpace, UnknownOutcome) as error:
+                self._lack(_Missing.ALL)
+            except (OtherHistory, FutureRevision):
+                self._lack(_Missing.EPOCH)
+            except (Unavailable, Disconnected, NoSpace, UnknownOutcome, Rejected) as error:
                 log.warning("following the store was interrupted at version %d: %s", self.applied, error)
-            self._connection(False)
             self.restarts += 1
             # The first retry comes at once: most ends are those of a connection, not of the store.
             delay_s = _BACKOFF_S[0] if self.applied > applied else min(delay_s * 2, _BACKOFF_S[1])
             await asyncio.sleep(self._rng.uniform(0, delay_s))
 
+    def _lack(self, missing: _Missing) -> None:
+        if missing.value > self._missing.value:
+            self._missing = missing
+
     async def _follow_once(self) -> None:
-        if self._must_list:
+        if self._missing in (_Missing.ALL, _Missing.EPOCH):
             await self._list_all()
-        elif not await self._same_history():
-            await self._history_is_over()
-            await self._list_all()
+        elif self._missing is _Missing.GAP:
+            await self._list_difference()
         async with self._store.watch(self._keys.prefix, self._keys.end, after=self.applied) as stream:
+            if not await self._anchor.holds(self._store):
+                raise OtherHistory
             self._connection(True)
             try:
-                async with asyncio.timeout(None) as self._patience:
-                    async for batch in stream:
-                        self._apply(batch)
-            except TimeoutError:
-                raise Disconnected("the watch brought nothing, not even this replica's own fence") from None
-        raise Disconnected("the watch ended")
+                await self._take(stream)
+            finally:
+                self._connection(False)
 
-    async def _history_is_over(self) -> None:
-        await self._epoch.moved()
-        self._must_list = True
+    async def _take(self, stream: WatchStream) -> None:
+        try:
+            async with asyncio.timeout(None) as self._patience:
+                async for batch in stream:
+                    self._apply(batch)
+        except TimeoutError:
+            raise Disconnected("the watch brought nothing, not even this replica's own fence") from None
+        finally:
+            self._patience = None
+        raise Disconnected("the watch ended")
 
     def _connection(self, up: bool) -> None:
         if up:
@@ -148,80 +168,69 @@ class Follower:
         for change in batch.changes:
             if change.key == self._keys.epoch and self._epoch.contradicts(change.value, change.revision):
                 raise EpochMoved
-            if change.value is None:
-                self.key_count -= 1
-            else:
-                self.key_count += change.created == change.revision
-                self._last_put = Record(change.key, change.value, change.created, change.revision)
+        self.key_count += sum(_growth(change) for change in batch.changes)
+        self._anchor.applied(batch)
         self.applied = batch.revision
         self._sink.apply(batch, collapsed=False)
-
-    # --- is it still the same history? ------------------------------------------------------------------------------
-
-    async def _same_history(self) -> bool:
-        """Whether the last put that was applied stands in the store at its revision."""
-        last = self._last_put
-        if last is None:
-            return True
-        try:
-            found, _ = await self._store.get(last.key, revision=last.modified)
-        except FutureRevision:
-            return False
-        except Compacted:
-            return await self._own_fence_stands()
-        return found == last
-
-    async def _own_fence_stands(self) -> bool:
-        if not self._own_words:
-            return False
-        found, _ = await self._store.get(self._own_fence)
-        return found is not None and found.value in self._own_words
 
     # --- listing ----------------------------------------------------------------------------------------------------
 
     async def _list_all(self) -> None:
         """Forget everything and read it: at the last compaction mark where it still stands, else at the head."""
+        # Before any other epoch is believed in: nothing may be written there that was made of the old memory.
+        self._forget()
+        if self._missing is _Missing.EPOCH:
+            await self._epoch.moved()
+            self._missing = _Missing.ALL
         await self._epoch.settle()
-        mark, _ = await self._store.get(self._keys.compaction)
-        at = mark_revision(mark.value) if mark else 0
         try:
-            revision = await self._list_at(at)
+            revision = await self._list_at(await marked_revision(self._store, self._keys))
         except (Compacted, FutureRevision):
             revision = await self._list_at(0)
         self.applied = revision
-        self._must_list = False
+        self._missing = _Missing.NOTHING
         self._sink.listed(revision)
         log.info("listed %d keys at version %d", self.key_count, revision)
 
-    async def _list_at(self, at: int) -> int:
+    def _forget(self) -> None:
         self._sink.reset()
-        self.key_count, self._last_put = 0, None
+        self._anchor.clear()
+        self.key_count = self.applied = 0
+
+    async def _list_at(self, at: int) -> int:
+        self._forget()
+        epoch = None
         revision = at
-        async for records, listed_at in self._pages(at):
-            self._count(records)
+        async for records, revision in listing(self._store, self._keys, at):  # noqa: B007  # the last one counts
+            self.key_count += len(records)
+            self._anchor.listed(records)
             self._sink.load(records)
-            revision = listed_at
+            epoch = next((r.value for r in records if r.key == self._keys.epoch), epoch)
+        self._check_epoch(epoch, revision)
         return revision
 
-    async def _list_difference_or_all(self) -> None:
+    async def _list_difference(self) -> None:
         """After history was compacted: what changed since `applied`, as one batch at the listing's revision."""
-        try:
-            if not await self._same_history():
-                await self._history_is_over()
-                return
-            listed: dict[bytes, Record] = {}
-            revision = self.applied
-            async for records, at in self._pages(0):
-                listed.update((record.key, record) for record in records)
-                revision = at
-        except (Unavailable, Compacted, FutureRevision, NoSpace, UnknownOutcome) as error:
-            log.warning("listing after a compaction failed: %s", error)
-            return
+        listed: dict[bytes, Record] = {}
+        revision = self.applied
+        async for records, revision in listing(self._store, self._keys):  # noqa: B007  # the last one counts
+            listed.update((record.key, record) for record in records)
+        # Afterwards: what the listing was read from was the same history all the time.
+        if not await self._anchor.holds(self._store):
+            raise OtherHistory
+        epoch = listed.get(self._keys.epoch)
+        self._check_epoch(epoch.value if epoch else None, revision)
         difference = list(self._difference(listed, revision))
-        self.key_count, self._last_put = 0, None
-        self._count(listed.values())
-        self.applied = revision
+        self._anchor.clear()
+        self._anchor.listed(listed.values())
+        self.key_count, self.applied = len(listed), revision
+        self._missing = _Missing.NOTHING
         self._sink.apply(Batch(revision, difference), collapsed=True)
+
+    def _check_epoch(self, value: bytes | None, revision: int) -> None:
+        """The watch will not tell of a change of the epoch that a listing has already."""
+        if self._epoch.contradicts(value, revision):
+            raise EpochMoved
 
     def _difference(self, listed: dict[bytes, Record], revision: int) -> Iterator[Change]:
         known = set(self._sink.keys())
@@ -231,21 +240,7 @@ class Follower:
         for key in known - listed.keys():
             yield Change(key, None, 0, revision)
 
-    async def _pages(self, revision: int) -> AsyncIterator[tuple[list[Record], int]]:
-        """All records at one revision (0: that of the first page)."""
-        start, limit = self._keys.prefix, _FIRST_PAGE
-        while True:
-            page = await self._store.page(start, self._keys.end, revision=revision, limit=limit)
-            revision = revision or page.revision
-            yield page.records, revision
-            if not page.more:
-                return
-            start = page.records[-1].key + b"\0"
-            size = sum(len(r.value) for r in page.records) // len(page.records) + 64
-            limit = max(16, min(_PAGE_BYTES // size, 20_000))
 
-    def _count(self, records: Iterable[Record]) -> None:
-        for record in records:
-            self.key_count += 1
-            if self._last_put is None or record.modified > self._last_put.modified:
-                self._last_put = record
+def _growth(change: Change) -> int:
+    """How a change moves the number of keys."""
+    return -1 if change.value is None else int(change.created == change.revision)

@@ -1,13 +1,14 @@
 """The store in memory: the same promises as etcd, without a disk. For unit tests and `hq dev --store memory`.
 
-Nothing survives the process. It keeps its history until `compact`, like etcd.
+Nothing survives the process. It keeps its history until `compact`, like etcd, and has etcd's default limits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import bisect
-from collections.abc import AsyncIterator, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from hq.store.port import (
@@ -23,11 +24,12 @@ from hq.store.port import (
     Page,
     Record,
     Refused,
-    Rejected,
+    Unavailable,
     Write,
 )
+from hq.store.transaction import check_limits, holds, inside
 
-MAX_OPERATIONS = 128  # etcd's default limit for one transaction
+State = dict[bytes, Record]
 
 
 class MemoryStore:
@@ -36,49 +38,49 @@ class MemoryStore:
     def __init__(self) -> None:
         self._revision = 1
         self._compacted = 0
-        self._live: dict[bytes, Record] = {}
-        self._log: list[Batch] = []  # one per revision
-        self._moved = asyncio.Event()
+        self._live: State = {}
+        self._base: State = {}  # what was live at `_compacted`
+        self._log: list[Batch] = []  # one per revision behind `_compacted`
+        self._past: tuple[int, State] = (0, {})  # the last older state that was asked for
         self._watches: set[_Watch] = set()
+        self._closed = False
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
-        await asyncio.sleep(0)
-        self._reject_malformed(writes)
-        if not all(self._holds(guard) for guard in guards):
+        await self._turn()
+        check_limits(guards, writes)
+        if not all(holds(self._live, guard) for guard in guards):
             return Commit(self._revision, guarded=False, outcomes=[])
-        passed = [all(self._holds(c) for c in write.when) for write in writes]
-        changes: list[Change] = []
-        for write, ok in zip(writes, passed, strict=True):
-            if ok:
-                changes += self._apply(write, self._revision + 1)
+        passed = [all(holds(self._live, c) for c in write.when) for write in writes]
+        refused = [Refused({c.key: self._modified(c.key) for c in w.when if c.range_end is None}) for w in writes]
+        revision = self._revision + 1
+        changes = [c for write, ok in zip(writes, passed, strict=True) if ok for c in self._apply(write, revision)]
         if changes:
-            self._append(changes)
-        outcomes = [
-            Applied() if ok else Refused({c.key: self._modified(c.key) for c in write.when if c.range_end is None})
-            for write, ok in zip(writes, passed, strict=True)
-        ]
+            self._append(Batch(revision, changes))
+        outcomes = [Applied() if ok else refusal for ok, refusal in zip(passed, refused, strict=True)]
         return Commit(self._revision, guarded=True, outcomes=outcomes)
 
     async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
-        await asyncio.sleep(0)
+        await self._turn()
         return self._state(revision).get(key), self._revision
 
     async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
-        await asyncio.sleep(0)
+        await self._turn()
         state = self._state(revision)
-        keys = sorted(key for key in state if start <= key < end)
+        keys = sorted(key for key in state if inside(key, start, end))
         return Page([state[key] for key in keys[:limit]], len(keys) > limit, self._revision)
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
-        await asyncio.sleep(0)
-        found = [r.modified for r in self._live.values() if start <= r.key < end]
+        await self._turn()
+        found = [r.modified for r in self._live.values() if inside(r.key, start, end)]
         return len(found), max(found, default=0), self._revision
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[_Watch]:
+        if self._closed:
+            raise Disconnected("the store is closed")
         if after + 1 < self._compacted:
             raise Compacted(self._compacted)
-        watch = _Watch(self, start, end, after)
+        watch = _Watch(start, end, after, self._since(after))
         self._watches.add(watch)
         try:
             yield watch
@@ -86,70 +88,51 @@ class MemoryStore:
             self._watches.discard(watch)
 
     async def compact(self, revision: int) -> None:
+        await self._turn()
         if revision > self._revision:
             raise FutureRevision
         if revision <= self._compacted:
             raise Compacted(self._compacted)
-        self._compacted = revision
+        self._base, self._log = dict(self._state(revision)), self._since(revision)
+        self._compacted, self._past = revision, (0, {})
 
     async def members(self) -> list[MemberStatus]:
         return [MemberStatus("memory", "memory", leader=True)]
 
     async def close(self) -> None:
+        self._closed = True
         self.disconnect()
 
     def disconnect(self) -> None:
         """End every open watch, as a lost connection would."""
         for watch in self._watches:
-            watch.cut = True
-        self._wake()
+            watch.cut()
 
-    def _reject_malformed(self, writes: Sequence[Write]) -> None:
-        touched = [key for write in writes for key, _ in write.puts] + [k for write in writes for k in write.deletes]
-        if len(set(touched)) < len(touched):
-            raise Rejected("duplicate key given in txn request")
-        if len(writes) > MAX_OPERATIONS:
-            raise Rejected("too many operations in txn request")
-
-    def _holds(self, compare: Compare) -> bool:
-        if compare.range_end is None:
-            return self._matches(compare, self._live.get(compare.key))
-        inside = [r for key, r in self._live.items() if compare.key <= key < compare.range_end]
-        return all(self._matches(compare, record) for record in inside)
-
-    @staticmethod
-    def _matches(compare: Compare, record: Record | None) -> bool:
-        operand = compare.operand
-        if isinstance(operand, bytes):
-            return record is not None and record.value == operand
-        actual = 0 if record is None else record.created if compare.field == "created" else record.modified
-        return {"=": actual == operand, "<": actual < operand, ">": actual > operand}[compare.relation]
+    async def _turn(self) -> None:
+        await asyncio.sleep(0)
+        if self._closed:
+            raise Unavailable("the store is closed")
 
     def _modified(self, key: bytes) -> int:
         record = self._live.get(key)
         return record.modified if record else 0
 
-    def _apply(self, write: Write, revision: int) -> list[Change]:
-        changes = []
+    def _apply(self, write: Write, revision: int) -> Iterable[Change]:
         for key, value in write.puts:
             old = self._live.get(key)
             self._live[key] = Record(key, value, old.created if old else revision, revision)
-            changes.append(Change(key, value, self._live[key].created, revision))
+            yield Change(key, value, self._live[key].created, revision)
         for key in write.deletes:
             if self._live.pop(key, None) is not None:
-                changes.append(Change(key, None, 0, revision))
-        return changes
+                yield Change(key, None, 0, revision)
 
-    def _append(self, changes: list[Change]) -> None:
-        self._revision += 1
-        self._log.append(Batch(self._revision, changes))
-        self._wake()
+    def _append(self, batch: Batch) -> None:
+        self._revision = batch.revision
+        self._log.append(batch)
+        for watch in self._watches:
+            watch.add(batch)
 
-    def _wake(self) -> None:
-        self._moved.set()
-        self._moved = asyncio.Event()
-
-    def _state(self, revision: int) -> dict[bytes, Record]:
+    def _state(self, revision: int) -> State:
         """What was live at a revision (0: now)."""
         if revision == 0 or revision == self._revision:
             return self._live
@@ -157,8 +140,13 @@ class MemoryStore:
             raise FutureRevision
         if revision < self._compacted:
             raise Compacted(self._compacted)
-        state: dict[bytes, Record] = {}
-        for batch in self._since(0):
+        if self._past[0] != revision:
+            self._past = (revision, self._replayed(revision))
+        return self._past[1]
+
+    def _replayed(self, revision: int) -> State:
+        state = dict(self._base)
+        for batch in self._log:
             if batch.revision > revision:
                 break
             for key, value, created, modified in batch.changes:
@@ -173,21 +161,33 @@ class MemoryStore:
 
 
 class _Watch:
-    """One open watch: iterates over the store's log from its own position."""
+    """One open watch, with what it has not told yet."""
 
-    def __init__(self, store: MemoryStore, start: bytes, end: bytes, after: int) -> None:
-        self._store, self._start, self._end, self._after = store, start, end, after
-        self.cut = False
+    def __init__(self, start: bytes, end: bytes, after: int, missed: Iterable[Batch]) -> None:
+        self._start, self._end, self._after = start, end, after
+        self._pending: deque[Batch] = deque()
+        self._moved = asyncio.Event()
+        self._is_cut = False
+        for batch in missed:
+            self.add(batch)
+
+    def add(self, batch: Batch) -> None:
+        changes = [c for c in batch.changes if inside(c.key, self._start, self._end)]
+        if changes and batch.revision > self._after:
+            self._pending.append(Batch(batch.revision, changes))
+            self._moved.set()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        self._moved.set()
 
     async def __aiter__(self) -> AsyncIterator[Batch]:
         while True:
-            moved = self._store._moved
-            if self.cut:
+            await self._moved.wait()
+            if self._is_cut:
                 raise Disconnected("the watch was cut off")
-            for batch in self._store._since(self._after):
-                self._after = batch.revision
-                changes = [c for c in batch.changes if self._start <= c.key < self._end]
-                if changes:
-                    yield Batch(batch.revision, changes)
-            if moved is self._store._moved:
-                await moved.wait()
+            batch = self._pending.popleft()
+            if not self._pending:
+                self._moved.clear()
+            yield batch
+            await asyncio.sleep(0)

@@ -51,7 +51,8 @@ class Page(NamedTuple):
 class Compare:
     """A condition on a key, or with `range_end` on every key of a range (it holds if none contradicts).
 
-    `field` "created" and "modified" compare revisions (0: the key does not exist), "value" compares bytes.
+    `field` "created" and "modified" compare revisions (0: the key does not exist), "value" compares bytes; no value
+    condition holds of a key that does not exist. A range without keys is like one key that does not exist.
     """
 
     key: bytes
@@ -107,7 +108,7 @@ class Commit:
 
 
 class Compacted(Exception):
-    """The history asked for is gone; `revision` is the oldest one that is left."""
+    """The history asked for is gone; `revision` is the oldest one that is left, 0 if the store does not tell."""
 
     def __init__(self, revision: int) -> None:
         super().__init__(f"history before revision {revision} was compacted")
@@ -153,12 +154,13 @@ class MemberStatus:
 
 
 class Store(Protocol):
-    """What HQ needs of a store. Every method raises Unavailable or NoSpace; writes raise UnknownOutcome and Rejected."""
+    """What HQ needs of a store. Every method raises Unavailable, commits NoSpace, UnknownOutcome and Rejected too."""
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         """One transaction: if all guards hold, each write takes place for which its own conditions hold.
 
-        All conditions see the state before the transaction. Two writes may not touch one key.
+        All conditions see the state before the transaction. A key may be put only once, and not be deleted beside.
+        All that takes place has one revision; a transaction that changes nothing has that of the head.
         """
         ...
 
@@ -172,7 +174,10 @@ class Store(Protocol):
         ...
 
     async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
-        """Up to `limit` records of [start, end) in order of keys, as they were at a revision (0: linearizable head)."""
+        """Up to `limit` records of [start, end) in order of keys, as they were at a revision (0: linearizable head).
+
+        `limit` is at least 1. Raises Compacted, FutureRevision.
+        """
         ...
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
@@ -180,11 +185,15 @@ class Store(Protocol):
         ...
 
     def watch(self, start: bytes, end: bytes, *, after: int) -> AbstractAsyncContextManager[WatchStream]:
-        """Follow [start, end) from the revision behind `after`."""
+        """Follow [start, end) from the revision behind `after`; entered once the store has opened the watch.
+
+        Batches come in order, each revision once and whole. The deletion of a key that does not exist is no event.
+        Opening and iterating raise Disconnected and Compacted only.
+        """
         ...
 
     async def compact(self, revision: int) -> None:
-        """Give up history before a revision."""
+        """Give up history before a revision. Raises Compacted if it is gone already, FutureRevision."""
         ...
 
     async def members(self) -> list[MemberStatus]:
@@ -192,7 +201,7 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Let go of connections. Calls under way, watches and later calls fail as if the store were away."""
         ...
 
 

@@ -40,6 +40,7 @@ class Session:
         self._key = keys.of(SESSION, replica)
         self._word = self._revision = 0
         self._doubted = True
+        self._busy = asyncio.Lock()
 
     def guard(self) -> Compare:
         """The condition that the word is still the same."""
@@ -54,18 +55,25 @@ class Session:
         if not self._doubted:
             return
         try:
-            async with asyncio.timeout(timeout_s):
-                record, _ = await self._store.get(self._key)
-                modified = record.modified if record else 0
-                if record is None or not self._word or word_of(record.value) != self._word:
-                    outcome, revision = await self._put(new_word(self._rng), modified)
-                    if not isinstance(outcome, Applied):
-                        raise Unavailable("the session changed under its own change")
-                    modified = revision
+            async with asyncio.timeout(timeout_s), self._busy:
+                if self._doubted:
+                    await self._look()
         except (TimeoutError, UnknownOutcome, Rejected) as error:
             raise Unavailable(f"no session with the store: {str(error) or 'it did not answer in time'}") from error
-        self._revision = modified
-        self._doubted = False
+
+    async def _look(self) -> None:
+        self._doubted = False  # a doubt that comes up from here on stands
+        try:
+            record, _ = await self._store.get(self._key)
+            modified = record.modified if record else 0
+            if record is None or not self._word or word_of(record.value) != self._word:
+                outcome, modified = await self._put(new_word(self._rng), modified)
+                if not isinstance(outcome, Applied):
+                    raise Unavailable("the session changed under its own change")
+            self._revision = modified
+        except BaseException:
+            self._doubted = True
+            raise
 
     async def change(self) -> None:
         """Change the word, and return when the change has come back through the watch, however long that takes.
@@ -73,21 +81,22 @@ class Session:
         From then on nothing that compared the old word can take place any more, and what did has come before. Returns
         at once when the epoch changes: that shuts the old writes out as well.
         """
-        epoch, word, modified, delay_s = self._epoch.current, new_word(self._rng), self._revision, _RETRY_S[0]
-        while self._epoch.current == epoch:
-            try:
-                outcome, revision = await self._put(word, modified)
-                if isinstance(outcome, Applied):
-                    self._revision = revision
-                    await self._watched(revision)
-                    return
-                # A try before this one arrived after all, or somebody deleted the key: go on from there.
-                modified = outcome.modified[self._key]
-            except (UnknownOutcome, HqError, Rejected) as error:
-                log.warning("changing the session: %s", error)
-                await asyncio.sleep(self._rng.uniform(delay_s / 2, delay_s))
-                delay_s = min(delay_s * 2, _RETRY_S[1])
-        self._doubted = True
+        async with self._busy:
+            epoch, word, delay_s = self._epoch.current, new_word(self._rng), _RETRY_S[0]
+            while self._epoch.current == epoch:
+                try:
+                    outcome, revision = await self._put(word, self._revision)
+                    if isinstance(outcome, Applied):
+                        self._revision = revision
+                        await self._watched(revision)
+                        return
+                    # A try before this one arrived after all, or somebody deleted the key: go on from there.
+                    self._revision = outcome.modified[self._key]
+                except (UnknownOutcome, HqError, Rejected) as error:
+                    log.warning("changing the session: %s", error)
+                    await asyncio.sleep(self._rng.uniform(delay_s / 2, delay_s))
+                    delay_s = min(delay_s * 2, _RETRY_S[1])
+            self._doubted = True
 
     async def _put(self, word: int, modified: int) -> tuple[Applied | Refused, int]:
         put = Write((Compare(self._key, "modified", modified),), ((self._key, encode_word(word)),))

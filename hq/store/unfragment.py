@@ -9,7 +9,7 @@ class Unfragment:
     """Puts fragments of a watch together again.
 
     etcd splits a large message into fragments, also in the middle of a revision. A revision counts only when all of it
-    has come; whatever is at or below `applied` is a replay (a 3.4 member does that after it took a snapshot) and dropped.
+    has come; whatever is at or below `applied` is a replay (a 3.4 member does that after a snapshot) and dropped.
     """
 
     def __init__(self, applied: int) -> None:

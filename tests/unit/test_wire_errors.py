@@ -27,6 +27,11 @@ def test_the_status_of_many_long_faults_fits_into_trailers() -> None:
     assert as_text_bytes + as_base64_bytes < SOFT_LIMIT_OF_TRAILERS_BYTES
 
 
+def test_one_endless_fault_fits_into_trailers() -> None:
+    status = wire.status_of(invalid("f" * 100_000, "x" * 100_000))
+    assert len(status.message) * 3 + status.ByteSize() * 4 / 3 < SOFT_LIMIT_OF_TRAILERS_BYTES
+
+
 def test_faults_that_were_left_out_are_counted() -> None:
     error = InvalidRequest(*(Violation(f"f{n}", "x" * 100) for n in range(100)))
     bad_request = wire.connect_error(error)["details"][1]["debug"]

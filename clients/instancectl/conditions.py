@@ -1,0 +1,83 @@
+"""From what is observed to what HQ is told. Pure: no I/O, the time is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from clients.instancectl.clock import timestamp
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import Condition, ContainerStatus, RevisionStatus
+
+TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
+UNKNOWN = instance_pb2.CONDITION_STATUS_UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether something holds, with a word for programs and a sentence for people. Never holds a secret's value."""
+
+    holds: bool | None
+    reason: str
+    message: str = ""
+
+
+PENDING = Verdict(False, "Pending", "preparing has not begun")
+PREPARING = Verdict(False, "Preparing", "files, volumes, secrets and scripts are being prepared")
+INSTALLED = Verdict(True, "Installed")
+NOT_WANTED = Verdict(False, "NotWantedReady", "the revision is wanted INSTALLED: nothing runs")
+NOT_INSTALLED = Verdict(False, "NotInstalled", "it starts when it is installed")
+GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the revision before it is being stopped")
+STOPPING = Verdict(False, "Stopping", "the supervisor stops it")
+STOPPED = Verdict(False, "Stopped", "the supervisor ends")
+
+
+def readiness(sections: Sequence[ContainerStatus]) -> Verdict:
+    """Of a running revision: ready when each section is ready or has done its work."""
+    waiting = [section for section in sections if not section.ready and not has_completed(section)]
+    if waiting:
+        return Verdict(False, "SectionNotReady", "; ".join(map(describe, waiting)))
+    if sections and not any(section.ready for section in sections):
+        return Verdict(False, "Completed", "every section has ended and stays so")
+    return Verdict(True, "Ready", "" if sections else "there are no sections to run")
+
+
+def has_completed(section: ContainerStatus) -> bool:
+    """It ended well, and is not started again."""
+    return section.state.HasField("terminated") and section.state.terminated.reason == "Completed"
+
+
+def describe(section: ContainerStatus) -> str:
+    """`web: waiting, CrashBackoff: exited with 1`."""
+    kind = section.state.WhichOneof("state") or "waiting"
+    if kind == "running":
+        return f"{section.name}: runs, not ready"
+    details = section.state.waiting if kind == "waiting" else section.state.terminated
+    return f"{section.name}: {kind}" + "".join(f", {text}" for text in (details.reason, details.message) if text)
+
+
+def revision_status(
+    revision_id: str,
+    installed: Verdict,
+    ready: Verdict,
+    sections: Iterable[ContainerStatus],
+    *,
+    spec_version: int,
+    before: RevisionStatus | None,
+    wall_s: float,
+) -> RevisionStatus:
+    """The full status; a condition keeps the time of its last transition from `before`."""
+    status = RevisionStatus(id=revision_id, container=sections, spec_version=spec_version)
+    status.installed.CopyFrom(_condition(installed, before.installed if before else None, wall_s))
+    status.ready.CopyFrom(_condition(ready, before.ready if before else None, wall_s))
+    return status
+
+
+def _condition(verdict: Verdict, before: Condition | None, wall_s: float) -> Condition:
+    status = UNKNOWN if verdict.holds is None else TRUE if verdict.holds else FALSE
+    made = Condition(status=status, reason=verdict.reason, message=verdict.message)
+    if before is not None and before.status == status and before.HasField("last_transition_time"):
+        made.last_transition_time.CopyFrom(before.last_transition_time)
+    else:
+        made.last_transition_time.CopyFrom(timestamp(wall_s))
+    return made

@@ -1,0 +1,102 @@
+"""Where things lie in the directory of an instance."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.instancectl.fingerprint import RevisionKey
+
+_MAX_NAME_BYTES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Paths below one directory, which belongs to one instance.
+
+    Attributes:
+        root: the directory.
+        store: where fetched content lies; several instances of a node may share one.
+    """
+
+    root: Path
+    store: Path
+
+    @classmethod
+    def at(cls, root: Path, store: Path | None = None) -> Layout:
+        """The layout below `root`, with a store of its own unless one is named."""
+        root = root.absolute()
+        return cls(root, store.absolute() if store else root / "store")
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    @property
+    def socket(self) -> Path:
+        return self.root / "instancectl.sock"
+
+    @property
+    def state(self) -> Path:
+        """Running children and installed revisions."""
+        return self.root / "state.json"
+
+    @property
+    def last_good(self) -> Path:
+        """What HQ wanted when it was heard last."""
+        return self.root / "desired.json"
+
+    @property
+    def revisions(self) -> Path:
+        return self.root / "revisions"
+
+    @property
+    def volumes(self) -> Path:
+        """Persistent volumes, shared by all revisions."""
+        return self.root / "volumes"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def pipes(self) -> Path:
+        """Named pipes that carry the output of children."""
+        return self.root / "pipes"
+
+    def revision(self, key: RevisionKey) -> Path:
+        """The directory of a revision: what its processes see as their working directory."""
+        return self.revisions / directory_name(key)
+
+    def log(self, revision_id: str, name: str) -> Path:
+        """The log of a section, or of the hooks, of a revision."""
+        return self.logs / shortened(revision_id) / f"{shortened(name)}.log"
+
+    def pipe(self, key: RevisionKey, name: str) -> Path:
+        return self.pipes / f"{key.digest[:12]}-{shortened(name)}"
+
+    def make(self) -> None:
+        """Make the directories. Logs and pipes are nobody else's; revisions may be passed through."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        for private in (self.logs, self.pipes):
+            private.mkdir(mode=0o700, exist_ok=True)
+        for path in (self.revisions, self.volumes, self.store):
+            path.mkdir(mode=0o755, parents=True, exist_ok=True)
+
+    def free(self, *, volumes: bool) -> None:
+        """Remove what the instance occupies, persistent volumes only if asked. A shared store stays as it is."""
+        for path in (self.revisions, self.logs, self.pipes, *([self.volumes] if volumes else [])):
+            shutil.rmtree(path, ignore_errors=True)
+        if self.store.is_relative_to(self.root):
+            shutil.rmtree(self.store, ignore_errors=True)
+
+
+def directory_name(key: RevisionKey) -> str:
+    """Different for different contents of one revision, so that one can be prepared while the other runs."""
+    return f"{shortened(key.id)}~{key.digest[:12]}"
+
+
+def shortened(name: str) -> str:
+    """A name that fits a file system with room for a suffix."""
+    return name.replace("/", "_")[:_MAX_NAME_BYTES]

@@ -1,0 +1,149 @@
+"""Limits of a section: a cgroup (version 2) of its own where we may make one, else limits of the single process."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from hqpb.v1.instance_pb2 import Container, ResourceAllocation
+
+_CPU_PERIOD_US = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Amounts; 0: no limit."""
+
+    cpu_millicores: int = 0
+    memory_bytes: int = 0
+
+
+def limit_of(container: Container, allocation: ResourceAllocation) -> Limit:
+    """The container's own limit, the instance's where it has none."""
+    own = container.limit
+    return Limit(own.cpu_millicores or allocation.cpu_millicores, own.memory_bytes or allocation.memory_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Grip:
+    """What holds one process.
+
+    Attributes:
+        resource_limits: for the process itself, by number of the resource.
+        group: the cgroup to put it into; None: none.
+        description: for `status`: what is limited, and how.
+    """
+
+    resource_limits: Mapping[int, int] = field(default_factory=dict)
+    group: Path | None = None
+    description: str = "no limits"
+
+    def take(self, pid: int) -> None:
+        """Put a process into the cgroup. Raises OSError."""
+        if self.group is not None:
+            (self.group / "cgroup.procs").write_text(str(pid))
+
+    def kill(self) -> None:
+        """Kill whatever is left in the cgroup."""
+        if self.group is not None:
+            with contextlib.suppress(OSError):
+                (self.group / "cgroup.kill").write_text("1")
+
+    def let_go(self) -> None:
+        """Remove the cgroup; one that still holds a dying process is left for the next start."""
+        if self.group is not None:
+            with contextlib.suppress(OSError):
+                self.group.rmdir()
+
+
+class Limiter(Protocol):
+    """A way to limit."""
+
+    def grip(self, name: str, limit: Limit) -> Grip:
+        """Prepare what holds a section; `name` is unique in the instance. Raises OSError."""
+        ...
+
+
+class ProcessLimits:
+    """By setrlimit: memory per process. Processor time cannot be shared out so, and is not limited."""
+
+    def grip(self, name: str, limit: Limit) -> Grip:
+        """Private writable memory only: address space is no measure for programs that reserve a lot of it."""
+        if not limit.memory_bytes:
+            return Grip(description="rlimit: none asked for")
+        cpu = ", cpu not limited" if limit.cpu_millicores else ""
+        return Grip(
+            {resource.RLIMIT_DATA: limit.memory_bytes},
+            description=f"rlimit: memory {limit.memory_bytes} B per process{cpu}",
+        )
+
+
+class CgroupLimits:
+    """By cgroup v2: memory and processor time of all processes of a section together."""
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+
+    def grip(self, name: str, limit: Limit) -> Grip:
+        group = self._parent / hashlib.sha256(name.encode()).hexdigest()[:16]
+        group.mkdir(exist_ok=True)
+        quota = limit.cpu_millicores * _CPU_PERIOD_US // 1000
+        (group / "cpu.max").write_text(f"{quota or 'max'} {_CPU_PERIOD_US}")
+        (group / "memory.max").write_text(str(limit.memory_bytes or "max"))
+        amounts = f"memory {limit.memory_bytes or 'max'} B, cpu {limit.cpu_millicores or 'max'} m"
+        return Grip(group=group, description=f"cgroup v2: {amounts}")
+
+
+def best_limiter(instance_id: str, root: Path = Path("/sys/fs/cgroup"), own: str | None = None) -> Limiter:
+    """Cgroups if the kernel has version 2 with memory and cpu and lets us write; else limits of processes.
+
+    Args:
+        own: the line of version 2 in /proc/self/cgroup; None: read it.
+    """
+    parent = _delegated(root, _own_group() if own is None else own)
+    if parent is None:
+        return ProcessLimits()
+    mine = parent / f"instancectl-{hashlib.sha256(instance_id.encode()).hexdigest()[:16]}"
+    try:
+        mine.mkdir(exist_ok=True)
+        (mine / "cgroup.subtree_control").write_text("+cpu +memory")
+    except OSError:
+        return ProcessLimits()
+    return CgroupLimits(mine)
+
+
+def _delegated(root: Path, own: str) -> Path | None:
+    """The group to make ours in: our own, if it hands memory and cpu down or can be made to."""
+    parent = root / own.lstrip("/")
+    try:
+        if not _hands_down(parent):
+            # Processes live in leaves only, so we have to leave the group that is to hand down.
+            leaf = parent / "instancectl-supervisor"
+            leaf.mkdir(exist_ok=True)
+            (leaf / "cgroup.procs").write_text(str(os.getpid()))
+            (parent / "cgroup.subtree_control").write_text("+cpu +memory")
+    except OSError:
+        return None
+    return parent
+
+
+def _hands_down(parent: Path) -> bool:
+    """Raises OSError: there is no such group, or it has no memory and cpu to hand down."""
+    needed = {"cpu", "memory"}
+    if not needed <= set((parent / "cgroup.controllers").read_text().split()):
+        raise FileNotFoundError(parent)
+    return needed <= set((parent / "cgroup.subtree_control").read_text().split())
+
+
+def _own_group() -> str:
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line[3:] for line in lines if line.startswith("0::")), "")

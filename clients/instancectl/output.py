@@ -1,0 +1,92 @@
+"""What sections write: through a named pipe into a log that is rotated, so a flood costs neither disk nor time.
+
+The pipe has a name so that a section outlives us: it holds both ends itself, is held up when the pipe is full, and
+goes on when the next supervisor opens the pipe again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import stat
+from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+_CHUNK_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSettings:
+    """How much of the output is kept: `kept + 1` files of `file_bytes` each."""
+
+    file_bytes: int = 10 << 20
+    kept: int = 3
+
+
+class Output:
+    """The output of one section, errors included. Open it in the event loop; it is readable by its owner only."""
+
+    def __init__(self, pipe: Path, log: Path, settings: OutputSettings) -> None:
+        self._pipe = pipe
+        self._log = log
+        self._settings = settings
+        self._reader: int | None = None
+        self._handler: RotatingFileHandler | None = None
+
+    def open(self) -> None:
+        """Begin to copy. Raises OSError."""
+        self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not (self._pipe.exists() and stat.S_ISFIFO(self._pipe.stat().st_mode)):
+            self._pipe.unlink(missing_ok=True)
+            os.mkfifo(self._pipe, 0o600)
+        self._handler = _handler(self._log, self._settings)
+        # Opened for both, so that it never looks ended.
+        self._reader = os.open(self._pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        asyncio.get_running_loop().add_reader(self._reader, self._copy)
+
+    def writer(self) -> int:
+        """A descriptor for a new process to write to; the caller closes it. Raises OSError."""
+        # For both too: a process that only wrote would die of SIGPIPE when we do.
+        return os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
+
+    def close(self) -> None:
+        """Copy what is there and end. The pipe stays for a section that stays."""
+        if self._reader is None or self._handler is None:
+            return
+        for _ in range(256):
+            if not self._copy():
+                break
+        asyncio.get_running_loop().remove_reader(self._reader)
+        os.close(self._reader)
+        self._handler.close()
+        self._reader = None
+
+    def _copy(self) -> bool:
+        """One chunk for each turn of the loop: a flood waits its turn like everybody else."""
+        assert self._reader is not None
+        assert self._handler is not None
+        try:
+            chunk = os.read(self._reader, _CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        text = chunk.decode(errors="backslashreplace")
+        self._handler.handle(logging.LogRecord("", logging.INFO, "", 0, text, None, None))
+        return bool(chunk)
+
+
+def _handler(log: Path, settings: OutputSettings) -> RotatingFileHandler:
+    handler = _Quiet(log, maxBytes=settings.file_bytes, backupCount=settings.kept, encoding="utf-8")
+    handler.terminator = ""
+    with contextlib.suppress(OSError):
+        log.chmod(0o600)
+    return handler
+
+
+class _Quiet(RotatingFileHandler):
+    """A full disk must not fill our own log with complaints about the output of others."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """The output is lost."""

@@ -1,0 +1,94 @@
+"""What the kernel says of processes: identities that survive us, and who belongs to whom."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK_VARIABLE = "INSTANCECTL_RUN"
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    """A process, told apart from any later one of the same number, and of any other boot."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+    def exists(self) -> bool:
+        """It is there, and not a zombie."""
+        found = stat(self.pid)
+        return (
+            self.boot_id == boot_id()
+            and found is not None
+            and found.start_ticks == self.start_ticks
+            and found.state not in "ZX"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """Fields of /proc/PID/stat."""
+
+    state: str
+    parent: int
+    group: int
+    session: int
+    start_ticks: int
+
+
+@functools.cache
+def boot_id() -> str:
+    """Another one after each boot."""
+    return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+
+
+def stat(pid: int) -> Stat | None:
+    """None if there is no such process."""
+    try:
+        text = (_PROC / str(pid) / "stat").read_text()
+    except OSError:
+        return None
+    # The name is in brackets and may hold anything, brackets and blanks included.
+    fields = text[text.rindex(")") + 2 :].split()
+    return Stat(fields[0], int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+
+
+def identify(pid: int) -> ProcessId:
+    """Raises ProcessLookupError."""
+    found = stat(pid)
+    if found is None:
+        raise ProcessLookupError(pid)
+    return ProcessId(pid, found.start_ticks, boot_id())
+
+
+def marked(mark: str) -> Iterator[int]:
+    """Living processes with `mark` (or one that begins so) in their environment, wherever they fled to.
+
+    Processes of other users and those that overwrote their environment are not found.
+    """
+    wanted = f"{MARK_VARIABLE}={mark}".encode()
+    for pid in pids():
+        try:
+            environment = (_PROC / str(pid) / "environ").read_bytes()
+        except OSError:
+            continue
+        if any(entry.startswith(wanted) for entry in environment.split(b"\0")):
+            yield pid
+
+
+def in_session(leader: int) -> Iterator[int]:
+    """Living processes of the session that `leader` began, itself included."""
+    for pid in pids():
+        found = stat(pid)
+        if found is not None and found.session == leader and found.state not in "ZX":
+            yield pid
+
+
+def pids() -> list[int]:
+    """Every process there is."""
+    return [int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()]

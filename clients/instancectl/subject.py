@@ -1,0 +1,107 @@
+"""One revision as HQ is told of it: incarnation, sequence, what is still unanswered. Decisions only, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hqpb.v1 import service_pb2 as pb
+from hqpb.v1.instance_pb2 import RevisionStatus
+
+# After these there is no use in reporting on: HQ gave them after a fence, so they are final.
+STOPPING = frozenset({"FENCED", "WRONG_NODE", "WRONG_UID", "UNKNOWN_REVISION", "NOT_FOUND"})
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SubjectId:
+    """A revision of an instance on this node."""
+
+    instance_id: str
+    node: str
+    revision_id: str
+
+    def __str__(self) -> str:
+        return f"{self.instance_id}/{self.revision_id}"
+
+
+class Subject:
+    """What to send for one revision.
+
+    Attributes:
+        status: what to say, without incarnation and sequence.
+        begin_unanswered: a BeginReporting had no answer: if it arrives late, it fences us ourselves.
+    """
+
+    def __init__(self, subject_id: SubjectId, status: RevisionStatus) -> None:
+        self.id = subject_id
+        self.status = status
+        self.begin_unanswered = False
+        self._incarnation = 0
+        self._uid = 0
+        self._sequence = 0
+        self._unanswered: set[bytes] = set()
+        self._taken: bytes | None = None
+
+    def __repr__(self) -> str:
+        state = "has begun" if self.has_begun else "has not begun"
+        return f"Subject({self.id}, {state}, sequence={self._sequence})"
+
+    @property
+    def has_begun(self) -> bool:
+        return self._incarnation != 0
+
+    @property
+    def incarnation(self) -> int:
+        return self._incarnation
+
+    @property
+    def is_news(self) -> bool:
+        """HQ has not confirmed that it knows this."""
+        return self._content() != self._taken
+
+    def begin(self, answer: pb.BeginReportingResponse) -> None:
+        """HQ made us the reporter."""
+        self._incarnation, self._uid = answer.incarnation, answer.uid
+        self._sequence = 0
+        self._unanswered.clear()
+        self._taken = None
+
+    def begin_again(self) -> None:
+        """Our incarnation is void, though nobody took our place."""
+        self._incarnation = 0
+
+    def next_report(self) -> pb.ReportStatusRequest:
+        """The report to send now. Tell `taken` if it was."""
+        content = self._content()
+        self._sequence += 1
+        report = pb.ReportStatusRequest(
+            instance_id=self.id.instance_id,
+            uid=self._uid,
+            node=self.id.node,
+            revision=self.status,
+            # An earlier report may yet be stored before this one, so this one must not pass for a mere beat.
+            unsettled=bool(self._unanswered - {content}),
+        )
+        report.revision.incarnation, report.revision.sequence = self._incarnation, self._sequence
+        self._unanswered.add(content)
+        return report
+
+    def taken(self, report: pb.ReportStatusRequest) -> None:
+        """HQ has it. Whatever was sent before has an older sequence and can do no harm any more."""
+        if report.revision.sequence == self._sequence:
+            self._unanswered.clear()
+            self._taken = _content(report.revision)
+
+    def refused(self, report: pb.ReportStatusRequest) -> None:
+        """HQ surely did not store it."""
+        self._unanswered.discard(_content(report.revision))
+
+    def _content(self) -> bytes:
+        return _content(self.status)
+
+
+def _content(status: RevisionStatus) -> bytes:
+    bare = RevisionStatus()
+    bare.CopyFrom(status)
+    bare.ClearField("incarnation")
+    bare.ClearField("sequence")
+    return bare.SerializeToString(deterministic=True)

@@ -1,0 +1,55 @@
+"""Exit codes of nanny. Those that hqctl has too mean the same."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+
+class Exit(enum.IntEnum):
+    """What a script may rely on. The values are fixed; 2 is click's own."""
+
+    OK = 0
+    REFUSED = 1
+    USAGE = 2
+    CONFLICT = 4
+    UNAVAILABLE = 5
+    OUTCOME_UNKNOWN = 6
+    NOT_ALLOWED = 7
+    NOT_YET = 8
+    PARTIAL = 9
+    DIFFERS = 10
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    Exit.OK: "done; everything is as described",
+    Exit.REFUSED: "the description is faulty, or instances were refused or failed in different ways",
+    Exit.USAGE: "the command line makes no sense",
+    Exit.CONFLICT: "others kept changing some instances: run it again",
+    Exit.UNAVAILABLE: "no installation answered in time",
+    Exit.OUTCOME_UNKNOWN: "some writes may have been stored or not: run it again",
+    Exit.NOT_ALLOWED: "you may not do this",
+    Exit.NOT_YET: "status: the agents are not there yet",
+    Exit.PARTIAL: "some installations were away; in the others all is done (or, for status, was told)",
+    Exit.DIFFERS: "plan --exit-code: there is something to upload",
+    Exit.INTERRUPTED: "stopped by Ctrl-C: run it again to go on",
+}
+
+_AWAY = (Exit.UNAVAILABLE, Exit.PARTIAL)
+
+
+def worst(exits: Iterable[Exit]) -> Exit:
+    """The exit code for several items or installations: what all failures have in common, else REFUSED.
+
+    An installation that is away among others that are done is PARTIAL, so that a script can tell "again later"
+    from "something is wrong".
+    """
+    all_of_them = list(exits)
+    failures = {code for code in all_of_them if code is not Exit.OK}
+    if not failures:
+        return Exit.OK
+    if failures <= set(_AWAY):
+        return Exit.UNAVAILABLE if set(all_of_them) == {Exit.UNAVAILABLE} else Exit.PARTIAL
+    failures -= set(_AWAY)
+    return failures.pop() if len(failures) == 1 else Exit.REFUSED

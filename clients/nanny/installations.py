@@ -1,0 +1,86 @@
+"""Installations by name: who they are and where their replicas answer. No I/O but the configuration file's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from clients.nanny.fields import is_name
+
+DEFAULT_NAME = "default"
+DEFAULT_PORT = 7071
+DEFAULT_SERVER = f"127.0.0.1:{DEFAULT_PORT}"
+
+Installations = Mapping[str, tuple[str, ...]]
+
+
+def addresses_of(value: Any, path: str, faults: list[str]) -> dict[str, tuple[str, ...]]:
+    """`name: [host:port, ...]` lines, as in a description or a configuration file."""
+    if not isinstance(value, dict):
+        faults.append(f"{path}: must be `name: [host:port, ...]` lines")
+        return {}
+    found: dict[str, tuple[str, ...]] = {}
+    for name, servers in value.items():
+        listed = servers.split(",") if isinstance(servers, str) else servers
+        try:
+            if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+                raise ValueError("must be a list of host:port texts")
+            found[_checked_name(str(name))] = tuple(address_of(one) for one in listed if one.strip()) or _none()
+        except ValueError as error:
+            faults.append(f"{path}.{name}: {error}")
+    return found
+
+
+def parse_option(text: str) -> tuple[str, tuple[str, ...]]:
+    """`name=host:port,host:port`. Raises ValueError."""
+    name, equals, servers = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text!r}: write NAME=HOST:PORT,HOST:PORT")
+    addresses = tuple(address_of(one) for one in servers.split(",") if one.strip())
+    return _checked_name(name.strip()), addresses or _none()
+
+
+def address_of(text: str) -> str:
+    """`host:port`; the port may be left out. Raises ValueError."""
+    text = text.strip()
+    if "://" in text:
+        raise ValueError(f"{text}: give HOST:PORT, without a scheme")
+    host, colon, port = text.rpartition(":")
+    if colon and ":" in host and not host.endswith("]"):
+        return f"[{text}]:{DEFAULT_PORT}"  # a bare IPv6 address
+    if not colon or "]" in port:
+        return f"{text}:{DEFAULT_PORT}"
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise ValueError(f"{text}: give HOST:PORT, e.g. {DEFAULT_SERVER}")
+    return text
+
+
+def merged(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple[str, ...]]:
+    """By name, the first source that knows it; if there are none at all, `default` at the fallback's addresses."""
+    found: dict[str, tuple[str, ...]] = {}
+    for source in by_precedence:
+        for name, addresses in source.items():
+            found.setdefault(name, addresses)
+    if not found:
+        servers = fallback or DEFAULT_SERVER
+        found[DEFAULT_NAME] = tuple(address_of(one) for one in servers.split(",") if one.strip()) or _none()
+    return found
+
+
+def only(installations: Installations, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Those named; all if none is. Raises ValueError."""
+    wanted = list(names)
+    for name in wanted:
+        if name not in installations:
+            raise ValueError(f"there is no installation {name}; known: {', '.join(installations)}")
+    return {name: addresses for name, addresses in installations.items() if not wanted or name in wanted}
+
+
+def _checked_name(name: str) -> str:
+    if not is_name(name):
+        raise ValueError(f"{name!r} is no name of an installation: use letters, digits and ._-")
+    return name
+
+
+def _none() -> tuple[str, ...]:
+    raise ValueError("names no server: give at least one HOST:PORT")

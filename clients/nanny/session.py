@@ -1,0 +1,153 @@
+"""One run of a command over several installations, each for itself, and how it ends the process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, NoReturn, TypeVar
+
+import click
+
+from clients.hqctl.documents import BadDocument
+from clients.hqctl.session import colour_of, warn
+from clients.nanny.exits import Exit
+from clients.nanny.installations import merged, only, parse_option
+from clients.nanny.reading import default_config, read_installations
+
+DEFAULT_TIMEOUT_S = 10.0
+ROUNDS = 3
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What came of one installation: an answer, or why there is none."""
+
+    installation: str
+    answer: T | None
+    error: str = ""
+    exit: Exit = Exit.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whom to ask, as the command line and the configuration say.
+
+    Attributes:
+        named: installations of the command line.
+        configured: those of the configuration file.
+        only: names to keep to; empty: all.
+        timeout_s: for each call, retries included.
+    """
+
+    named: Mapping[str, tuple[str, ...]]
+    configured: Mapping[str, tuple[str, ...]]
+    only: tuple[str, ...]
+    timeout_s: float
+
+    def installations(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Addresses by name: the command line comes before descriptions, these before the configuration file."""
+        try:
+            every = merged(self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", ""))
+            return only(every, self.only)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+    async def each(
+        self, installations: Mapping[str, tuple[str, ...]], work: Callable[[str, Any], Awaitable[T]]
+    ) -> list[Asked[T]]:
+        """Do `work(name, client)` with every installation at the same time, in order of the mapping.
+
+        A call that failed ends the work with that installation only.
+        """
+        one = functools.partial(self._one, work)
+        return list(await asyncio.gather(*(one(name, addresses) for name, addresses in installations.items())))
+
+    async def _one(
+        self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]
+    ) -> Asked[T]:
+        # Imported here: `nanny --help` and faulty descriptions need no gRPC.
+        from clients.client import Client, ClientSettings, HqApiError
+        from clients.hqctl.exits import exit_of
+        from clients.retry import RetrySettings
+
+        settings = ClientSettings(retry=RetrySettings(max_rounds=ROUNDS))
+        try:
+            async with Client(addresses, timeout_s=self.timeout_s, settings=settings) as client:
+                return Asked(name, await work(name, client))
+        except HqApiError as error:
+            what = error.message.replace("\n", " ").rstrip(".")
+            reached = f"none of {', '.join(addresses)} answers: {what}" if not error.sent else what
+            code = exit_of(error, writing=False)
+            return Asked(name, None, reached, Exit(code) if code in set(Exit) else Exit.REFUSED)
+
+
+def finish(work: Awaitable[Exit]) -> NoReturn:
+    """Run to the end and leave with the exit code."""
+
+    async def run() -> Exit:
+        return await work
+
+    try:
+        sys.exit(asyncio.run(run()))
+    except KeyboardInterrupt:
+        complain("stopped; what was sent stays: run it again to go on.")
+        sys.exit(Exit.INTERRUPTED)
+
+
+def complain(text: str) -> None:
+    """Say on stderr what went wrong."""
+    click.secho("nanny: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
+    click.echo(text, err=True)
+
+
+def refuse(fault: BadDocument) -> NoReturn:
+    """Leave because of faulty documents."""
+    for line in str(fault).splitlines():
+        complain(line)
+    sys.exit(Exit.REFUSED)
+
+
+def tell_away(asked: Asked[Any]) -> None:
+    """Say on stderr that an installation is missing."""
+    complain(f"{asked.installation}: {asked.error}.")
+
+
+def connected(function: F) -> F:
+    """Give a command the options that say whom to ask, and a Session as its first argument."""
+
+    @click.option(
+        "--installation",
+        "named",
+        multiple=True,
+        metavar="NAME=HOST:PORT,...",
+        help="An installation and its replicas; may be repeated.",
+    )
+    @click.option("--only", multiple=True, metavar="NAME", help="Keep to this installation; may be repeated.")
+    @click.option("--config", metavar="FILE", envvar="NANNY_CONFIG", help="Installations. [~/.config/nanny.yaml]")
+    @click.option("--timeout", "timeout_s", type=float, default=DEFAULT_TIMEOUT_S, help="Seconds for each call.")
+    @functools.wraps(function)
+    def command(
+        *args: Any, named: tuple[str, ...], only: tuple[str, ...], config: str | None, timeout_s: float, **kwargs: Any
+    ) -> Any:
+        try:
+            told = dict(parse_option(text) for text in named)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--installation") from None
+        path = config or default_config()
+        try:
+            configured = read_installations(path) if path else {}
+        except BadDocument as fault:
+            refuse(fault)
+        return function(Session(told, configured, only, timeout_s), *args, **kwargs)
+
+    return command  # type: ignore[return-value]
+
+
+__all__ = ["Asked", "Session", "complain", "connected", "finish", "refuse", "tell_away", "warn"]

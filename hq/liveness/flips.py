@@ -1,0 +1,112 @@
+"""Flips: the writes that call silent revisions not ready, exact whoever else writes.
+
+One compare says that no batch of beats is newer than what was looked at, another one that the status record is
+unchanged: a report always wins. Everything that a flip is made from is read without a wait in between, which would flip
+what was heard meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from enum import Enum
+
+from hq.cache import Cache
+from hq.clock import Clock
+from hq.entry import Entry
+from hq.liveness.deadlines import RevisionKey
+from hq.liveness.tracker import Tracker
+from hq.statuses import Draft
+from hq.store.commit import Committer, Conflict
+from hq.store.keys import Keys, prefix_end
+from hq.store.port import Compare, Write
+from hq.store.words import new_word
+from hqpb.v1 import instance_pb2
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 5.0
+
+
+class Outcome(Enum):
+    """What became of a flip."""
+
+    FLIPPED = 0
+    CHANGED = 1  # the status is another one by now
+    OVERTAKEN = 2  # beats came meanwhile, of this revision or of any other: look again
+
+
+class Flips:
+    """Writes the flips of one replica."""
+
+    def __init__(
+        self,
+        cache: Cache,
+        keys: Keys,
+        tracker: Tracker,
+        committer: Committer,
+        clock: Clock,
+        rng: random.Random,
+        replica: str,
+    ) -> None:
+        self._cache, self._keys, self._tracker, self._committer = cache, keys, tracker, committer
+        self._clock, self._rng, self._replica = clock, rng, replica
+
+    async def write(self, keys: Sequence[RevisionKey], verdict: str) -> dict[RevisionKey, Outcome]:
+        """Flip revisions that were found due just now, without a wait in between; tell what became of each.
+
+        Raises HqError when the store does not take part.
+        """
+        revisions: dict[str, list[str]] = {}
+        for key in keys:
+            revisions.setdefault(key.instance_id, []).append(key.revision_id)
+        writes = [self._prepared(instance_id, ids, verdict) for instance_id, ids in revisions.items()]
+        found = await asyncio.gather(*writes, return_exceptions=True)
+        for outcome in found:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        by_instance = dict(zip(revisions, found, strict=True))
+        return {key: outcome for key in keys if isinstance(outcome := by_instance[key.instance_id], Outcome)}
+
+    def _prepared(self, instance_id: str, revision_ids: list[str], verdict: str) -> asyncio.Future[Outcome]:
+        entry = self._cache.get(instance_id)
+        if entry is None:
+            gone: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            gone.set_result(Outcome.CHANGED)
+            return gone
+        write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
+        draft = Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
+        for revision_id in revision_ids:
+            draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms)
+        value = draft.record(write_id, wall_ms).SerializeToString()
+        # Where the record stands, not where memory's last good one stood: a broken one must not keep a lie alive.
+        _, status_at = self._cache.stored_versions(instance_id)
+        return asyncio.ensure_future(self._commit(instance_id, value, write_id, status_at, self._cache.version))
+
+    async def _commit(self, instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int) -> Outcome:
+        status_key = self._keys.status(instance_id)
+        unchanged = Compare(status_key, "modified", status_at)
+        no_beats = Compare(self._keys.beats, "modified", looked_at + 1, "<", prefix_end(self._keys.beats))
+        write = Write((unchanged, no_beats), ((status_key, value),))
+        try:
+            await self._committer.commit(instance_id, write, write_id, self._clock.now() + _TIMEOUT_S)
+        except Conflict as conflict:
+            return Outcome.OVERTAKEN if conflict.modified[status_key] == status_at else Outcome.CHANGED
+        log.info("%s is not ready: silent for too long", instance_id)
+        return Outcome.FLIPPED
+
+    def _receipt(self, entry: Entry, revision_id: str, verdict: str) -> instance_pb2.Receipt:
+        mark = entry.mark(revision_id)
+        receipt = instance_pb2.Receipt(
+            heard_by=mark.heard_by if mark else "",
+            decided_by=self._replica,
+            guard_verdict=verdict,
+            decided_at_version=self._cache.version,
+        )
+        if mark is not None and mark.heard_ms:
+            receipt.last_heartbeat_time.FromMilliseconds(mark.heard_ms)
+        silence_s = self._tracker.deadlines.silence_s(RevisionKey(entry.traits.id, revision_id), self._clock.now())
+        receipt.silence.FromMilliseconds(round((silence_s or 0) * 1000))
+        return receipt

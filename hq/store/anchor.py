@@ -1,0 +1,81 @@
+"""Is it still the same history? What was applied last must stand in the store, at its revision.
+
+etcd restored from a snapshot may show the same ids and terms and a lower or higher revision, so only what it holds tells.
+A store that passes proves no more than that its history agrees up to here: the check is made after a watch was opened,
+for the watch of a store that was stopped to be restored has ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from hq.store.port import Batch, Compacted, FutureRevision, Record, Store
+
+_WORDS_KEPT = 20
+
+
+class Anchor:
+    """Remembers the last put and the last deletion that were applied, and what the own fence key may hold."""
+
+    def __init__(self) -> None:
+        self._put: Record | None = None
+        self._gone: tuple[bytes, int] | None = None  # a deletion behind the last put
+        self._fence = b""
+        # The word that came back last, then those sent since: one of a lost try may still arrive late.
+        self._words: deque[bytes] = deque(maxlen=_WORDS_KEPT)
+
+    def clear(self) -> None:
+        """A listing follows."""
+        self._put = self._gone = None
+
+    def listed(self, records: Iterable[Record]) -> None:
+        """Part of a listing."""
+        for record in records:
+            if self._put is None or record.modified > self._put.modified:
+                self._put = record
+            self._came_back(record.key, record.value)
+
+    def applied(self, batch: Batch) -> None:
+        """Changes were applied."""
+        for key, value, created, revision in batch.changes:
+            if value is None:
+                self._gone = (key, revision)
+            else:
+                self._put = Record(key, value, created, revision)
+                self._came_back(key, value)
+        if self._gone and self._put and self._gone[1] <= self._put.modified:
+            self._gone = None
+
+    def sending_fence(self, key: bytes, value: bytes) -> None:
+        """A word is about to be put under this replica's fence key."""
+        self._fence = key
+        self._words.append(value)
+
+    def _came_back(self, key: bytes, value: bytes) -> None:
+        """What the key held before a word that came back, it holds only in another history."""
+        if key == self._fence and value in self._words:
+            while self._words[0] != value:
+                self._words.popleft()
+
+    async def holds(self, store: Store) -> bool:
+        """Whether it stands. Raises Unavailable."""
+        try:
+            if self._put is not None:
+                found, _ = await store.get(self._put.key, revision=self._put.modified)
+                if found != self._put:
+                    return False
+            if self._gone is not None:
+                found, _ = await store.get(self._gone[0], revision=self._gone[1])
+                return found is None
+        except FutureRevision:
+            return False
+        except Compacted:
+            return await self._fence_stands(store)
+        return True
+
+    async def _fence_stands(self, store: Store) -> bool:
+        if not self._words:
+            return False
+        found, _ = await store.get(self._fence)
+        return found is not None and found.value in self._words

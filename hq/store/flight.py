@@ -1,0 +1,100 @@
+"""Writes that share one transaction, and what the watch has brought of it.
+
+A put is known again by the write id at the head of its value. A deletion carries none, so each transaction puts a word
+under a key of this replica's own: if that word came, the transaction took place at that version, and so did each of its
+writes that came with it. The same serves puts without a write id.
+
+The word has a second use. etcd checks its quota against top-level puts only, and everybody's writes are nested: the word,
+put at the top level, lets a full etcd refuse the transaction. Where a group only deletes, the word is nested too, and is
+let through: that is how an operator makes room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hq.store.port import Batch, Compare, Write
+from hq.store.words import encode_word, word_of
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A write on its way.
+
+    Attributes:
+        done: its version, or why there is none; done already if the caller has gone.
+        sent: it is in a transaction that may take place.
+        seen_at: the version at which the watch brought it; 0: it did not.
+    """
+
+    subject: str
+    write: Write
+    write_id: int
+    guards: tuple[Compare, ...]
+    done: asyncio.Future[int]
+    sent: bool = False
+    seen_at: int = 0
+
+    @property
+    def keys(self) -> Iterable[bytes]:
+        return [key for key, _ in self.write.puts] + list(self.write.deletes)
+
+    def answer(self, version: int) -> None:
+        if not self.done.done():
+            self.done.set_result(version)
+
+    def fail(self, error: Exception) -> None:
+        """Each caller needs an error of its own: raised in several tasks, one object mixes their tracebacks up."""
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()  # the caller may be gone by the time it would look
+
+
+class Flight:
+    """The transaction under way.
+
+    Attributes:
+        blind: events may have been missed, so what was not seen may still have taken place.
+    """
+
+    def __init__(self, items: Sequence[Item], word_key: bytes, word: int) -> None:
+        self.items = items
+        self.blind = False
+        self._word_key, self._word = word_key, word
+        self._by_key: dict[bytes, Item] = {}
+        self._nameless: dict[bytes, Item] = {}
+        for item in items:
+            item.sent = True
+            named = [key for key, _ in item.write.puts] if item.write_id else []
+            self._by_key.update((key, item) for key in named)
+            self._nameless.update((key, item) for key in item.keys if key not in named)
+
+    def writes(self) -> list[Write]:
+        """In the order of the items, and one more behind them."""
+        writes = [item.write for item in self.items]
+        puts = any(write.puts for write in writes)
+        always_true = () if puts else (Compare(self._word_key, "modified", -1, ">"),)
+        return [*writes, Write(always_true, ((self._word_key, encode_word(self._word)),))]
+
+    def call_off(self) -> None:
+        """The transaction certainly did not take place."""
+        for item in self.items:
+            item.sent = False
+
+    def observe(self, batch: Batch, *, collapsed: bool) -> None:
+        """Events came through the watch. A collapsed batch proves what it shows, but hides what was overwritten."""
+        self.blind |= collapsed
+        for change in batch.changes:
+            item = self._by_key.get(change.key)
+            if item is not None and change.value is not None and word_of(change.value) == item.write_id:
+                item.seen_at = change.revision
+            elif change.key == self._word_key and word_of(change.value or b"") == self._word and not collapsed:
+                self._observe_nameless(batch, change.revision)
+
+    def _observe_nameless(self, batch: Batch, revision: int) -> None:
+        for change in batch.changes:
+            item = self._nameless.get(change.key)
+            if item is not None and change.revision == revision:
+                item.seen_at = revision

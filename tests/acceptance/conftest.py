@@ -1,0 +1,24 @@
+"""One real replica over a real etcd for tests that look at HQ from outside."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.etcd import SharedEtcd
+from tests.support.replicas import ReplicaProcess, Replicas
+
+
+@pytest.fixture
+async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
+    """`await replicas.start([endpoint], prefix, "--flag")`: all of them end with the test."""
+    async with Replicas(tmp_path) as started:
+        yield started
+
+
+@pytest.fixture
+async def replica(replicas: Replicas, etcd: SharedEtcd) -> ReplicaProcess:
+    """A replica with a prefix of its own."""
+    return await replicas.start([etcd.endpoint], etcd.prefix)

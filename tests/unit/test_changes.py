@@ -1,0 +1,135 @@
+"""What a write makes of an instance, without any store."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.errors import InvalidRequest, NotFound
+from hq.registry import changes
+from hqpb.v1 import instance_pb2 as model
+from tests.support.scenes import INSTALLED, READY, instance
+
+WALL_MS = 1_700_000_000_000
+
+
+def draft_of(made: model.Instance) -> changes.Draft:
+    return changes.created(made, uid=7, cluster="test", wall_ms=WALL_MS)
+
+
+def with_secret(made: model.Instance, revision: int = 0, name: str = "pw") -> model.Instance:
+    made.spec.revision[revision].secret.add(name=name, provider="vault", id=name, environment_variable="PW")
+    return made
+
+
+def test_a_new_instance_bears_uid_cluster_and_times() -> None:
+    draft = draft_of(instance("a-1"))
+    assert (draft.meta.uid, draft.meta.cluster) == (7, "test")
+    assert draft.meta.creation_time.ToMilliseconds() == WALL_MS
+
+
+def test_descriptors_leave_the_spec_and_only_their_number_stays() -> None:
+    draft = draft_of(with_secret(instance("a-1")))
+    assert not draft.spec.revision[0].secret
+    assert draft.spec.revision[0].secret_count == 1
+    assert list(draft.secrets) == ["r1"]
+
+
+def test_without_a_mask_absent_descriptors_mean_unchanged() -> None:
+    old = draft_of(with_secret(instance("a-1")))
+    new = changes.updated(old, instance("a-1", text="new"), None)
+    assert new.secrets == old.secrets
+    assert new.spec.revision[0].secret_count == 1
+
+
+@pytest.mark.parametrize("mask", [["spec.revision", "spec.revision.secret"], ["*"], ["spec.revision.secret"]])
+def test_clearing_descriptors_takes_the_mask(mask: list[str]) -> None:
+    new = changes.updated(draft_of(with_secret(instance("a-1"))), instance("a-1"), mask)
+    assert not new.secrets
+    assert new.spec.revision[0].secret_count == 0
+
+
+def test_a_mask_that_names_the_whole_spec_does_not_clear_descriptors() -> None:
+    old = draft_of(with_secret(instance("a-1")))
+    assert changes.updated(old, instance("a-1"), ["spec"]).secrets == old.secrets
+
+
+def test_without_a_mask_an_absent_allocation_stays_and_a_given_one_replaces() -> None:
+    made = instance("a-1")
+    made.spec.allocation.cpu_millicores = 500
+    old = draft_of(made)
+    assert changes.updated(old, instance("a-1"), None).spec.allocation.cpu_millicores == 500
+    given = instance("a-1", node="node-2")
+    given.spec.allocation.memory_bytes = 1
+    new = changes.updated(old, given, None)
+    assert (new.spec.allocation.cpu_millicores, new.spec.allocation.memory_bytes) == (0, 1)
+    assert new.spec.node_name == "node-2"
+
+
+def test_a_star_replaces_everything_also_by_nothing() -> None:
+    made = instance("a-1")
+    made.spec.allocation.cpu_millicores = 500
+    bare = model.Instance()
+    bare.meta.id = bare.meta.service_id = "a-1"
+    new = changes.updated(draft_of(made), bare, ["*"])
+    assert not new.spec.HasField("allocation")
+    assert not new.spec.node_name
+    assert not new.spec.revision
+
+
+def test_a_schedulers_mask_touches_nothing_else() -> None:
+    old = draft_of(instance("a-1", text="kept"))
+    given = model.Instance()
+    given.spec.node_name = "node-9"
+    new = changes.updated(old, given, ["spec.node_name"])
+    assert new.spec.node_name == "node-9"
+    assert new.meta == old.meta
+    assert new.spec.revision == old.spec.revision
+
+
+def test_a_mask_of_what_cannot_be_written_names_the_path() -> None:
+    with pytest.raises(InvalidRequest, match=r"update_mask: 'meta\.uid' cannot be written"):
+        changes.updated(draft_of(instance("a-1")), instance("a-1"), ["meta.uid"])
+
+
+def test_unknown_fields_survive_an_update_of_something_else() -> None:
+    newer = instance("a-1").spec.SerializeToString() + bytes.fromhex("ba3e03616263")  # field 999: "abc"
+    made = instance("a-1")
+    made.spec.ParseFromString(newer)
+    new = changes.updated(draft_of(made), instance("a-1", text="new"), None)
+    assert bytes.fromhex("ba3e03616263") in new.spec.SerializeToString()
+
+
+def test_a_revision_wanted_ready_turns_the_other_to_installed() -> None:
+    old = draft_of(instance("a-1", revisions=("r1", "r2")))
+    new = changes.with_revision(old, model.InstanceRevision(id="r3", target=READY), clear_secrets=False)
+    assert [(r.id, r.target) for r in new.spec.revision] == [("r1", INSTALLED), ("r2", INSTALLED), ("r3", READY)]
+    assert [(r.id, r.target) for r in old.spec.revision] == [("r1", READY), ("r2", INSTALLED)]
+
+
+def test_a_replaced_revision_keeps_its_place_and_its_descriptors() -> None:
+    old = draft_of(with_secret(instance("a-1", revisions=("r1", "r2"))))
+    new = changes.with_revision(old, model.InstanceRevision(id="r1", target=INSTALLED), clear_secrets=False)
+    assert new.revision_ids() == ["r1", "r2"]
+    assert new.secrets == old.secrets
+    cleared = changes.with_revision(old, model.InstanceRevision(id="r1"), clear_secrets=True)
+    assert not cleared.secrets
+
+
+def test_clearing_one_revisions_descriptors_leaves_the_others() -> None:
+    made = with_secret(with_secret(instance("a-1", revisions=("r1", "r2"))), 1)
+    new = changes.with_revision(draft_of(made), model.InstanceRevision(id="r1"), clear_secrets=True)
+    assert list(new.secrets) == ["r2"]
+
+
+def test_a_dropped_revision_takes_its_descriptors_along() -> None:
+    old = draft_of(with_secret(instance("a-1", revisions=("r1", "r2"))))
+    new = changes.without_revision(old, "r1")
+    assert (new.revision_ids(), new.secrets) == (["r2"], {})
+    with pytest.raises(NotFound, match="no revision r9"):
+        changes.without_revision(old, "r9")
+
+
+def test_secrets_come_back_as_they_were_stored() -> None:
+    secrets = draft_of(with_secret(instance("a-1"))).secrets
+    assert changes.decode_secrets(changes.encode_secrets(secrets, write_id=3)) == secrets
+    assert changes.encode_secrets({}, write_id=3) == b""

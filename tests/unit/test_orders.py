@@ -1,0 +1,122 @@
+"""Operators' orders: how long they hold, on whose clock."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.message import DecodeError
+
+from hq.clock import ManualClock
+from hq.liveness.guard import Order
+from hq.liveness.orders import Orders
+from hqpb.storage.v1 import storage_pb2
+
+DAY_MS = 86_400_000
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def orders(clock: ManualClock) -> Orders:
+    return Orders(clock)
+
+
+def guard_order(kind: int, since_ms: int, duration_ms: int = HOUR_MS) -> bytes:
+    return storage_pb2.GuardOrder(
+        kind=kind, by="ann", reason="drill", since_unix_ms=since_ms, duration_ms=duration_ms
+    ).SerializeToString()
+
+
+def suspension(since_ms: int, duration_ms: int = HOUR_MS) -> bytes:
+    record = storage_pb2.NodeSuspension(by="ann", reason="disk", since_unix_ms=since_ms, duration_ms=duration_ms)
+    return record.SerializeToString()
+
+
+@pytest.mark.parametrize(("kind", "order"), [(1, Order.RELEASE), (2, Order.FORCE), (0, Order.NONE), (9, Order.NONE)])
+def test_a_word_to_the_guard_holds_for_its_time(clock: ManualClock, orders: Orders, kind: int, order: Order) -> None:
+    orders.take("guard", guard_order(kind, clock.wall_ms()), live=True)
+    assert orders.order() is order
+    clock.advance(3_599)
+    assert orders.order() is order
+    clock.advance(1)
+    assert orders.order() is Order.NONE
+    assert orders.guard() is None
+
+
+@pytest.mark.parametrize("off_ms", [-DAY_MS, 0, DAY_MS])
+def test_a_clock_a_day_off_anywhere_changes_nothing_for_an_order_that_comes_live(
+    clock: ManualClock, orders: Orders, off_ms: int
+) -> None:
+    orders.take("guard", guard_order(2, clock.wall_ms() + off_ms), live=True)
+    orders.take("suspend/n1", suspension(clock.wall_ms() + off_ms), live=True)
+    clock.advance(3_599)
+    assert orders.order() is Order.FORCE
+    assert orders.suspension("n1") is not None
+    clock.advance(2)
+    assert orders.order() is Order.NONE
+    assert orders.suspension("n1") is None
+
+
+def test_an_order_found_at_start_holds_for_what_is_left_of_it(clock: ManualClock, orders: Orders) -> None:
+    orders.take("guard", guard_order(2, clock.wall_ms() - HOUR_MS // 2), live=False)
+    clock.advance(1_799)
+    assert orders.order() is Order.FORCE
+    clock.advance(2)
+    assert orders.order() is Order.NONE
+
+
+def test_an_order_found_at_start_never_holds_longer_than_was_ordered(clock: ManualClock, orders: Orders) -> None:
+    orders.take("guard", guard_order(2, clock.wall_ms() + DAY_MS), live=False)
+    clock.advance(3_601)
+    assert orders.order() is Order.NONE
+
+
+def test_an_order_long_over_when_found_at_start_does_not_hold(clock: ManualClock, orders: Orders) -> None:
+    orders.take("guard", guard_order(2, clock.wall_ms() - DAY_MS), live=False)
+    orders.take("suspend/n1", suspension(clock.wall_ms() - DAY_MS), live=False)
+    assert orders.order() is Order.NONE
+    assert orders.suspensions() == []
+
+
+def test_a_later_word_replaces_an_earlier_one_and_a_deletion_ends_it(clock: ManualClock, orders: Orders) -> None:
+    orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
+    orders.take("guard", guard_order(1, clock.wall_ms()), live=True)
+    assert orders.order() is Order.RELEASE
+    orders.take("guard", None, live=True)
+    assert orders.order() is Order.NONE
+
+
+def test_each_node_is_suspended_for_itself(clock: ManualClock, orders: Orders) -> None:
+    orders.take("suspend/n2", suspension(clock.wall_ms()), live=True)
+    orders.take("suspend/n1", suspension(clock.wall_ms(), 2 * HOUR_MS), live=True)
+    assert [s.node for s in orders.suspensions()] == ["n1", "n2"]
+    assert orders.suspension("n") is None
+    clock.advance(3_601)
+    assert [s.node for s in orders.suspensions()] == ["n1"]
+    orders.take("suspend/n1", None, live=True)
+    assert orders.suspensions() == []
+
+
+def test_who_why_and_when_are_kept_for_display(clock: ManualClock, orders: Orders) -> None:
+    orders.take("suspend/n1", suspension(123, 456), live=True)
+    found = orders.suspension("n1")
+    assert found is not None
+    assert (found.by, found.reason, found.since_ms, found.until_ms) == ("ann", "disk", 123, 579)
+
+
+def test_another_history_has_other_orders(clock: ManualClock, orders: Orders) -> None:
+    orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
+    orders.take("suspend/n1", suspension(clock.wall_ms()), live=True)
+    orders.reset()
+    assert orders.order() is Order.NONE
+    assert orders.suspensions() == []
+
+
+def test_what_nobody_understands_is_ignored_or_told(orders: Orders) -> None:
+    orders.take("elsewhere/x", b"whatever", live=True)
+    with pytest.raises(DecodeError):
+        orders.take("guard", b"\xff", live=True)
+    assert orders.order() is Order.NONE

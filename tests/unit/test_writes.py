@@ -1,0 +1,224 @@
+"""The writing calls over a replica in memory: preconditions, conflicts, and what goes together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from hq.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, VersionConflict
+from hq.registry.registry import Registry
+from hq.registry.writes import Precondition
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from tests.support.running import running
+from tests.support.scenes import instance
+
+ANY = Precondition()
+
+
+def soon() -> float:
+    return time.monotonic() + 5
+
+
+async def create(registry: Registry, made: model.Instance, request_id: str = "") -> model.Instance:
+    return (await registry.writes.create(made, request_id, soon(), validate_only=False)).instance()
+
+
+async def update(
+    registry: Registry, made: model.Instance, mask: list[str] | None = None, demanded: Precondition = ANY
+) -> model.Instance:
+    return (await registry.writes.update(made, mask, demanded, soon(), validate_only=False)).instance()
+
+
+def shown(registry: Registry, instance_id: str) -> model.Instance:
+    entry = registry.replica.cache.get(instance_id)
+    assert entry is not None
+    return entry.instance()
+
+
+async def ready_agent(registry: Registry, instance_id: str, revision: str = "r1", node: str = "node-1") -> int:
+    reporter = await registry.reports.begin(instance_id, revision, node, soon())
+    status = model.RevisionStatus(id=revision, incarnation=reporter.incarnation, sequence=1)
+    status.ready.status = model.CONDITION_STATUS_TRUE
+    report = pb.ReportStatusRequest(instance_id=instance_id, uid=reporter.uid, node=node, revision=status)
+    await registry.reports.report(report, soon())
+    return reporter.incarnation
+
+
+async def test_what_create_answers_is_what_is_shown() -> None:
+    async with running() as registry:
+        answered = await create(registry, instance("a-1"))
+        assert answered == shown(registry, "a-1")
+        assert answered.meta.version == answered.meta.status_version > 0
+        assert answered.status.ready.reason == "NothingReported"
+
+
+async def test_an_id_is_taken_once() -> None:
+    async with running() as registry:
+        first = await create(registry, instance("a-1"), "request-1")
+        with pytest.raises(AlreadyExists) as refused:
+            await create(registry, instance("a-1"))
+        assert refused.value.current == first.meta.version
+
+
+async def test_the_same_creation_may_be_sent_again() -> None:
+    async with running() as registry:
+        first = await create(registry, instance("a-1"), "request-1")
+        assert await create(registry, instance("a-1"), "request-1") == first
+
+
+async def test_of_many_creations_of_one_id_one_wins() -> None:
+    async with running() as registry:
+        tries = (create(registry, instance("a-1", text=str(n))) for n in range(20))
+        results = await asyncio.gather(*tries, return_exceptions=True)
+        won = [r for r in results if isinstance(r, model.Instance)]
+        assert len(won) == 1
+        assert all(isinstance(r, AlreadyExists) for r in results if r is not won[0])
+        assert shown(registry, "a-1") == won[0]
+
+
+async def test_of_two_writers_with_one_version_one_wins_and_the_other_learns_the_current_one() -> None:
+    async with running() as registry:
+        demanded = Precondition((await create(registry, instance("a-1"))).meta.version)
+        results = await asyncio.gather(
+            *(update(registry, instance("a-1", text=str(n)), None, demanded) for n in range(2)), return_exceptions=True
+        )
+        won = [r for r in results if isinstance(r, model.Instance)]
+        lost = [r for r in results if isinstance(r, VersionConflict)]
+        assert len(won) == len(lost) == 1
+        assert lost[0].current == won[0].meta.version
+
+
+async def test_writers_who_demand_nothing_all_succeed() -> None:
+    async with running() as registry:
+        await create(registry, instance("a-1"))
+        revisions = [model.InstanceRevision(id=f"new-{n}") for n in range(10)]
+        puts = (
+            registry.writes.put_revision("a-1", r, ANY, soon(), clear_secrets=False, validate_only=False)
+            for r in revisions
+        )
+        await asyncio.gather(*puts)
+        assert {r.id for r in shown(registry, "a-1").spec.revision} == {"r1", *(r.id for r in revisions)}
+
+
+async def test_a_report_is_no_conflict_for_a_writer_who_named_a_version() -> None:
+    async with running() as registry:
+        created = await create(registry, instance("a-1", revisions=("r1", "r2")))
+        await ready_agent(registry, "a-1")
+        entry = await registry.writes.delete_revision("a-1", "r2", Precondition(created.meta.version), soon())
+        assert [r.id for r in entry.instance().spec.revision] == ["r1"]
+        assert shown(registry, "a-1").status.ready.status == model.CONDITION_STATUS_TRUE
+
+
+async def test_an_update_that_changes_nothing_writes_nothing() -> None:
+    async with running() as registry:
+        created = await create(registry, instance("a-1"))
+        assert (await update(registry, instance("a-1"))).meta.version == created.meta.version
+
+
+async def test_dropping_a_revision_drops_its_status() -> None:
+    async with running() as registry:
+        await create(registry, instance("a-1", revisions=("r1", "r2")))
+        await ready_agent(registry, "a-1")
+        await registry.writes.delete_revision("a-1", "r1", ANY, soon())
+        status = shown(registry, "a-1").status
+        assert [r.id for r in status.revision] == []
+        assert status.ready.status != model.CONDITION_STATUS_TRUE
+
+
+async def test_a_move_to_another_node_clears_statuses_and_fences_the_old_agent() -> None:
+    async with running() as registry:
+        await create(registry, instance("a-1"))
+        await ready_agent(registry, "a-1")
+        moved = await update(registry, instance("a-1", node="node-2"))
+        assert not moved.status.revision
+        with pytest.raises(Exception, match="lives on node node-2"):
+            await registry.reports.begin("a-1", "r1", "node-1", soon())
+
+
+async def test_delete_removes_spec_status_and_secrets_and_a_new_life_has_another_uid() -> None:
+    async with running() as registry:
+        made = instance("a-1")
+        made.spec.revision[0].secret.add(name="pw", provider="vault", id="pw", environment_variable="PW")
+        first = await create(registry, made)
+        await registry.writes.delete("a-1", Precondition(first.meta.version), soon())
+        cache = registry.replica.cache
+        assert cache.get("a-1") is None
+        assert cache.secrets("a-1") is None
+        assert cache.stored_versions("a-1") == (0, 0)
+        assert (await create(registry, made)).meta.uid != first.meta.uid
+
+
+async def test_what_is_not_there_is_not_found() -> None:
+    async with running() as registry:
+        with pytest.raises(NotFound):
+            await update(registry, instance("a-1"))
+        with pytest.raises(NotFound):
+            await registry.writes.delete("a-1", ANY, soon())
+
+
+async def test_a_version_of_another_epoch_is_refused() -> None:
+    async with running() as registry:
+        created = await create(registry, instance("a-1"))
+        with pytest.raises(EpochChanged):
+            await update(registry, instance("a-1", text="new"), None, Precondition(created.meta.version, "elsewhere"))
+
+
+async def test_validate_only_stores_nothing_and_shows_what_would_be() -> None:
+    async with running() as registry:
+        entry = await registry.writes.create(instance("a-1"), "", soon(), validate_only=True)
+        assert entry.instance().meta.id == "a-1"
+        assert registry.replica.cache.get("a-1") is None
+        created = await create(registry, instance("a-1"))
+        would = await registry.writes.update(instance("a-1", text="new"), None, ANY, soon(), validate_only=True)
+        assert would.instance().meta.annotations["text"] == "new"
+        assert shown(registry, "a-1") == created
+
+
+async def test_a_change_that_makes_the_whole_invalid_is_refused_and_names_the_field() -> None:
+    async with running() as registry:
+        await create(registry, instance("a-1"))
+        twice = instance("a-1", revisions=("r1", "r1"))
+        with pytest.raises(InvalidRequest, match=r"revision\[1\]\.id"):
+            await update(registry, twice, ["spec.revision"])
+
+
+async def test_secrets_are_served_to_the_agent_only() -> None:
+    async with running() as registry:
+        made = instance("a-1")
+        made.spec.revision[0].secret.add(name="pw", provider="vault", id="canary-id", environment_variable="PW")
+        created = await create(registry, made)
+        assert created.spec.revision[0].secret_count == 1
+        assert b"canary-id" not in created.SerializeToString()
+        fetched = await registry.revisions.get("a-1", "r1", "node-1")
+        assert fetched.revisions[0].secret[0].id == "canary-id"
+        with pytest.raises(Exception, match="lives on node node-1"):
+            await registry.revisions.get("a-1", "r1", "node-2")
+
+
+async def test_apply_creates_updates_and_leaves_alone_each_item_for_itself() -> None:
+    async with running() as registry:
+        await create(registry, instance("same"))
+        await create(registry, instance("changed"))
+        bad = instance("bad")
+        bad.spec.allocation.port.add(name="http", number=70_000)
+        items = [instance("same"), instance("changed", text="new"), instance("new"), bad]
+        results = await registry.apply.apply(items, "", soon(), validate_only=False)
+        assert [r.outcome for r in results] == [
+            pb.APPLY_OUTCOME_UNCHANGED,
+            pb.APPLY_OUTCOME_UPDATED,
+            pb.APPLY_OUTCOME_CREATED,
+            pb.APPLY_OUTCOME_UNSPECIFIED,
+        ]
+        assert "instance[3].spec.allocation.port[0].number" in str(results[3].error)
+
+
+async def test_apply_of_what_was_read_changes_nothing() -> None:
+    async with running() as registry:
+        await create(registry, instance("a-1"))
+        await ready_agent(registry, "a-1")
+        read = shown(registry, "a-1")
+        [result] = await registry.apply.apply([read], "", soon(), validate_only=False)
+        assert result.outcome == pb.APPLY_OUTCOME_UNCHANGED
