@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hq.api.limits import Limits
+from serving.limits import Limits
 
 F = TypeVar("F", bound=Callable[..., Any])
 

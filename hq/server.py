@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from hq.api.admin_api import AdminApi
-from hq.api.calls import RequestIds
-from hq.api.grpc_server import GrpcServer
-from hq.api.http_server import HttpServer
+from serving.calls import RequestIds
+from serving.grpc_server import GrpcServer
+from serving.http_server import HttpServer
 from hq.api.instance_api import InstanceApi
-from hq.api.limits import Limits
+from serving.limits import Limits
 from hq.api.metrics import ReplicaCollector
-from hq.api.surroundings import Surroundings
+from serving.surroundings import Surroundings
 from hq.clock import Clock
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry

@@ -22,7 +22,7 @@ STAMP = VENV / "hq-stamp.json"
 PIP_WHEEL = ROOT / "tools" / "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-PACKAGES = ("hq", "federated", "clients", "proto/hqpb")
+PACKAGES = ("hq", "serving", "federated", "clients", "proto/hqpb")
 # What has no wheel: pure Python, built with the setuptools of build.txt.
 FROM_SOURCE = "etcd3"
 

@@ -51,13 +51,19 @@ class Session:
     only: tuple[str, ...]
     timeout_s: float
 
-    def installations(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    def known(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Addresses by name: the command line comes before descriptions, these before the configuration file."""
         try:
-            every = merged(self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", ""))
-            return only(every, self.only)
+            return merged(self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", ""))
         except ValueError as error:
-            raise click.UsageError(str(error)) from None
+            raise click.UsageError(f"HQ_SERVER: {error}") from None
+
+    def kept(self, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Those of them that --only leaves."""
+        try:
+            return only(known, self.only)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--only") from None
 
     async def each(
         self, installations: Mapping[str, tuple[str, ...]], work: Callable[[str, Any], Awaitable[T]]

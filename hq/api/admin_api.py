@@ -7,11 +7,11 @@ from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from hq.api.jsonio import MessageAnswer, parse_json, parse_proto
-from hq.api.methods import Answer, Call, Method, Unary
 from hq.registry.registry import Registry
 from hq.validation import check_guard_order, check_id, check_page_size, check_suspension, require
 from hqpb.v1 import admin_pb2, service_pb2
+from serving.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.methods import Answer, Call, Method, Unary
 
 SERVICE = "hq.v1.AdminService"
 M = TypeVar("M", bound=Message)

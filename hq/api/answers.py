@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from google.protobuf import field_mask_pb2, json_format
 
 from hq import frames
-from hq.api.jsonio import to_json
 from hq.entry import Entry
 from hq.errors import TooLarge
 from hq.registry.source import Source
 from hq.registry.watches import Message
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.jsonio import to_json
 
 _SLICE_S = 0.005  # JSON is made for so long before the loop gets a turn
 

@@ -8,10 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 from google.protobuf.message import Message
 
 from hq.api.answers import FramesAnswer, SourceCodec, Twins, WatchAnswer
-from hq.api.jsonio import MessageAnswer, parse_json, parse_proto
-from hq.api.memo import Memo
-from hq.api.methods import Answer, Call, Method, Streaming, Unary
-from hq.api.wire import item_error
 from hq.entry import Entry
 from hq.errors import HqError, invalid
 from hq.query import Query
@@ -30,6 +26,10 @@ from hq.validation import (
     require,
 )
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.memo import Memo
+from serving.methods import Answer, Call, Method, Streaming, Unary
+from serving.wire import item_error
 
 SERVICE = "hq.v1.InstanceService"
 M = TypeVar("M", bound=Message)

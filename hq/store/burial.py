@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hq.clock import Clock
 from hq.store.epoch import Epoch
-from hq.store.keys import BEATS, DELETES, FENCE, SESSION, Keys
+from hq.store.keys import BEATS, COMMITS, FENCE, SESSION, Keys
 from hq.store.port import Compare, Record, Store, Write
 
 _TIMEOUT_S = 5.0
@@ -47,7 +47,7 @@ class Burial:
         replica, silent_s = self._keys.name(fence.key).rest, now - sight.since
         if replica == self._replica or silent_s <= _DEAD_AFTER_S:
             return
-        kinds = [] if sight.buried else [SESSION, BEATS, DELETES]
+        kinds = [] if sight.buried else [SESSION, BEATS, COMMITS]
         if silent_s > _FORGOTTEN_AFTER_S:
             kinds.append(FENCE)
         if kinds:

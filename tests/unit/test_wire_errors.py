@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hq.api import wire
-from hq.api.methods import Call
-from hq.errors import (
+from serving import wire
+from serving.errors import (
     HqError,
     InvalidRequest,
     NotFound,
@@ -15,6 +14,7 @@ from hq.errors import (
     Violation,
     invalid,
 )
+from serving.methods import Call
 
 SOFT_LIMIT_OF_TRAILERS_BYTES = 8 * 1024
 

@@ -7,8 +7,8 @@ import tracemalloc
 
 import pytest
 
-from hq.api import gzipping
-from hq.errors import InvalidRequest, TooLarge
+from serving import gzipping
+from serving.errors import InvalidRequest, TooLarge
 
 MIB = 1024 * 1024
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.api import jsonio
-from hq.api.jsonio import MessageAnswer, parse_json, parse_proto, to_json
-from hq.errors import InvalidRequest
 from hqpb.v1 import instance_pb2, service_pb2
+from serving import jsonio
+from serving.errors import InvalidRequest
+from serving.jsonio import MessageAnswer, parse_json, parse_proto, to_json
 
 find = parse_json(service_pb2.FindInstancesRequest)
 create = parse_json(service_pb2.CreateInstanceRequest)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hq.api.http_errors import UnsupportedEncoding, UnsupportedMediaType
-from hq.api.media import Media, accepts_gzip, by_quality, is_gzip
+from serving.http_errors import UnsupportedEncoding, UnsupportedMediaType
+from serving.media import Media, accepts_gzip, by_quality, is_gzip
 
 JSON, PROTO = "application/json", "application/proto"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from hq.api.calls import RequestIds
-from hq.api.limits import Limits
-from hq.api.peer_rate import PeerRate
-from hq.api.surroundings import Surroundings
-from hq.clock import ManualClock
-from hq.errors import Overloaded
+from serving.calls import RequestIds
+from serving.clock import ManualClock
+from serving.errors import Overloaded
+from serving.limits import Limits
+from serving.peer_rate import PeerRate
+from serving.surroundings import Surroundings
 
 
 def test_calls_are_counted_by_transport_method_and_code() -> None:

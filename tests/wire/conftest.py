@@ -10,14 +10,14 @@ import uvloop
 from grpc import aio
 from prometheus_client import CollectorRegistry, Counter
 
-from hq.api.admission import Admission
-from hq.api.calls import RequestIds
-from hq.api.grpc_server import GrpcServer
-from hq.api.http_server import HttpServer
-from hq.api.limits import Limits
-from hq.api.pages import PageAnswer, PageRequest
-from hq.api.surroundings import Surroundings
-from hq.clock import SystemClock
+from serving.admission import Admission
+from serving.calls import RequestIds
+from serving.clock import SystemClock
+from serving.grpc_server import GrpcServer
+from serving.http_server import HttpServer
+from serving.limits import Limits
+from serving.pages import PageAnswer, PageRequest
+from serving.surroundings import Surroundings
 from tests.wire.fake_table import FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client as GrpcClient
 from tests.wire.raw_http import RawHttp

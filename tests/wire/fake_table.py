@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from hq import errors
-from hq.api.jsonio import MessageAnswer, parse_json, parse_proto
-from hq.api.methods import Answer, Call, Method, Streaming, Unary
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.methods import Answer, Call, Method, Streaming, Unary
 
 SERVICE = "hq.v1.InstanceService"
 GET = f"{SERVICE}/GetInstance"

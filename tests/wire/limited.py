@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hq.api.limits import Limits
+from serving.limits import Limits
 
 
 def limited(**changes: float) -> pytest.MarkDecorator:

@@ -12,11 +12,11 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (  # ty
     ProtoReflectionDescriptorDatabase,
 )
 
-from hq.api.calls import RequestIds
-from hq.api.grpc_server import GrpcServer
-from hq.api.limits import Limits
-from hq.api.surroundings import Surroundings
-from hq.clock import SystemClock
+from serving.calls import RequestIds
+from serving.clock import SystemClock
+from serving.grpc_server import GrpcServer
+from serving.limits import Limits
+from serving.surroundings import Surroundings
 from tests.wire.fake_table import SERVICE, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from hq.api.admission import Admission
-from hq.api.limits import KIB, Limits
+from serving.admission import Admission
+from serving.limits import KIB, Limits
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.raw_http import RawAnswer, RawHttp, post
 

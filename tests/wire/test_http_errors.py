@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import json_format
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 
-from hq.errors import HqError, InvalidRequest, Retry, StartOver, Stop
+from serving.errors import HqError, InvalidRequest, Retry, StartOver, Stop
 from tests.wire.fake_table import FAILURES
 from tests.wire.raw_http import RawHttp
 
@@ -101,7 +101,7 @@ async def test_an_agent_is_told_what_to_stop(http: RawHttp) -> None:
 
 
 async def test_an_unexpected_error_is_logged_and_not_told(http: RawHttp, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.ERROR, "hq.api.wire"):
+    with caplog.at_level(logging.ERROR, "serving.wire"):
         answer = await http.post(b'{"id":"boom"}', x_request_id="abc-3")
     assert (answer.status, answer.json()["code"]) == (500, "internal")
     assert b"secret" not in answer.body
@@ -119,6 +119,6 @@ async def test_a_call_cut_off_inside_has_an_unknown_outcome(http: RawHttp, accid
 
 def test_no_error_of_the_tree_is_missing_here() -> None:
     def below(kind: type[HqError]) -> set[str]:
-        return {kind.__name__}.union(*(below(k) for k in kind.__subclasses__() if k.__module__ == "hq.errors"))
+        return {kind.__name__}.union(*(below(k) for k in kind.__subclasses__() if k.__module__ == "serving.errors"))
 
     assert below(HqError) == set(FAILURES) == set(STATUSES)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from hq.api.admission import Admission
-from hq.api.http_server import HttpServer
-from hq.api.limits import KIB
+from serving.admission import Admission
+from serving.http_server import HttpServer
+from serving.limits import KIB
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post

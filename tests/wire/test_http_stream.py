@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hq.api.admission import Admission
 from hqpb.v1 import service_pb2
+from serving.admission import Admission
 from tests.wire.fake_table import FAILURES, WATCH, FakeRegistry
 from tests.wire.raw_http import RawAnswer, RawHttp, post
 

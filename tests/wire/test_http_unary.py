@@ -9,8 +9,8 @@ import json
 
 import pytest
 
-from hq.api.admission import Admission
 from hqpb.v1 import service_pb2
+from serving.admission import Admission
 from tests.wire.fake_table import GET, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.errors import HqError, Retry
+from serving.errors import HqError, Retry
 
 
 class UnsupportedMediaType(HqError):

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from hq.api.calls import HttpCall
-from hq.errors import invalid
+from serving.calls import HttpCall
+from serving.errors import invalid
 
 _TIMEOUT: Final = re.compile(rb"[0-9]{1,10}")
 

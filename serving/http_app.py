@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Final
 
-from hq.api import gzipping, wire
-from hq.api.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
-from hq.api.calls import HttpCall
-from hq.api.connect_stream import StreamEndpoint
-from hq.api.connect_unary import UnaryEndpoint
-from hq.api.http_errors import MethodNotAllowed
-from hq.api.media import accepts_gzip
-from hq.api.methods import Method, Unary
-from hq.api.pages import Page, PageRequest
-from hq.api.surroundings import Surroundings
-from hq.errors import HqError, UnknownMethod
+from serving import gzipping, wire
+from serving.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
+from serving.calls import HttpCall
+from serving.connect_stream import StreamEndpoint
+from serving.connect_unary import UnaryEndpoint
+from serving.errors import HqError, UnknownMethod
+from serving.http_errors import MethodNotAllowed
+from serving.media import accepts_gzip
+from serving.methods import Method, Unary
+from serving.pages import Page, PageRequest
+from serving.surroundings import Surroundings
 
 _PAGE_METHODS: Final = ("GET", "HEAD")
 

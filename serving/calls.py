@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import unquote
 
-from hq.api.methods import Answer, Call
-from hq.clock import Clock
+from serving.clock import Clock
+from serving.methods import Answer, Call
 
 Scope = Mapping[str, Any]
 

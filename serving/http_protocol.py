@@ -14,11 +14,11 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from hq.api import wire
-from hq.api.admission import Admission
-from hq.api.http_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
-from hq.api.limits import Limits
-from hq.errors import HqError
+from serving import wire
+from serving.admission import Admission
+from serving.errors import HqError
+from serving.http_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
+from serving.limits import Limits
 
 _LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hq.clock import Clock
-from hq.errors import Overloaded
+from serving.clock import Clock
+from serving.errors import Overloaded
 
 _BURST_S: Final = 2.0  # a peer that was quiet may send so many seconds' worth at once
 _MAX_PEERS: Final = 10_000

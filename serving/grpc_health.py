@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from grpc_health.v1 import health, health_pb2  # type: ignore[import-untyped]
 
-from hq.api.health import Health
+from serving.health import Health
 
 HEALTH_SERVICE: Final = "grpc.health.v1.Health"
 _WATCH_INTERVAL_S: Final = 1.0

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from hq.api import wire
-from hq.api.admission import Admission
-from hq.api.http_errors import MethodNotAllowed, UnsupportedMediaType
-from hq.errors import HqError, TooLarge
+from serving import wire
+from serving.admission import Admission
+from serving.errors import HqError, TooLarge
+from serving.http_errors import MethodNotAllowed, UnsupportedMediaType
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]

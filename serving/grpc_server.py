@@ -12,14 +12,14 @@ from grpc import aio
 from grpc_health.v1 import health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 
-from hq.api import wire
-from hq.api.calls import GrpcCall, closing_stream
-from hq.api.grpc_health import HEALTH_SERVICE, HealthOverGrpc
-from hq.api.health import Health
-from hq.api.limits import Limits
-from hq.api.methods import Method, Streaming, Unary
-from hq.api.surroundings import Surroundings
-from hq.api.traffic import CallStats
+from serving import wire
+from serving.calls import GrpcCall, closing_stream
+from serving.grpc_health import HEALTH_SERVICE, HealthOverGrpc
+from serving.health import Health
+from serving.limits import Limits
+from serving.methods import Method, Streaming, Unary
+from serving.surroundings import Surroundings
+from serving.traffic import CallStats
 
 Context = aio.ServicerContext[Any, Any]
 UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]

@@ -11,12 +11,12 @@ from typing import Any, Final, cast
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from hq.api.health import Health
-from hq.api.http_app import HttpApp
-from hq.api.http_protocol import bounded_by
-from hq.api.methods import Method
-from hq.api.pages import Page, own_pages
-from hq.api.surroundings import Surroundings
+from serving.health import Health
+from serving.http_app import HttpApp
+from serving.http_protocol import bounded_by
+from serving.methods import Method
+from serving.pages import Page, own_pages
+from serving.surroundings import Surroundings
 
 _BACKLOG: Final = 2_048
 _POLL_S: Final = 0.02

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from hq.errors import TooLarge, invalid
+from serving.errors import TooLarge, invalid
 
 COMPRESSED: Final = 0b01
 END_OF_STREAM: Final = 0b10

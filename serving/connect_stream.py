@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from hq.api import gzipping, wire
-from hq.api.admission import Admission
-from hq.api.asgi import ClientGone, Headers, Receive, Scope, Send, check_length, read_body, respond_error
-from hq.api.calls import HttpCall, closing_stream
-from hq.api.connect import connect_timeout_s, request_id_header
-from hq.api.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
-from hq.api.limits import Limits
-from hq.api.media import Exchange, Media, accepts_gzip, is_gzip
-from hq.api.methods import Answer, Streaming
-from hq.api.surroundings import Surroundings
-from hq.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
+from serving import gzipping, wire
+from serving.admission import Admission
+from serving.asgi import ClientGone, Headers, Receive, Scope, Send, check_length, read_body, respond_error
+from serving.calls import HttpCall, closing_stream
+from serving.connect import connect_timeout_s, request_id_header
+from serving.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
+from serving.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
+from serving.limits import Limits
+from serving.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.methods import Answer, Streaming
+from serving.surroundings import Surroundings
 
 _TYPES: Final = ("application/connect+json", "application/connect+proto")
 

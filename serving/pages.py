@@ -10,9 +10,9 @@ from urllib.parse import parse_qs
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from hq.api import health as health_pages
-from hq.api.health import Health
-from hq.errors import invalid
+from serving import health as health_pages
+from serving.errors import invalid
+from serving.health import Health
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _MAX_PARAMETERS: Final = 100

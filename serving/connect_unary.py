@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from hq.api import gzipping, wire
-from hq.api.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
-from hq.api.calls import HttpCall
-from hq.api.connect import connect_timeout_s, request_id_header
-from hq.api.media import Exchange, Media, accepts_gzip, is_gzip
-from hq.api.methods import Unary
-from hq.api.surroundings import Surroundings
+from serving import gzipping, wire
+from serving.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
+from serving.calls import HttpCall
+from serving.connect import connect_timeout_s, request_id_header
+from serving.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.methods import Unary
+from serving.surroundings import Surroundings
 
 _TYPES: Final = ("application/json", "application/proto", "application/x-protobuf")
 # A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.

@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from hq.errors import Violation
+from serving.errors import Violation
 
 _MAX_VIOLATIONS: Final = 20
 _OBJECT: Final = "a JSON object"

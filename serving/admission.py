@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import NoReturn
 
-from hq.api.limits import Limits
-from hq.api.peer_rate import PeerRate
-from hq.clock import Clock
-from hq.errors import Overloaded, TooLarge
+from serving.clock import Clock
+from serving.errors import Overloaded, TooLarge
+from serving.limits import Limits
+from serving.peer_rate import PeerRate
 
 
 class Admission:

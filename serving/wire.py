@@ -15,8 +15,8 @@ from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from hq.api.methods import Call
-from hq.errors import (
+from hqpb.v1 import service_pb2
+from serving.errors import (
     Code,
     HqError,
     InvalidRequest,
@@ -26,7 +26,7 @@ from hq.errors import (
     Stop,
     Violation,
 )
-from hqpb.v1 import service_pb2
+from serving.methods import Call
 
 log = logging.getLogger(__name__)
 

@@ -12,8 +12,8 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from hq.api.jsonshape import kind_of, violations
-from hq.errors import InvalidRequest, Violation, invalid
+from serving.errors import InvalidRequest, Violation, invalid
+from serving.jsonshape import kind_of, violations
 
 M = TypeVar("M", bound=Message)
 

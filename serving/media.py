@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from hq.api.http_errors import UnsupportedEncoding, UnsupportedMediaType
+from serving.http_errors import UnsupportedEncoding, UnsupportedMediaType
 
 _MEMORY: Final = 1_000  # remembered pairs of headers; clients send a handful, attackers any number
 

@@ -6,7 +6,7 @@ import asyncio
 import zlib
 from typing import Final
 
-from hq.errors import TooLarge, invalid
+from serving.errors import TooLarge, invalid
 
 _GZIP: Final = 16 + zlib.MAX_WBITS
 _LONG_BYTES: Final = 256 * 1024  # takes milliseconds: done in a thread, where zlib lets go of the interpreter

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hq.api.admission import Admission
-from hq.api.calls import RequestIds
-from hq.api.limits import Limits
-from hq.api.traffic import Traffic
-from hq.clock import Clock
+from serving.admission import Admission
+from serving.calls import RequestIds
+from serving.clock import Clock
+from serving.limits import Limits
+from serving.traffic import Traffic
 
 
 class Surroundings:

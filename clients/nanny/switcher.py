@@ -1,0 +1,135 @@
+"""activate and rollback: another revision runs, and nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clients.hqctl.documents import BadDocument
+from clients.hqctl.formats import output_option
+from clients.nanny.actions import Kind
+from clients.nanny.exits import Exit
+from clients.nanny.plan import Plan, make_plan
+from clients.nanny.progress import progress
+from clients.nanny.reading import read_descriptions
+from clients.nanny.results import Outcome, Result
+from clients.nanny.session import Session, connected, finish, refuse
+from clients.nanny.switching import CannotRollBack, Switch, previous
+from clients.nanny.telling import tell
+from clients.nanny.uploader import PARALLEL, carry_out
+from clients.nanny.uploading import result_without_write
+
+if TYPE_CHECKING:
+    from clients.client import Client
+    from clients.nanny.held import Held
+
+F = TypeVar("F", bound=Callable[..., Any])
+Choose = Callable[["dict[str, Held]"], Switch]
+
+
+def of_services(function: F) -> F:
+    """Give a command the options that name services: by their descriptions or by their ids."""
+    files = click.option("-f", "--filename", "names", multiple=True, metavar="FILE", help="Their descriptions.")
+    services = click.option("--service", "services", multiple=True, metavar="SERVICE", help="Their ids.")
+    return files(services(function))
+
+
+def _switching(function: F) -> F:
+    partial = click.option("--partial", is_flag=True, help="Go on where some instances do not have the revision.")
+    return of_services(partial(output_option("text", "json")(connected(function))))
+
+
+@click.command()
+@click.argument("revision")
+@_switching
+def activate(
+    session: Session, revision: str, names: tuple[str, ...], services: tuple[str, ...], partial: bool, output: str
+) -> None:
+    """Make REVISION the READY one in every instance of the services; what was READY stays INSTALLED.
+
+    Only targets change. If an instance does not have the revision, nothing is changed in that installation.
+    """
+    _switch(session, names, services, lambda _: Switch(revision), partial, output)
+
+
+@click.command()
+@click.option("--from", "from_", metavar="REVISION", default="", help="Only where this one is READY.")
+@click.option("--to", metavar="REVISION", default="", help="To this one. Default: the one added before.")
+@_switching
+def rollback(
+    session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, partial: bool, output: str
+) -> None:
+    """Make the revision before the READY one READY again, in every instance of the services.
+
+    Only targets change: agents have it installed, so nothing is fetched. A rollback that was broken off is
+    finished by the same command; once it is done, the same command goes one revision further back, unless --from
+    or --to say otherwise.
+    """
+
+    def choose(found: dict[str, Held]) -> Switch:
+        return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
+
+    _switch(session, names, services, choose, partial, output)
+
+
+def chosen_services(
+    session: Session, names: Sequence[str], services: Sequence[str]
+) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Addresses of installations and ids of services that the options name."""
+    if not names and not services:
+        raise click.UsageError("name services: -f FILE or --service SERVICE")
+    try:
+        descriptions = read_descriptions(names)
+    except BadDocument as fault:
+        refuse(fault)
+    known = session.known(*(description.installations for description in descriptions))
+    described = (description.service for description in descriptions)
+    return session.kept(known), list(dict.fromkeys([*described, *services]))
+
+
+def _switch(
+    session: Session, names: Sequence[str], services: Sequence[str], choose: Choose, partial: bool, output: str
+) -> None:
+    installations, wanted = chosen_services(session, names, services)
+
+    async def work() -> Exit:
+        with progress() as shown:
+
+            async def one(name: str, client: Client) -> list[Result]:
+                results: list[Result] = []
+                for service in wanted:
+                    try:
+                        plan = await _plan(client, service, choose)
+                    except CannotRollBack as error:
+                        results.append(Result(service, Outcome.REFUSED, message=str(error)))
+                        continue
+                    if plan.refused and not partial:
+                        results += _held_back(plan)
+                    else:
+                        results += await carry_out(name, client, [plan], shown, PARALLEL)
+                return results
+
+            asked = await session.each(installations, one)
+        return tell(asked, output, every=False)
+
+    finish(work())
+
+
+async def _plan(client: Client, service: str, choose: Choose) -> Plan:
+    from clients.nanny.holdings import Holdings
+
+    found = await Holdings(client).of_service(service)
+    return make_plan(service, choose(found), (), found) if found else Plan(service, Switch(""), ())
+
+
+def _held_back(plan: Plan) -> list[Result]:
+    """Half a service on another revision is worse than none: nothing is sent, and everybody learns why."""
+    note = "held back, because others of its service cannot be switched; --partial goes on without them"
+    return [
+        Result(action.id, Outcome.REFUSED, message=note)
+        if action.kind is Kind.UPDATE
+        else result_without_write(action)
+        for action in plan.actions
+    ]
