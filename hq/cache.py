@@ -7,9 +7,12 @@ The version moves when all changes of that version are in: a reader between two 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 from itertools import groupby
 from typing import Final, Literal, NamedTuple
+
+from google.protobuf.message import DecodeError
 
 from hq.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.errors import NotLoaded
@@ -21,6 +24,7 @@ from hq.store import keys as k
 from hq.store.port import Batch, Change, Record
 from hq.traits import Pool, Traits
 from hq.waiters import Waiters
+from hqpb.storage.v1 import storage_pb2
 
 _POOLED_AT_MOST = 200_000
 
@@ -54,6 +58,7 @@ class Cache:
 
     Attributes:
         version: all changes up to here are in.
+        epoch: whose versions these are, as the store itself says in its ordered stream.
         quarantine: records that could not be decoded.
     """
 
@@ -65,6 +70,7 @@ class Cache:
         self._clear()
 
     def _clear(self) -> None:
+        self.epoch = ""
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes()
@@ -72,7 +78,7 @@ class Cache:
         # A status whose spec is missing or in quarantine.
         self._orphans: dict[str, Status] = {}
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
-        self._halves: dict[str, Record] = {}
+        self._halves: dict[str, tuple[bytes, int, int]] = {}
         self._pool: Pool = {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -142,12 +148,14 @@ class Cache:
         for record in records:
             kind, instance_id = self._keys.name(record.key)
             if kind == k.SPEC:
-                self._halves[instance_id] = record
-            elif kind == k.STATUS:
-                spec = self._halves.pop(instance_id, None)
-                self._take(instance_id, {k.STATUS: _change(record)} | ({k.SPEC: _change(spec)} if spec else {}))
-            elif kind == k.SECRETS:
-                self._take(instance_id, {k.SECRETS: _change(record)})
+                self._halves[instance_id] = record[1:]
+            elif kind == k.STATUS or kind == k.SECRETS:
+                changes = {kind: Change(*record)}
+                if kind == k.STATUS and (spec := self._halves.pop(instance_id, None)) is not None:
+                    changes[k.SPEC] = Change(b"", *spec)
+                self._take(instance_id, changes)
+            elif kind == k.EPOCH:
+                self._take_epoch(record.value)
 
     def advance(self, version: int) -> None:
         """Nothing else changed up to this version."""
@@ -179,8 +187,8 @@ class Cache:
 
     def _complete_halves(self) -> None:
         halves, self._halves = self._halves, {}
-        for instance_id, record in halves.items():
-            self._take(instance_id, {k.SPEC: _change(record)})
+        for instance_id, spec in halves.items():
+            self._take(instance_id, {k.SPEC: Change(b"", *spec)})
 
     def _apply_version(self, version: int, changes: Iterable[Change]) -> Iterator[Event]:
         touched: dict[str, dict[str, Change]] = {}
@@ -188,11 +196,18 @@ class Cache:
             kind, rest = self._keys.name(change.key)
             if kind == k.SPEC or kind == k.STATUS or kind == k.SECRETS:
                 touched.setdefault(rest, {})[kind] = change
+            elif kind == k.EPOCH and change.value is not None:
+                self._take_epoch(change.value)
         for instance_id, by_kind in touched.items():
             before = self._by_id.get(instance_id)
             after = self._take(instance_id, by_kind)
             if before is not after:
                 yield Event(version, before, after)
+
+    def _take_epoch(self, value: bytes) -> None:
+        # The follower has decided already whether this is another history.
+        with suppress(DecodeError):
+            self.epoch = storage_pb2.EpochRecord.FromString(value).epoch
 
     # --- one instance -----------------------------------------------------------------------------------------------
 
@@ -278,7 +293,3 @@ class Cache:
         self._indexes.file(instance_id, before, after)
         if len(self.quarantine):
             self.quarantine.note_shown(instance_id, (k.SPEC, k.STATUS), shown=after is not None)
-
-
-def _change(record: Record) -> Change:
-    return Change(record.key, record.value, record.created, record.modified)

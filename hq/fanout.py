@@ -1,82 +1,15 @@
-"""Watchers, their buffers, and the cut that keeps a slow one from costing anything but itself.
+"""Who watches what: each step of the cache's history is handed to the watchers that it concerns.
 
 A change is matched once per distinct filter and encoded once, however many watch.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from hq.history import Step, WatchedEvent
 from hq.query import Query
-
-
-class Delivery(NamedTuple):
-    """The encoded events of one version, for one filter; shared by all its watchers."""
-
-    version: int
-    events: list[bytes]
-    size_bytes: int
-    collapsed: bool
-
-
-class Watcher:
-    """What one stream has still to send.
-
-    Attributes:
-        lost: why continuity is lost; empty: it is not. A lost watcher holds and gets nothing.
-    """
-
-    __slots__ = ("_max_bytes", "_pending", "_pending_bytes", "_woken", "lost")
-
-    def __init__(self, max_bytes: int) -> None:
-        self.lost = ""
-        self._pending: deque[Delivery] = deque()
-        self._pending_bytes = 0
-        self._max_bytes = max_bytes
-        self._woken = asyncio.Event()
-
-    def push(self, delivery: Delivery) -> None:
-        """Queue events, or give up on this watcher if it has too much to read already."""
-        if self.lost:
-            return
-        self._pending_bytes += delivery.size_bytes
-        if self._pending_bytes > self._max_bytes:
-            self.lose(f"this reader fell behind by more than {self._max_bytes} bytes")
-            return
-        self._pending.append(delivery)
-        self._woken.set()
-
-    def lose(self, reason: str) -> None:
-        """Continuity is broken: drop what is queued and say so to the reader."""
-        self.lost = reason
-        self._pending.clear()
-        self._pending_bytes = 0
-        self._woken.set()
-
-    def wake(self) -> None:
-        """Let the reader look around, e.g. because the replica shuts down."""
-        self._woken.set()
-
-    async def wait(self, timeout_s: float) -> None:
-        """Return when there is something to send, or when the time is over."""
-        if not self._pending and not self.lost:
-            try:
-                async with asyncio.timeout(timeout_s):
-                    await self._woken.wait()
-            except TimeoutError:
-                pass
-        self._woken.clear()
-
-    def take(self) -> list[Delivery]:
-        """All that is queued, oldest first."""
-        taken = list(self._pending)
-        self._pending.clear()
-        self._pending_bytes = 0
-        return taken
+from hq.watcher import Delivery, Watcher
 
 
 class _Feed:
@@ -94,7 +27,9 @@ class Fanout:
 
     Attributes:
         version: everything up to here was handed out.
-        resyncs: how many watchers lost continuity; for metrics.
+        life: changes when nothing that was handed out before holds any more.
+        resyncs: how often a watch was told that continuity is lost; for metrics.
+        closing: watches are to end.
     """
 
     def __init__(self, buffer_bytes: int) -> None:
@@ -104,6 +39,7 @@ class Fanout:
         self._by_service: dict[str, set[_Feed]] = {}
         self._general: set[_Feed] = set()
         self.version = 0
+        self.life = 0
         self.resyncs = 0
         self.closing = False
 
@@ -115,8 +51,8 @@ class Fanout:
         feed = self._feeds.get(query.digest)
         if feed is None:
             feed = self._feeds[query.digest] = _Feed(query)
-            for bucket in self._places(feed):
-                bucket.add(feed)
+            for place in self._places(feed):
+                place.add(feed)
         watcher = Watcher(self._buffer_bytes)
         feed.watchers.add(watcher)
         return watcher
@@ -124,14 +60,14 @@ class Fanout:
     def unsubscribe(self, query: Query, watcher: Watcher) -> None:
         feed = self._feeds[query.digest]
         feed.watchers.discard(watcher)
-        self.resyncs += bool(watcher.lost)
-        if not feed.watchers:
-            del self._feeds[query.digest]
-            for bucket in self._places(feed):
-                bucket.discard(feed)
-            for service in feed.query.services:
-                if not self._by_service[service]:
-                    del self._by_service[service]
+        if feed.watchers:
+            return
+        del self._feeds[query.digest]
+        for place in self._places(feed):
+            place.discard(feed)
+        for service in feed.query.services:
+            if not self._by_service[service]:
+                del self._by_service[service]
 
     def publish(self, step: Step) -> None:
         """Hand out the events of one version."""
@@ -150,6 +86,7 @@ class Fanout:
 
     def lose_all(self, reason: str) -> None:
         """Nobody's continuity holds: the store's history is another one."""
+        self.life += 1
         for watcher in self._watchers():
             watcher.lose(reason)
 
@@ -177,7 +114,7 @@ class Fanout:
 def encode(query: Query, event: WatchedEvent) -> bytes:
     """The event as a watcher with this filter sees it; empty: it does not."""
     if event.after is not None and query.matches(event.after):
-        return event.put()
+        return event.put
     if event.before is not None and query.matches(event.before):
-        return event.delete() if event.after is None else event.left()
+        return event.gone()
     return b""

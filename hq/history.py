@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import bisect
-from collections import deque
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from hq import frames
 from hq.cache import Event
-from hq.entry import Traits
+from hq.traits import Traits
+
+_EVENT_BYTES = 500  # of an event beside its encoded form, and of a step
+_STEP_BYTES = 150
 
 
 class WatchedEvent:
@@ -17,50 +19,41 @@ class WatchedEvent:
 
     Attributes:
         before, after: the indexed fields; None where the instance did not exist.
+        put: as `events = 2` of WatchInstancesResponse: created or changed; empty if it was deleted.
     """
 
-    __slots__ = ("_body", "_gone", "_put", "after", "before", "version")
+    __slots__ = ("_gone", "after", "before", "put", "version")
 
     def __init__(self, event: Event) -> None:
         self.version = event.version
         self.before: Traits | None = event.before.traits if event.before else None
         self.after: Traits | None = event.after.traits if event.after else None
-        self._body = frames.body(event.after.frame()) if event.after else b""
-        self._put = b""
-        self._gone: dict[bytes, bytes] = {}
+        self.put = put_event(event.version, event.after.frame()) if event.after else b""
+        self._gone = b""
 
-    def put(self) -> bytes:
-        """As `events = 2` of WatchInstancesResponse: created or changed."""
-        if not self._put:
-            self._put = put_event(self.version, self._body)
-        return self._put
-
-    def delete(self) -> bytes:
-        """As `events = 2`: deleted."""
-        return self._mention(b"\x1a")
-
-    def left(self) -> bytes:
-        """As `events = 2`: no longer passes the filter."""
-        return self._mention(b"\x22")
+    def gone(self) -> bytes:
+        """As `events = 2`: deleted, or still there but no longer passing the filter."""
+        if not self._gone:
+            self._gone = self._mention(b"\x22" if self.after else b"\x1a")
+        return self._gone
 
     def size_bytes(self) -> int:
         """What the window pays for it, roughly."""
-        return len(self._body) + 300
+        return len(self.put) + _EVENT_BYTES
 
     def _mention(self, tag: bytes) -> bytes:
-        traits = self.after or self.before
+        # Of what the watcher knew: the instance that is there now may be another life of the id.
+        traits = self.before or self.after
         assert traits is not None
-        if tag not in self._gone:
-            ref = frames.delimited(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)
-            ref += frames.delimited(b"\x1a", traits.cluster.encode()) if traits.cluster else b""
-            change = frames.delimited(tag, ref)
-            self._gone[tag] = frames.delimited(b"\x12", b"\x08" + frames.varint(self.version) + change)
-        return self._gone[tag]
+        ref = frames.delimited(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)
+        ref += frames.delimited(b"\x1a", traits.cluster.encode()) if traits.cluster else b""
+        return frames.delimited(b"\x12", b"\x08", frames.varint(self.version), frames.delimited(tag, ref))
 
 
-def put_event(version: int, instance: bytes) -> bytes:
-    """A put as `events = 2` of WatchInstancesResponse, from an encoded Instance."""
-    return frames.delimited(b"\x12", b"\x08" + frames.varint(version), b"\x12" + frames.varint(len(instance)), instance)
+def put_event(version: int, frame: bytes) -> bytes:
+    """A put as `events = 2` of WatchInstancesResponse, from an instance's frame."""
+    instance = frames.body(frame)
+    return frames.delimited(b"\x12", b"\x08", frames.varint(version), b"\x12", frames.varint(len(instance)), instance)
 
 
 class Step(NamedTuple):
@@ -79,18 +72,18 @@ class History:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._steps: deque[Step] = deque()
+        self._steps: list[Step] = []
+        self._first = 0  # those before it are gone
         self._max_bytes = max_bytes
         self._bytes = 0
         self.complete_after = 0
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self._steps) - self._first
 
     def reset(self, version: int) -> None:
         """Nothing before this version is known."""
-        self._steps.clear()
-        self._bytes = 0
+        self._steps, self._first, self._bytes = [], 0, 0
         self.complete_after = version
 
     def add(self, step: Step) -> None:
@@ -100,18 +93,38 @@ class History:
             return
         self._steps.append(step)
         self._bytes += _size(step)
-        while self._bytes > self._max_bytes and len(self._steps) > 1:
-            oldest = self._steps.popleft()
-            self._bytes -= _size(oldest)
-            self.complete_after = oldest.version
+        while self._bytes > self._max_bytes and len(self) > 1:
+            self._drop_oldest()
 
-    def since(self, version: int) -> list[Step] | None:
-        """The steps after a version; None if some of them are no longer known."""
+    def since(self, version: int, size_bytes: int) -> list[Step] | None:
+        """The next steps after a version, until they have about this size; None if they are no longer known."""
         if version < self.complete_after:
             return None
-        steps = list(self._steps)
-        return steps[bisect.bisect_right(steps, version, key=lambda step: step.version) :]
+        at = bisect_right(self._steps, version, lo=self._first, key=_version_of)
+        steps: list[Step] = []
+        while at < len(self._steps) and size_bytes > 0:
+            steps.append(self._steps[at])
+            size_bytes -= _size(self._steps[at])
+            at += 1
+        return steps
+
+    def _drop_oldest(self) -> None:
+        oldest = self._steps[self._first]
+        self._steps[self._first] = _GONE
+        self._first += 1
+        self._bytes -= _size(oldest)
+        self.complete_after = oldest.version
+        if self._first > len(self._steps) // 2:
+            del self._steps[: self._first]
+            self._first = 0
+
+
+_GONE = Step(0, ())
+
+
+def _version_of(step: Step) -> int:
+    return step.version
 
 
 def _size(step: Step) -> int:
-    return sum(event.size_bytes() for event in step.events) + 100
+    return sum(event.size_bytes() for event in step.events) + _STEP_BYTES

@@ -20,12 +20,16 @@ import uvloop
 from hq import options
 from hq.clock import SystemClock
 from hq.config import ReplicaConfig
+from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.server import Addresses, Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
 from hq.welcome import welcome
 
 log = logging.getLogger(__name__)
+
+# Said in one line, not as a traceback: the operator can mend them.
+_FATAL = (OSError, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -163,15 +167,20 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
     logging.basicConfig(
         level=given["log_level"].upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
     )
+    # A warning for every malformed request of some scanner: the refusals are counted on /metrics.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    refused: list[str] = []
     try:
         with (
             asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
             contextlib.suppress(KeyboardInterrupt),
         ):
             runner.run(main())
-    except* (OSError, FormatTooNew) as errors:
-        for error in errors.exceptions:
-            click.echo(f"hq: {error}", err=True)
+    except* _FATAL as group:
+        refused = [str(error) for error in group.exceptions]
+    for words in refused:
+        click.echo(f"hq: {words}", err=True)
+    if refused:
         sys.exit(1)
 
 

@@ -145,6 +145,9 @@ class Replica:
         if self.loaded.is_set():
             for event in events:
                 self.watchman.tracker.observe(event)
+        if collapsed:
+            # Also if nothing differs in the end: what came and went in between was seen by others' watchers.
+            self.history.reset(batch.revision)
         self._tell_watchers(events, batch.revision, collapsed=collapsed)
         for change in batch.changes:
             self._apply_other(change)

@@ -67,11 +67,14 @@ class GrpcCall(Call):
     def peer(self) -> str:
         return unquote(self._context.peer()).partition(":")[2]
 
+    def header(self, name: str) -> str:
+        found = next((v for k, v in self._context.invocation_metadata() or () if k == name), "")
+        return found if isinstance(found, str) else ""
+
     @property
     def request_id(self) -> str:
         if not self._request_id:
-            sent = next((v for k, v in self._context.invocation_metadata() or () if k == "x-request-id"), "")
-            self._request_id = (isinstance(sent, str) and acceptable_request_id(sent)) or self._ids()
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
         return self._request_id
 
 
@@ -101,9 +104,11 @@ class HttpCall(Call):
         client = self._scope.get("client")
         return f"{client[0]}:{client[1]}" if client else ""
 
+    def header(self, name: str) -> str:
+        return self._headers.get(name.encode(), b"").decode("latin-1")
+
     @property
     def request_id(self) -> str:
         if not self._request_id:
-            sent = self._headers.get(b"x-request-id", b"").decode("latin-1")
-            self._request_id = acceptable_request_id(sent) or self._ids()
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
         return self._request_id

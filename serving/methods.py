@@ -21,6 +21,10 @@ class Call:
     peer: str = ""
     request_id: str = ""
 
+    def header(self, name: str) -> str:
+        """A header (HTTP) or metadata entry (gRPC) of the call by its lower-case name; empty: there is none."""
+        return ""
+
 
 class Answer(Protocol):
     """An answer in waiting: bytes are made for the format that was asked for, and only for it."""

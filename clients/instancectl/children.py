@@ -10,7 +10,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from clients.instancectl import procfs
@@ -134,11 +134,10 @@ class Children:
             os.close(give)
         return child
 
-    def strangers(self) -> list[int]:
-        """Processes of this instance that an earlier life of ours left behind."""
-        ours = {child.mark for child, _ in self._alive.values()}
+    def strangers(self, adopted: Collection[str]) -> list[int]:
+        """Processes of this instance that an earlier life of ours left behind, except those marked as `adopted`."""
         found = set(procfs.marked(f"{self._owner}."))
-        for mark in ours:
+        for mark in {*adopted, *(child.mark for child, _ in self._alive.values())}:
             found -= set(procfs.marked(mark))
         return sorted(found)
 

@@ -7,10 +7,11 @@ goes on when the next supervisor opens the pipe again.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -52,6 +53,19 @@ class Output:
         # For both too: a process that only wrote would die of SIGPIPE when we do.
         return os.open(self._pipe, os.O_RDWR | os.O_CLOEXEC)
 
+    @contextmanager
+    def opened(self) -> Iterator[int]:
+        """Open, give a writer, close both."""
+        self.open()
+        try:
+            writer = self.writer()
+            try:
+                yield writer
+            finally:
+                os.close(writer)
+        finally:
+            self.close()
+
     def close(self) -> None:
         """Copy what is there and end. The pipe stays for a section that stays."""
         if self._reader is None or self._handler is None:
@@ -80,8 +94,6 @@ class Output:
 def _handler(log: Path, settings: OutputSettings) -> RotatingFileHandler:
     handler = _Quiet(log, maxBytes=settings.file_bytes, backupCount=settings.kept, encoding="utf-8")
     handler.terminator = ""
-    with contextlib.suppress(OSError):
-        log.chmod(0o600)
     return handler
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 COALESCE_S = 1.0
@@ -23,6 +24,7 @@ class Schedule:
         self._next_beat_at: float | None = None
         self._failing_since: float | None = None
         self._retry_at = 0.0
+        self._some_taken = False
 
     @property
     def failing_since(self) -> float | None:
@@ -44,8 +46,14 @@ class Schedule:
         self._failing_since = None
         self._next_beat_at = now + (next_report_in_s or self._interval_s * self._rng.uniform(0.9, 1.0))
 
-    def failed(self, now: float, retry_delay_s: float = 0.0) -> None:
-        """The report was not taken, as far as we know; `retry_delay_s` is how long the server asks to be left alone."""
+    def failed(self, now: float, retry_delay_s: float = 0.0, *, partly: bool = False) -> None:
+        """The report was not taken, as far as we know.
+
+        Args:
+            retry_delay_s: how long the server asks to be left alone.
+            partly: a part of it was taken, so news need not wait for the retry.
+        """
+        self._some_taken = partly
         if self._failing_since is None:
             self._failing_since = now if self._sent_at is None else self._sent_at
         bound_s = min(max(now - self._failing_since, retry_delay_s), self._interval_s)
@@ -66,11 +74,12 @@ class Schedule:
 
     def _due_at(self, now: float) -> float:
         if self._failing_since is not None:
-            return self._retry_at
-        if self._next_beat_at is None:
-            return now
+            return min(self._retry_at, self._news_at()) if self._some_taken else self._retry_at
+        return now if self._next_beat_at is None else min(self._next_beat_at, self._news_at())
+
+    def _news_at(self) -> float:
+        """The first change goes out at once, its followers within the second share one report."""
         if self._changed_at is None:
-            return self._next_beat_at
-        # The first change goes out at once, its followers within the second share one report.
-        earliest = self._changed_at + _SETTLE_S if self._sent_at is None else self._sent_at + COALESCE_S
-        return min(self._next_beat_at, max(self._changed_at + _SETTLE_S, earliest))
+            return math.inf
+        after_last = -math.inf if self._sent_at is None else self._sent_at + COALESCE_S
+        return max(self._changed_at + _SETTLE_S, after_last)

@@ -11,7 +11,9 @@ BATCH_ITEMS = 50
 BATCH_BYTES = 1024 * 1024
 
 
-def batches(actions: Iterable[Action], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES) -> Iterator[list[Action]]:
+def batches(
+    actions: Iterable[Action], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES
+) -> Iterator[list[Action]]:
     """Portions of one way of sending and one epoch each, in order of ids within."""
     for _, alike in groupby(sorted(actions, key=_way), key=lambda action: _way(action)[:2]):
         yield from _portions(alike, items, size_bytes)

@@ -96,7 +96,7 @@ def _define(revision: instance_pb2.InstanceRevision, definition: Definition) -> 
     keep = {"target"} if definition.tells_secrets else {"target", "secret"}
     for descriptor in instance_pb2.InstanceRevision.DESCRIPTOR.fields:
         if descriptor.name not in keep:
-            revision.ClearField(descriptor.name)  # type: ignore[arg-type]
+            revision.ClearField(descriptor.name)
     revision.MergeFrom(definition.message)
 
 

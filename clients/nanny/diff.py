@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict
 
 from hqpb.v1 import instance_pb2
 
-_NAMED = ("id", "name")
+_NAMED = ("name", "id")
 _TARGETS = {"REVISION_TARGET_READY": "READY", "REVISION_TARGET_INSTALLED": "INSTALLED"}
 
 
@@ -32,7 +32,7 @@ def diff(before: instance_pb2.Instance | None, after: instance_pb2.Instance | No
     if before is not None and after is not None and _same(before, after):
         return ()
     old, new = _flat(before), _flat(after)
-    names = [*(name for name in new if name in old or name not in old), *(name for name in old if name not in new)]
+    names = dict.fromkeys([*new, *old])
     changes = (Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name))
     found = tuple(sorted(changes, key=lambda change: _order(change.field)))
     return found or (Change("spec", "other order of entries", "order of the description"),)
@@ -64,7 +64,8 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
             yield from _leaves(inner, f"{path}.{name}" if path else name)
     elif isinstance(value, list) and (name := _name_of(value)):
         for item in value:
-            yield from _leaves(item, f"{path}[{item[name]}]")
+            rest = {key: inner for key, inner in item.items() if key != name}
+            yield from _leaves(rest or "", f"{path}[{item[name]}]")
     else:
         yield path, _TARGETS.get(value, value) if isinstance(value, str) else value
 

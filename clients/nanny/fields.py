@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeVar, cast
 
 from google.protobuf.descriptor import Descriptor
@@ -131,7 +131,7 @@ class Fields:
 _NO_FIELDS = "must be a service's description (`service: ...`, `instances: ...`)"
 
 
-def message_of(value: Mapping[str, Any], empty: M, path: str, faults: list[str]) -> M:
+def message_of(value: dict[str, Any], empty: M, path: str, faults: list[str]) -> M:
     """A message of hq.v1 from its proto3 JSON form; `empty` itself if it is faulty."""
     found = list(shape_faults(value, cast("Descriptor", empty.DESCRIPTOR), path))
     if not found:

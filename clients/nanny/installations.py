@@ -23,9 +23,7 @@ def addresses_of(value: Any, path: str, faults: list[str]) -> dict[str, tuple[st
     for name, servers in value.items():
         listed = servers.split(",") if isinstance(servers, str) else servers
         try:
-            if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
-                raise ValueError("must be a list of host:port texts")
-            found[_checked_name(str(name))] = tuple(address_of(one) for one in listed if one.strip()) or _none()
+            found[_checked_name(str(name))] = _addresses(listed)
         except ValueError as error:
             faults.append(f"{path}.{name}: {error}")
     return found
@@ -36,8 +34,7 @@ def parse_option(text: str) -> tuple[str, tuple[str, ...]]:
     name, equals, servers = text.partition("=")
     if not equals:
         raise ValueError(f"{text!r}: write NAME=HOST:PORT,HOST:PORT")
-    addresses = tuple(address_of(one) for one in servers.split(",") if one.strip())
-    return _checked_name(name.strip()), addresses or _none()
+    return _checked_name(name.strip()), _addresses(servers.split(","))
 
 
 def address_of(text: str) -> str:
@@ -62,8 +59,7 @@ def merged(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple
         for name, addresses in source.items():
             found.setdefault(name, addresses)
     if not found:
-        servers = fallback or DEFAULT_SERVER
-        found[DEFAULT_NAME] = tuple(address_of(one) for one in servers.split(",") if one.strip()) or _none()
+        found[DEFAULT_NAME] = _addresses((fallback or DEFAULT_SERVER).split(","))
     return found
 
 
@@ -82,5 +78,10 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _none() -> tuple[str, ...]:
-    raise ValueError("names no server: give at least one HOST:PORT")
+def _addresses(listed: Any) -> tuple[str, ...]:
+    if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+        raise ValueError("must be a list of host:port texts")
+    addresses = tuple(address_of(one) for one in listed if one.strip())
+    if not addresses:
+        raise ValueError("names no server: give at least one HOST:PORT")
+    return addresses

@@ -46,9 +46,7 @@ def described(function: F) -> F:
 @click.option("--exit-code", is_flag=True, help=f"Leave with {Exit.DIFFERS:d} if there is something to upload.")
 @output_option("text", "json")
 @connected
-def plan(
-    session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str
-) -> None:
+def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str) -> None:
     """Show what `upload` would do, and do nothing."""
     installations, shares = read_work(session, names)
 

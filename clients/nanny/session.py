@@ -75,9 +75,7 @@ class Session:
         one = functools.partial(self._one, work)
         return list(await asyncio.gather(*(one(name, addresses) for name, addresses in installations.items())))
 
-    async def _one(
-        self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]
-    ) -> Asked[T]:
+    async def _one(self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]) -> Asked[T]:
         # Imported here: `nanny --help` and faulty descriptions need no gRPC.
         from clients.client import Client, ClientSettings, HqApiError
         from clients.hqctl.exits import exit_of
@@ -90,8 +88,11 @@ class Session:
         except HqApiError as error:
             what = error.message.replace("\n", " ").rstrip(".")
             reached = f"none of {', '.join(addresses)} answers: {what}" if not error.sent else what
-            code = exit_of(error, writing=False)
-            return Asked(name, None, reached, Exit(code) if code in set(Exit) else Exit.REFUSED)
+            return Asked(name, None, reached, _exit(exit_of(error, writing=False)))
+
+
+def _exit(code: int) -> Exit:
+    return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
 
 
 def finish(work: Awaitable[Exit]) -> NoReturn:

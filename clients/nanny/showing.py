@@ -26,7 +26,8 @@ WORDS = {
     Kind.REFUSED: "impossible",
     Kind.UNCHANGED: "as described",
 }
-OWN = ("meta.id", "spec.node_name", "spec.allocation")  # what differs between instances by its nature
+# What differs between instances by its nature.
+OWN = ("meta.id", "spec.node_name", "spec.allocation.host", "spec.allocation.port", "spec.allocation.disk")
 
 
 class Line(NamedTuple):
@@ -96,8 +97,13 @@ def _own_words(action: Action) -> str:
     if action.kind is Kind.DELETE:
         return ""
     own = [change for change in action.changes if _is_own(change) and change.field != "meta.id"]
-    words = [f"{c.field.removeprefix('spec.').removeprefix('allocation.')}={_after(c)}" for c in own]
-    return f"  {', '.join(words)}" if words else ""
+    return "".join(f"  {_short(change.field)}={_after(change)}" for change in own)
+
+
+def _short(field: str) -> str:
+    """`spec.allocation.port[http].number` is `http` to people."""
+    name = field.removeprefix("spec.").removeprefix("allocation.")
+    return name.removeprefix("port[").removesuffix("].number") if name.startswith("port[") else name
 
 
 def _after(change: Change) -> str:
@@ -107,7 +113,11 @@ def _after(change: Change) -> str:
 
 def _change_line(change: Change) -> Line:
     if change.before is None:
-        return Line("+", f"      + {change.field}: {shown(change.after)}")
+        return Line("+", f"      + {change.field}{_value(change.after)}")
     if change.after is None:
-        return Line("-", f"      - {change.field}: {shown(change.before)}")
-    return Line("~", f"      ~ {change.field}: {shown(change.before)} -> {shown(change.after)}")
+        return Line("-", f"      - {change.field}{_value(change.before)}")
+    return Line("~", f"      ~ {change.field}{_value(change.before)} -> {shown(change.after)}")
+
+
+def _value(value: Any) -> str:
+    return "" if value == "" else f": {shown(value)}"

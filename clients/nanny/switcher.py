@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clients.hqctl.documents import BadDocument
 from clients.hqctl.formats import output_option
 from clients.nanny.actions import Kind
+from clients.nanny.choosing import Chosen, choose, of_services
 from clients.nanny.exits import Exit
 from clients.nanny.plan import Plan, make_plan
 from clients.nanny.progress import progress
-from clients.nanny.reading import read_descriptions
 from clients.nanny.results import Outcome, Result
-from clients.nanny.session import Session, connected, finish, refuse
+from clients.nanny.session import Session, complain, connected, finish
 from clients.nanny.switching import CannotRollBack, Switch, previous
 from clients.nanny.telling import tell
 from clients.nanny.uploader import PARALLEL, carry_out
@@ -26,14 +25,7 @@ if TYPE_CHECKING:
     from clients.nanny.held import Held
 
 F = TypeVar("F", bound=Callable[..., Any])
-Choose = Callable[["dict[str, Held]"], Switch]
-
-
-def of_services(function: F) -> F:
-    """Give a command the options that name services: by their descriptions or by their ids."""
-    files = click.option("-f", "--filename", "names", multiple=True, metavar="FILE", help="Their descriptions.")
-    services = click.option("--service", "services", multiple=True, metavar="SERVICE", help="Their ids.")
-    return files(services(function))
+Decide = Callable[["dict[str, Held]"], Switch]
 
 
 def _switching(function: F) -> F:
@@ -51,7 +43,7 @@ def activate(
 
     Only targets change. If an instance does not have the revision, nothing is changed in that installation.
     """
-    _switch(session, names, services, lambda _: Switch(revision), partial, output)
+    _switch(session, choose(session, names, services), lambda _: Switch(revision), partial, output)
 
 
 @click.command()
@@ -68,40 +60,21 @@ def rollback(
     or --to say otherwise.
     """
 
-    def choose(found: dict[str, Held]) -> Switch:
+    def back(found: dict[str, Held]) -> Switch:
         return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
 
-    _switch(session, names, services, choose, partial, output)
+    _switch(session, choose(session, names, services), back, partial, output)
 
 
-def chosen_services(
-    session: Session, names: Sequence[str], services: Sequence[str]
-) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Addresses of installations and ids of services that the options name."""
-    if not names and not services:
-        raise click.UsageError("name services: -f FILE or --service SERVICE")
-    try:
-        descriptions = read_descriptions(names)
-    except BadDocument as fault:
-        refuse(fault)
-    known = session.known(*(description.installations for description in descriptions))
-    described = (description.service for description in descriptions)
-    return session.kept(known), list(dict.fromkeys([*described, *services]))
-
-
-def _switch(
-    session: Session, names: Sequence[str], services: Sequence[str], choose: Choose, partial: bool, output: str
-) -> None:
-    installations, wanted = chosen_services(session, names, services)
-
+def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, output: str) -> None:
     async def work() -> Exit:
         with progress() as shown:
 
             async def one(name: str, client: Client) -> list[Result]:
                 results: list[Result] = []
-                for service in wanted:
+                for service in chosen.services:
                     try:
-                        plan = await _plan(client, service, choose)
+                        plan = await _plan(client, service, decide)
                     except CannotRollBack as error:
                         results.append(Result(service, Outcome.REFUSED, message=str(error)))
                         continue
@@ -111,25 +84,27 @@ def _switch(
                         results += await carry_out(name, client, [plan], shown, PARALLEL)
                 return results
 
-            asked = await session.each(installations, one)
-        return tell(asked, output, every=False)
+            asked = await session.each(chosen.installations, one)
+        code = tell(asked, output, every=False)
+        if any(one.answer != [] for one in asked):
+            return code
+        complain(f"no installation holds an instance of {', '.join(chosen.services)}.")
+        return Exit.REFUSED
 
     finish(work())
 
 
-async def _plan(client: Client, service: str, choose: Choose) -> Plan:
+async def _plan(client: Client, service: str, decide: Decide) -> Plan:
     from clients.nanny.holdings import Holdings
 
     found = await Holdings(client).of_service(service)
-    return make_plan(service, choose(found), (), found) if found else Plan(service, Switch(""), ())
+    return make_plan(service, decide(found), (), found) if found else Plan(service, Switch(""), ())
 
 
 def _held_back(plan: Plan) -> list[Result]:
     """Half a service on another revision is worse than none: nothing is sent, and everybody learns why."""
     note = "held back, because others of its service cannot be switched; --partial goes on without them"
     return [
-        Result(action.id, Outcome.REFUSED, message=note)
-        if action.kind is Kind.UPDATE
-        else result_without_write(action)
+        Result(action.id, Outcome.REFUSED, message=note) if action.kind is Kind.UPDATE else result_without_write(action)
         for action in plan.actions
     ]

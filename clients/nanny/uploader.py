@@ -29,9 +29,7 @@ PARALLEL = 4
 @click.option("--all", "every", is_flag=True, help="Tell every instance, on a terminal too.")
 @output_option("text", "json")
 @connected
-def upload(
-    session: Session, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str
-) -> None:
+def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str) -> None:
     """Bring HQ to what the descriptions say.
 
     It may be broken off and run again: what is as described already is not touched. Instances that others change

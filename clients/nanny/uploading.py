@@ -32,9 +32,7 @@ class Upload:
         parallel: batches at the same time.
     """
 
-    def __init__(
-        self, client: Client, settled: Callable[[Result], None], rng: random.Random, *, parallel: int
-    ) -> None:
+    def __init__(self, client: Client, settled: Callable[[Result], None], rng: random.Random, *, parallel: int) -> None:
         self._client = client
         self._holdings = Holdings(client)
         self._settled = settled

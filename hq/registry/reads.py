@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hq.entry import Entry
 from hq.errors import EpochChanged, NotFound, invalid
 from hq.query import Query
+from hq.registry.page import Page
 from hq.registry.source import Freshness, Source
 from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
 
-_SLICE = 2_000  # instances looked at before the loop gets a turn; some 1 ms
+_PORTIONS = 4  # until the loop gets a turn; some 1 ms
 
 
 class Found(NamedTuple):
     """A page of instances, in order of ids. `next_page_token` is empty on the last page."""
 
-    entries: list[Entry]
+    entries: Sequence[Entry]
     next_page_token: str
     source: Source
 
@@ -49,6 +50,7 @@ class Reads:
         if entry is None:
             # Others may have stored it already: an agent or uploader must not act on an old memory.
             await self._replica.fence.passed(hurry=False)
+            self._replica.check_loaded()
             entry = self._replica.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
@@ -60,24 +62,16 @@ class Reads:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
         await self._freshness.demanded(read, deadline)
         after = self._after(query, token) if token else ""
-        candidates = self._replica.cache.candidates(query, after)
+        portions = self._replica.cache.matching(query, after)
         source = self._freshness.source()
-        matches = query.matches
-        limit = page_size or len(candidates)
-        budget = self._replica.config.page_bytes
-        found: list[Entry] = []
-        for start in range(0, len(candidates), _SLICE):
-            if start:
+        page = Page(page_size, self._replica.config.page_bytes)
+        for number, portion in enumerate(portions, 1):
+            if page.add(portion):
+                token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
+                return Found(page.entries, token, source)
+            if number % _PORTIONS == 0:
                 await asyncio.sleep(0)
-            for entry in candidates[start : start + _SLICE]:
-                if not matches(entry.traits):
-                    continue
-                budget -= entry.size_bytes()
-                if len(found) == limit or (budget < 0 and found):
-                    token = encode(PageToken(source.epoch, query.digest, found[-1].traits.id))
-                    return Found(found, token, source)
-                found.append(entry)
-        return Found(found, "", source)
+        return Found(page.entries, "", source)
 
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
@@ -85,26 +79,30 @@ class Reads:
         """In order of keys. By revision, an instance counts for each of its revisions."""
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
-        candidates = self._replica.cache.candidates(query)
         totals: defaultdict[str, int] = defaultdict(int)
         ready: defaultdict[str, int] = defaultdict(int)
-        for start in range(0, len(candidates), _SLICE):
-            if start:
-                await asyncio.sleep(0)
-            for entry in candidates[start : start + _SLICE]:
-                if query.matches(entry.traits):
-                    for key, is_ready in _groups(entry, group_by):
-                        totals[key] += 1
-                        ready[key] += is_ready
+        async for portion in with_turns(self._replica.cache.matching(query)):
+            for entry in portion:
+                for key, is_ready in _groups(entry, group_by):
+                    totals[key] += 1
+                    ready[key] += is_ready
         return [Count(key, totals[key], ready[key]) for key in sorted(totals)], source
 
     def _after(self, query: Query, text: str) -> str:
         token = page_token(text)
         if token.filter_digest != query.digest:
             raise invalid("page_token", "it belongs to another filter: send the filter of the first page again")
-        if token.epoch != self._replica.epoch.current:
-            raise EpochChanged(token.epoch, self._replica.epoch.current)
+        if token.epoch != self._replica.cache.epoch:
+            raise EpochChanged(token.epoch, self._replica.cache.epoch)
         return token.last_id
+
+
+async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:
+    """The portions, with a turn for the loop now and then."""
+    for number, portion in enumerate(portions, 1):
+        yield portion
+        if number % _PORTIONS == 0:
+            await asyncio.sleep(0)
 
 
 def _groups(entry: Entry, group_by: int) -> Iterable[tuple[str, bool]]:

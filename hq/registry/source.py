@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import NamedTuple
 
-from hq.errors import BehindVersion, EpochChanged
+from hq.errors import BehindVersion, EpochChanged, NotLoaded
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
 
 _WAIT_S = 2.0
+_KEPT_S = 0.005
 
 
 class Source(NamedTuple):
@@ -44,22 +46,37 @@ class Freshness:
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
+        self._told: tuple[object, ...] = ()
+        self._kept_until = 0.0
+        self._kept = Source("", "", "", 0, -1, stale=True, error="", quarantined=())
 
     def source(self) -> Source:
-        """Of an answer made now."""
+        """Of an answer made now.
+
+        Answers of the same few milliseconds share one object, so that it is encoded once; its staleness is that at their
+        end: an upper bound, as it says.
+        """
+        r = self._replica
+        now = r.clock.now()
+        told = (r.cache.version, r.cache.epoch, r.fence.proven_at, r.fence.error, r.cache.quarantine.shown_older())
+        if now >= self._kept_until or told != self._told:
+            self._told, self._kept_until = told, now + _KEPT_S
+            self._kept = self._source()
+        return self._kept
+
+    def _source(self) -> Source:
         r = self._replica
         staleness_s = r.fence.staleness_s()
         stale = staleness_s is None or staleness_s > r.config.stale_after_s
-        shown = r.cache.quarantine.shown_older()
         return Source(
             r.config.cluster,
             r.config.replica,
-            r.epoch.current,
+            r.cache.epoch,
             r.cache.version,
-            -1 if staleness_s is None else round(staleness_s * 1000),
+            -1 if staleness_s is None else math.ceil((staleness_s + _KEPT_S) * 1000),
             stale,
             (r.fence.error or "this replica has lost touch with its store") if stale else "",
-            tuple(shown),
+            r.cache.quarantine.shown_older(),
         )
 
     async def demanded(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
@@ -73,12 +90,22 @@ class Freshness:
         """
         r = self._replica
         r.check_loaded()
-        if read.epoch and read.epoch != r.epoch.current:
-            raise EpochChanged(read.epoch, r.epoch.current)
+        self._check_epoch(read.epoch)
         if read.min_version > r.cache.version:
             await self._wait_for(read.min_version, deadline)
+            self._check_epoch(read.epoch)
         if read.consistency == service_pb2.READ_CONSISTENCY_STRONG:
             await r.fence.passed()
+            r.check_loaded()
+            self._check_epoch(read.epoch)
+
+    def _check_epoch(self, epoch: str) -> None:
+        r = self._replica
+        if not epoch or epoch == r.cache.epoch:
+            return
+        if epoch == r.epoch.current:
+            raise NotLoaded("this replica is about to read the store's new history; ask another one or try again", 0.5)
+        raise EpochChanged(epoch, r.cache.epoch)
 
     async def _wait_for(self, version: int, deadline: float | None) -> None:
         r = self._replica

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from hq.errors import invalid
 
+_LONGEST = 4_096  # characters
+
 
 class PageToken(NamedTuple):
     """Where a list goes on: behind an id, with the same filter, in the same epoch."""
@@ -32,25 +34,36 @@ def encode(token: PageToken | ResumeToken) -> str:
 def page_token(text: str) -> PageToken:
     """Raises InvalidRequest."""
     epoch, digest, last_id = _fields(text, "page_token")
-    if not isinstance(last_id, str):
-        raise invalid("page_token", "this is not a token that HQ gave")
-    return PageToken(epoch, digest, last_id)
+    if not _is_word(last_id):
+        raise _no_token("page_token")
+    return PageToken(epoch, digest, str(last_id))
 
 
 def resume_token(text: str) -> ResumeToken:
     """Raises InvalidRequest."""
     epoch, digest, version = _fields(text, "resume_token")
-    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version < 1 << 63:
-        raise invalid("resume_token", "this is not a token that HQ gave")
+    if type(version) is not int or not 0 <= version < 1 << 63:
+        raise _no_token("resume_token")
     return ResumeToken(epoch, digest, version)
 
 
 def _fields(text: str, field: str) -> tuple[str, str, object]:
     try:
-        raw = base64.b64decode(text[:4096] + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        epoch, digest, rest = json.loads(raw.decode())
-    except (ValueError, TypeError, RecursionError) as error:
-        raise invalid(field, "this is not a token that HQ gave") from error
-    if not isinstance(epoch, str) or not isinstance(digest, str):
-        raise invalid(field, "this is not a token that HQ gave")
-    return epoch, digest, rest
+        if len(text) > _LONGEST:
+            raise ValueError(text)
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        fields = json.loads(raw.decode())
+    except (ValueError, RecursionError) as error:
+        raise _no_token(field) from error
+    if type(fields) is not list or len(fields) != 3 or not (_is_word(fields[0]) and _is_word(fields[1])):
+        raise _no_token(field)
+    return fields[0], fields[1], fields[2]
+
+
+def _is_word(value: object) -> bool:
+    """Whether it can be said again in an error: a token is the caller's to forge."""
+    return isinstance(value, str) and value.isascii() and value.isprintable()
+
+
+def _no_token(field: str) -> Exception:
+    return invalid(field, "this is not a token that HQ gave: leave it out to start from the beginning")

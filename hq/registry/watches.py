@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from typing import NamedTuple
 
-from hq import frames
-from hq.entry import Entry
 from hq.errors import ShuttingDown, invalid
-from hq.fanout import Delivery, Watcher, encode
+from hq.fanout import encode
 from hq.history import Step, put_event
 from hq.query import Query
 from hq.registry import tokens
 from hq.registry.source import Freshness, Source
 from hq.replica import Replica
+from hq.watcher import Delivery, Watcher
 from hqpb.v1 import service_pb2
 
 SNAPSHOT, SYNCED, EVENTS, BOOKMARK, RESYNC = (
@@ -32,7 +33,7 @@ class Message(NamedTuple):
 
     kind: service_pb2.WatchKind
     source: Source
-    events: list[bytes] = []  # noqa: RUF012  # never changed
+    events: Sequence[bytes] = ()
     token: str = ""
     reason: str = ""
     collapsed: bool = False
@@ -47,6 +48,7 @@ class Watches:
 
     def __init__(self, replica: Replica, freshness: Freshness, bookmark_s: float = _BOOKMARK_S) -> None:
         self._replica, self._freshness, self._bookmark_s = replica, freshness, bookmark_s
+        self._last_token = (tokens.ResumeToken("", "", 0), "")
 
     async def watch(self, query: Query, token: str) -> AsyncIterator[Message]:
         """Messages without an end; ShuttingDown ends it after a last bookmark.
@@ -62,9 +64,11 @@ class Watches:
             raise invalid("resume_token", "it belongs to another filter: watch with the filter that it came from")
         while True:
             try:
-                async for message in self._unbroken(query, held):
-                    yield message
+                async with aclosing(self._unbroken(query, held)) as messages:
+                    async for message in messages:
+                        yield message
             except _Lost as lost:
+                self._replica.fanout.resyncs += 1
                 yield Message(RESYNC, self._freshness.source(), reason=str(lost))
             held = None
             await self._replica.loaded.wait()
@@ -72,91 +76,133 @@ class Watches:
     async def _unbroken(self, query: Query, held: tokens.ResumeToken | None) -> AsyncIterator[Message]:
         """One life of continuity: from a token or a snapshot, until it breaks."""
         if held:
-            await self._reached(held)
-        # From here to the first await nothing can come in between: backlog and subscription fit together.
-        fanout = self._replica.fanout
-        missed = self._missed(held) if held else None
-        entries = None if held else self._snapshot(query)
-        version, source = fanout.version, self._freshness.source()
-        watcher = fanout.subscribe(query)
+            async with aclosing(self._resumed(query, held)) as messages:
+                async for message in messages:
+                    yield message
+        # Between the end of the backlog and this subscription nothing is awaited: they fit together.
+        watcher = self._replica.fanout.subscribe(query)
         try:
-            if entries is not None:
-                for events in _in_messages(put_event(e.changed_at(), frames.body(e.frame())) for e in entries):
-                    self._check(watcher)
-                    yield Message(SNAPSHOT, source, events)
-            yield Message(SYNCED, source, token=self._token(query, held.version if held else version))
-            for step in missed or ():
-                events = [encoded for event in step.events if (encoded := encode(query, event))]
-                if events:
-                    delivery = Delivery(step.version, events, sum(map(len, events)), step.collapsed)
-                    for message in self._messages(query, [delivery]):
+            if not held:
+                async with aclosing(self._snapshot(query, watcher)) as messages:
+                    async for message in messages:
                         yield message
-            async for message in self._live(query, watcher):
-                yield message
+            async with aclosing(self._live(query, watcher)) as messages:
+                async for message in messages:
+                    yield message
         finally:
-            fanout.unsubscribe(query, watcher)
+            self._replica.fanout.unsubscribe(query, watcher)
+
+    async def _resumed(self, query: Query, held: tokens.ResumeToken) -> AsyncIterator[Message]:
+        """What came after the token, up to where this replica is when it ends.
+
+        Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
+        """
+        fanout, life = self._replica.fanout, self._replica.fanout.life
+        await self._reached(held)
+        yield Message(SYNCED, self._freshness.source(), token=tokens.encode(held))
+        at = held.version
+        while True:
+            if fanout.life != life:
+                raise _Lost("the store's history is another one")
+            steps = self._replica.history.since(at, _MESSAGE_BYTES)
+            if steps is None:
+                raise _Lost("the token, or this reader, is behind the history in memory")
+            if not steps:
+                return
+            at = steps[-1].version
+            if deliveries := _deliveries(query, steps):
+                for message in self._messages(query, deliveries):
+                    yield message
+            else:
+                await asyncio.sleep(0)
+
+    async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncIterator[Message]:
+        """What there is now, while the watcher collects what changes."""
+        source, token = self._freshness.source(), self._token(query, self._replica.fanout.version)
+        watcher.snapshot = self._replica.cache.matching(query)
+        events: list[bytes] = []
+        size = 0
+        while (portion := next(watcher.snapshot, None)) is not None:
+            for entry in portion:
+                events.append(put_event(entry.changed_at(), entry.frame()))
+                size += len(events[-1])
+                if size >= _MESSAGE_BYTES:
+                    yield Message(SNAPSHOT, source, events)
+                    self._check(watcher)
+                    events, size = [], 0
+            await asyncio.sleep(0)
+            self._check(watcher)
+        if events:
+            yield Message(SNAPSHOT, source, events)
+            self._check(watcher)
+        yield Message(SYNCED, source, token=token)
 
     async def _live(self, query: Query, watcher: Watcher) -> AsyncIterator[Message]:
         fanout = self._replica.fanout
         while True:
-            await watcher.wait(self._bookmark_s)
             self._check(watcher)
-            deliveries = watcher.take()
-            for message in self._messages(query, deliveries):
-                yield message
-                self._check(watcher)
-            if not deliveries and self._replica.loaded.is_set():
+            deliveries = watcher.take(_MESSAGE_BYTES)
+            if deliveries:
+                for message in self._messages(query, deliveries):
+                    yield message
+                    self._check(watcher)
+            else:
                 yield Message(BOOKMARK, self._freshness.source(), token=self._token(query, fanout.version))
             if fanout.closing:
                 raise ShuttingDown("this replica shuts down: resume at another one", 0.1)
+            await watcher.wait(self._bookmark_s)
 
-    def _messages(self, query: Query, deliveries: list[Delivery]) -> Iterator[Message]:
-        """Whole versions, many to a message, unless one of them alone is too large."""
-        source = self._freshness.source()
-        events: list[bytes] = []
-        size = 0
-        for i, delivery in enumerate(deliveries):
-            last = i == len(deliveries) - 1
-            if delivery.size_bytes > _MESSAGE_BYTES:
-                *parts, rest = _in_messages(delivery.events)
-                for part in parts:
-                    yield Message(EVENTS, source, events + part, collapsed=delivery.collapsed)
-                    events = []
-                events = events + rest
-                size = _MESSAGE_BYTES
-            else:
-                events = events + delivery.events
-                size += delivery.size_bytes
-            if last or size >= _MESSAGE_BYTES or delivery.collapsed or deliveries[i + 1].collapsed:
-                token = self._token(query, delivery.version)
-                yield Message(EVENTS, source, events, token, collapsed=delivery.collapsed)
-                events, size = [], 0
+    def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> Iterator[Message]:
+        """Whole versions in one message, unless the last of them alone is too large."""
+        *whole, last = deliveries
+        if last.size_bytes <= _MESSAGE_BYTES:
+            yield self._events(query, deliveries)
+            return
+        if whole:
+            yield self._events(query, whole)
+        *parts, rest = _in_messages(last.events)
+        for part in parts:
+            yield Message(EVENTS, self._source_at(last.version), part, collapsed=last.collapsed)
+        yield self._events(query, [last._replace(events=rest)])
 
-    def _snapshot(self, query: Query) -> list[Entry]:
-        return [entry for entry in self._replica.cache.candidates(query) if query.matches(entry.traits)]
-
-    def _missed(self, held: tokens.ResumeToken) -> list[Step]:
-        steps = self._replica.history.since(held.version)
-        if steps is None:
-            raise _Lost("the token is older than the history in memory")
-        return steps
+    def _events(self, query: Query, deliveries: Sequence[Delivery]) -> Message:
+        last = deliveries[-1]
+        events = last.events if len(deliveries) == 1 else [event for d in deliveries for event in d.events]
+        token = self._token(query, last.version)
+        return Message(EVENTS, self._source_at(last.version), events, token, collapsed=last.collapsed)
 
     async def _reached(self, held: tokens.ResumeToken) -> None:
         """Return when this replica is where the token is. A token that stays ahead belongs to a past that is gone."""
         r = self._replica
-        if held.epoch != r.epoch.current:
-            raise _Lost(f"the token is of epoch {held.epoch}, the current one is {r.epoch.current}")
+        if held.epoch != r.cache.epoch:
+            raise _Lost(f"the token is of epoch {held.epoch}, the current one is {r.cache.epoch}")
         if held.version > r.fanout.version:
             await r.fence.passed()
-        if held.version > r.fanout.version:
-            raise _Lost("the token is ahead of the store")
+            if held.version > r.fanout.version:
+                raise _Lost("the token is ahead of the store")
 
     def _check(self, watcher: Watcher) -> None:
         if watcher.lost:
             raise _Lost(watcher.lost)
 
+    def _source_at(self, version: int) -> Source:
+        source = self._freshness.source()
+        return source if source.version == version else source._replace(version=version)
+
     def _token(self, query: Query, version: int) -> str:
-        return tokens.encode(tokens.ResumeToken(self._replica.epoch.current, query.digest, version))
+        token = tokens.ResumeToken(self._replica.cache.epoch, query.digest, version)
+        if token != self._last_token[0]:
+            self._last_token = token, tokens.encode(token)
+        return self._last_token[1]
+
+
+def _deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
+    deliveries = []
+    for step in steps:
+        events = [encoded for event in step.events if (encoded := encode(query, event))]
+        if events:
+            deliveries.append(Delivery(step.version, events, sum(map(len, events)), step.collapsed))
+    return deliveries
 
 
 def _in_messages(events: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -1,8 +1,7 @@
 """Is it still the same history? What was applied last must stand in the store, at its revision.
 
-etcd restored from a snapshot may show the same ids and terms and a lower or higher revision, so only what it holds tells.
-A store that passes proves no more than that its history agrees up to here: the check is made after a watch was opened,
-for the watch of a store that was stopped to be restored has ended.
+etcd restored from a snapshot may show the same ids and a lower or higher revision, so only what it holds tells.
+The check is made after a watch was opened: the watch of a store that was stopped to be restored has ended.
 """
 
 from __future__ import annotations

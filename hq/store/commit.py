@@ -25,15 +25,14 @@ from hq.errors import DeadlineExceeded, HqError, OutcomeUnknown, Overloaded, Shu
 from hq.store.epoch import Epoch
 from hq.store.flight import Flight, Item
 from hq.store.keys import COMMITS, Keys
-from hq.store.port import Applied, Batch, Commit, Compare, Rejected, Store, UnknownOutcome, Write
+from hq.store.port import Applied, Batch, Commit, Compare, NoSpace, Rejected, Store, UnknownOutcome, Write
+from hq.store.queue import MAX_WRITES, Queue
 from hq.store.session import Session
 from hq.store.words import new_word
 
-log = logging.getLogger(__name__)
+__all__ = ["MAX_WRITES", "Committer", "Conflict", "Guarded"]
 
-MAX_WRITES = 100
-MAX_BYTES = 1 << 20
-LINGER_S, PAUSE_S = 0.01, 0.001
+log = logging.getLogger(__name__)
 
 
 class Conflict(Exception):
@@ -74,11 +73,10 @@ class Committer:
         self._store, self._epoch, self._session, self._clock, self._rng = store, epoch, session, clock, rng
         self._word_key = keys.of(COMMITS, replica)
         self._timeout_s, self._queue_limit = timeout_s, queue_limit
-        self._queue: dict[Item, None] = {}  # in order of arrival
+        self._queue = Queue()
         self._group: list[Item] = []  # taken out of the queue, not all answered yet
-        self._arrived = asyncio.Event()
         self._flight: Flight | None = None
-        self._closed = self._busy = False
+        self._closed = False
         self.groups = self.writes = self.unknown = 0
 
     async def commit(
@@ -108,8 +106,7 @@ class Committer:
         if len(self._queue) >= self._queue_limit:
             raise Overloaded("too many writes are waiting for the store")
         item = Item(subject, write, write_id, guards, asyncio.get_running_loop().create_future())
-        self._queue[item] = None
-        self._arrived.set()
+        self._queue.add(item)
         try:
             async with asyncio.timeout(max(0.0, deadline - self._clock.now())):
                 return await item.done
@@ -120,7 +117,7 @@ class Committer:
                 raise OutcomeUnknown(f"the store has not said yet whether the write of {subject} took place") from None
             raise DeadlineExceeded(f"the store was not reached in time; nothing of {subject} was stored") from None
         finally:
-            self._queue.pop(item, None)
+            self._queue.drop(item)
 
     def observe(self, batch: Batch, *, collapsed: bool = False) -> None:
         """Events came through the watch: note what they tell of the transaction under way."""
@@ -128,24 +125,18 @@ class Committer:
             self._flight.observe(batch, collapsed=collapsed)
 
     def forget(self) -> None:
-        """All is read again, perhaps out of another history: versions that waiting writes compare mean nothing in it."""
+        """All is read again, perhaps another history: versions that waiting writes compare mean nothing there."""
         self._session.doubt()
         if self._flight is not None:
             self._flight.blind = True
-        waiting = [*(item for item in self._group if not item.sent), *self._queue]
-        self._queue.clear()
+        waiting = [*(item for item in self._group if not item.sent), *self._queue.clear()]
         _fail(waiting, StoreUnavailable("the store was replaced; nothing was stored"))
 
     async def run(self) -> None:
         """Commit for ever."""
         try:
             while True:
-                await self._arrived.wait()
-                await self._joined()
-                self._group = self._take()
-                self._busy = len(self._group) > 1
-                if not self._queue:
-                    self._arrived.clear()
+                self._group = await self._queue.group()
                 await self._commit_group()
         finally:
             self._close()
@@ -156,46 +147,16 @@ class Committer:
         _fail(waiting, ShuttingDown("this replica is going away; nothing was stored"))
         _fail(self._group, OutcomeUnknown("this replica is going away before the store has answered"))
 
-    async def _joined(self) -> None:
-        """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
-
-        Among many, wait while more keep coming: their calls need some turns of the loop each to get here.
-        """
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(0)
-        until = loop.time() + LINGER_S
-        waiting = 0
-        while (self._busy or len(self._queue) > 1) and waiting < len(self._queue) < MAX_WRITES and loop.time() < until:
-            waiting = len(self._queue)
-            await asyncio.sleep(PAUSE_S)
-
-    def _take(self) -> list[Item]:
-        """The next group: in order of arrival, one per subject, equal guards, within etcd's limits."""
-        group: list[Item] = []
-        subjects: set[str] = set()
-        size = 0
-        for item in self._queue:
-            if group and (len(group) >= MAX_WRITES or size + item.write.size_bytes > MAX_BYTES):
-                break
-            alike = not group or item.guards == group[0].guards
-            if alike and item.subject not in subjects and not item.done.done():
-                group.append(item)
-                size += item.write.size_bytes
-            subjects.add(item.subject)  # also when left: a later write of the same subject must not overtake
-        for item in group:
-            del self._queue[item]
-        return group
-
     async def _commit_group(self) -> None:
         group = self._group
-        rejected = await self._fly(group)
-        if rejected and len(group) > 1:
-            # The group was rejected as a whole: one bad write must cost itself only.
+        refused = await self._fly(group)
+        if refused and len(group) > 1:
+            # The group was refused as a whole: one bad write must cost itself only.
             for item in group:
                 await self._fly([item])
 
     async def _fly(self, items: Sequence[Item]) -> bool:
-        """One transaction, up to the answers of its writers; return whether it was rejected as a whole."""
+        """One transaction, up to the answers of its writers; return whether it was refused as a whole."""
         try:
             await self._session.ready(self._timeout_s)
         except HqError as error:
@@ -221,6 +182,11 @@ class Committer:
             flight.call_off()
             if len(flight.items) == 1:
                 _fail(flight.items, TooLarge(f"the store refused the write: {error}"))
+            return True
+        except NoSpace as error:
+            # What only deletes makes room, and is let through if nothing is put beside it.
+            flight.call_off()
+            _fail((item for item in flight.items if item.write.puts or len(flight.items) == 1), error)
             return True
         except HqError as error:
             _fail(flight.items, error)
@@ -255,8 +221,7 @@ class Committer:
             else:
                 again.append(item)
         flight.call_off()
-        self._queue = {item: None for item in (*again, *self._queue) if not item.done.done()}
-        self._arrived.set()
+        self._queue.put_back(again)
 
 
 def _fail(items: Iterable[Item], error: HqError) -> None:

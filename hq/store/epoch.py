@@ -24,7 +24,7 @@ _PREDECESSORS_KEPT = 100
 
 
 class FormatTooNew(Exception):
-    """A newer version of HQ wrote this store, in a format that this version does not understand: upgrade this replica."""
+    """A newer version of HQ wrote this store, in a format that this one does not understand: upgrade this replica."""
 
 
 class Epoch:

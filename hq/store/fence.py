@@ -203,7 +203,7 @@ class Fence:
         return modified <= self._follower.applied and count == self._follower.key_count
 
     def _behind(self, before: int) -> StoreUnavailable:
-        """The fence did not come back. A watch that brought nothing else either is dead, whatever its connection says."""
+        """The fence did not come back. A watch that brought nothing else is dead, whatever its connection says."""
         if self._follower.applied == before:
             self._follower.cut()
         return StoreUnavailable("the watch is behind: the own fence did not come back")

@@ -1,12 +1,11 @@
 """Writes that share one transaction, and what the watch has brought of it.
 
 A put is known again by the write id at the head of its value. A deletion carries none, so each transaction puts a word
-under a key of this replica's own: if that word came, the transaction took place at that version, and so did each of its
-writes that came with it. The same serves puts without a write id.
+under a key of this replica's own: where that word came, the transaction took place, and so did each of its writes that
+came with it. The same serves puts without a write id.
 
-The word has a second use. etcd checks its quota against top-level puts only, and everybody's writes are nested: the word,
-put at the top level, lets a full etcd refuse the transaction. Where a group only deletes, the word is nested too, and is
-let through: that is how an operator makes room.
+The word has a second use. etcd checks its quota against top-level puts only: put there, it lets a full etcd refuse the
+transaction. Where a group only deletes it is nested, and so let through: that is how an operator makes room.
 """
 
 from __future__ import annotations

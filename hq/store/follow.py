@@ -52,7 +52,7 @@ class Sink(Protocol):
         """The listing is complete; it shows the store at this revision."""
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        """Complete revisions. Collapsed: the difference over a time that was missed, each key at most once, unordered."""
+        """Complete revisions. Collapsed: the difference over a time that was missed, a key at most once, unordered."""
 
     def connection(self, up: bool) -> None:
         """A watch is open, or it is not."""
@@ -104,7 +104,7 @@ class Follower:
             self._patience.reschedule(asyncio.get_running_loop().time())
 
     def own_fence(self, key: bytes, value: bytes) -> None:
-        """A word is about to be put under this replica's fence key: if the history stays the same, it may stand there."""
+        """A word is about to be put under this replica's fence key: in the same history it may stand there."""
         self._anchor.sending_fence(key, value)
 
     async def run(self) -> None:

@@ -40,7 +40,7 @@ class MemoryStore:
         self._compacted = 0
         self._live: State = {}
         self._base: State = {}  # what was live at `_compacted`
-        self._log: list[Batch] = []  # one per revision behind `_compacted`
+        self._log: list[Batch] = []  # one per revision from `_compacted` on
         self._past: tuple[int, State] = (0, {})  # the last older state that was asked for
         self._watches: set[_Watch] = set()
         self._closed = False
@@ -93,7 +93,7 @@ class MemoryStore:
             raise FutureRevision
         if revision <= self._compacted:
             raise Compacted(self._compacted)
-        self._base, self._log = dict(self._state(revision)), self._since(revision)
+        self._base, self._log = dict(self._state(revision)), self._since(revision - 1)
         self._compacted, self._past = revision, (0, {})
 
     async def members(self) -> list[MemberStatus]:

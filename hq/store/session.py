@@ -40,6 +40,7 @@ class Session:
         self._key = keys.of(SESSION, replica)
         self._word = self._revision = 0
         self._doubted = True
+        self._doubts = 0
         self._busy = asyncio.Lock()
 
     def guard(self) -> Compare:
@@ -49,6 +50,7 @@ class Session:
     def doubt(self) -> None:
         """A guard did not hold: look before the next transaction."""
         self._doubted = True
+        self._doubts += 1
 
     async def ready(self, timeout_s: float) -> None:
         """Return when the word stands in the store. Raises StoreUnavailable, NoSpace."""
@@ -62,18 +64,15 @@ class Session:
             raise Unavailable(f"no session with the store: {str(error) or 'it did not answer in time'}") from error
 
     async def _look(self) -> None:
-        self._doubted = False  # a doubt that comes up from here on stands
-        try:
-            record, _ = await self._store.get(self._key)
-            modified = record.modified if record else 0
-            if record is None or not self._word or word_of(record.value) != self._word:
-                outcome, modified = await self._put(new_word(self._rng), modified)
-                if not isinstance(outcome, Applied):
-                    raise Unavailable("the session changed under its own change")
-            self._revision = modified
-        except BaseException:
-            self._doubted = True
-            raise
+        doubts = self._doubts
+        record, _ = await self._store.get(self._key)
+        self._revision = record.modified if record else 0
+        if record is None or not self._word or word_of(record.value) != self._word:
+            outcome, revision = await self._put(new_word(self._rng), self._revision)
+            if not isinstance(outcome, Applied):
+                raise Unavailable("the session changed under its own change")
+            self._revision = revision
+        self._doubted = doubts != self._doubts  # one that came up meanwhile stands
 
     async def change(self) -> None:
         """Change the word, and return when the change has come back through the watch, however long that takes.

@@ -12,8 +12,9 @@ MAX_BYTES = 3 << 19  # etcd's default for one request, 1.5 MiB
 
 def check_limits(guards: Sequence[Compare], writes: Sequence[Write]) -> None:
     """Raises Rejected where etcd would refuse the transaction whatever the state."""
-    width = max(len(guards), len(writes))
-    inner = max((max(len(w.when), len(w.puts) + len(w.deletes)) for w in writes), default=0)
+    # Writes without conditions are not nested: each of their operations counts.
+    width = max(len(guards), sum(1 if w.when else len(w.puts) + len(w.deletes) for w in writes))
+    inner = max((max(len(w.when), len(w.puts) + len(w.deletes)) for w in writes if w.when), default=0)
     if width + inner > MAX_OPERATIONS:
         raise Rejected("too many operations in txn request")
     put = [key for write in writes for key, _ in write.puts]

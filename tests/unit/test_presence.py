@@ -67,10 +67,11 @@ def test_regular_proofs_are_no_gap(world: World) -> None:
 def test_a_gap_counts_from_the_last_proof_to_the_look_that_finds_it_over(world: World) -> None:
     world.prove()
     world.pass_time(100)  # the last proof is as old as the look
+    looks = []
     for _ in range(60):
         world.clock.advance(1)
-        looked = world.look()
-    assert not looked
+        looks.append(world.look())
+    assert looks == [True] * 5 + [False] * 55
     world.prove()
     assert world.look()
     assert world.presence.gaps == 1

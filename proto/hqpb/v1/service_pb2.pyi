@@ -85,14 +85,18 @@ GUARD_OVERRIDE_KIND_RELEASE: GuardOverrideKind
 GUARD_OVERRIDE_KIND_FORCE: GuardOverrideKind
 
 class ReadOptions(_message.Message):
-    __slots__ = ("min_version", "epoch", "consistency")
+    __slots__ = ("min_version", "epoch", "consistency", "require_all_locations", "allow_last_good")
     MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_ALL_LOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    ALLOW_LAST_GOOD_FIELD_NUMBER: _ClassVar[int]
     min_version: int
     epoch: str
     consistency: ReadConsistency
-    def __init__(self, min_version: _Optional[int] = ..., epoch: _Optional[str] = ..., consistency: _Optional[_Union[ReadConsistency, str]] = ...) -> None: ...
+    require_all_locations: bool
+    allow_last_good: bool
+    def __init__(self, min_version: _Optional[int] = ..., epoch: _Optional[str] = ..., consistency: _Optional[_Union[ReadConsistency, str]] = ..., require_all_locations: _Optional[bool] = ..., allow_last_good: _Optional[bool] = ...) -> None: ...
 
 class Source(_message.Message):
     __slots__ = ("cluster", "replica", "epoch", "version", "staleness", "stale", "error", "quarantined")

@@ -1,0 +1,74 @@
+"""After our own sudden end: which of the processes still running go on, and which are stopped. Never a second one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+
+from clients.instancectl import stopping
+from clients.instancectl.children import Child, Children, adopt
+from clients.instancectl.desired import Desired
+from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.limits import Grip
+from clients.instancectl.state import RunningChild, StateFile
+from clients.instancectl.workshop import blueprints
+
+Found = dict[str, tuple[Child, RunningChild]]
+
+
+def is_wanted(record: RunningChild, desired: Desired) -> bool:
+    """The revision is still in the spec with the same content, and the section is what it was."""
+    revision = desired.by_key.get(record.revision)
+    if revision is None:
+        return False
+    blueprint = blueprints(record.revision, revision, desired).get(record.section)
+    return blueprint is not None and blueprint.digest == record.section_digest
+
+
+def chosen(records: Iterable[RunningChild], desired: Desired) -> RevisionKey | None:
+    """The revision whose processes go on; None: none do. Decided by the records alone."""
+    wanted = {record.revision for record in records if is_wanted(record, desired)}
+    if desired.ready_key in wanted:
+        return desired.ready_key
+    return min(wanted, default=None)
+
+
+async def take_over(state: StateFile, desired: Desired, children: Children) -> tuple[RevisionKey | None, Found]:
+    """The revision that runs already and its processes by section; all other processes of ours have been ended."""
+    records = list(state.state.children.values())
+    key = chosen(records, desired)
+    kept: Found = {}
+    leaving: list[tuple[Child, RunningChild]] = []
+    for record in records:
+        child = adopt(record.process, record.mark, _grip(record))
+        if child is None:
+            state.ended(record.revision, record.section)
+        elif record.revision == key and is_wanted(record, desired):
+            kept[record.section] = (child, record)
+        else:
+            leaving.append((child, record))
+    await asyncio.gather(*(_end(child, record, state) for child, record in leaving))
+    _end_strangers(children, kept)
+    return (key if kept else None), kept
+
+
+def _grip(record: RunningChild) -> Grip:
+    group = Path(record.group) if record.group else None
+    return Grip(group=group, description=record.limits)
+
+
+async def _end(child: Child, record: RunningChild, state: StateFile) -> None:
+    # The stop script went away with the specification; the grace was written down.
+    await stopping.stop(child, record.grace_s, None)
+    state.ended(record.revision, record.section)
+
+
+def _end_strangers(children: Children, kept: Found) -> None:
+    """Scripts and checks that were under way, and what ended sections left behind."""
+    for pid in children.strangers({child.mark for child, _ in kept.values()}):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,128 @@
+"""How far each revision is on its way to being installed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from clients.instancectl import conditions
+from clients.instancectl.clock import Clock
+from clients.instancectl.conditions import Verdict
+from clients.instancectl.desired import Desired
+from clients.instancectl.failure import PrepareFailed
+from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.prepare import Preparer
+from clients.instancectl.state import StateFile
+
+_FIRST_RETRY_S = 1.0
+_MAX_RETRY_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Install:
+    """One revision. `task`: preparing it, or resting until it is tried again."""
+
+    verdict: Verdict = conditions.PENDING
+    task: asyncio.Task[None] | None = None
+    failures: int = 0
+    is_resting: bool = False
+
+
+class Installs:
+    """Prepares revisions side by side; what fails is tried again after a while."""
+
+    def __init__(self, preparer: Preparer, state: StateFile, clock: Clock, changed: Callable[[], None]) -> None:
+        self._preparer = preparer
+        self._state = state
+        self._clock = clock
+        self._changed = changed
+        self._all: dict[RevisionKey, Install] = {
+            key: Install(conditions.INSTALLED) for key in state.state.installed
+        }
+
+    @property
+    def installed(self) -> frozenset[RevisionKey]:
+        return self._those(lambda install: install.verdict.holds is True)
+
+    @property
+    def preparing(self) -> frozenset[RevisionKey]:
+        return self._those(lambda install: install.task is not None and not install.is_resting)
+
+    @property
+    def resting(self) -> frozenset[RevisionKey]:
+        return self._those(lambda install: install.is_resting)
+
+    @property
+    def present(self) -> frozenset[RevisionKey]:
+        return frozenset(self._all)
+
+    def verdict(self, key: RevisionKey) -> Verdict:
+        install = self._all.get(key)
+        return install.verdict if install else conditions.PENDING
+
+    def begin(self, key: RevisionKey, desired: Desired) -> None:
+        """Prepare a revision."""
+        install = self._all.setdefault(key, Install())
+        install.is_resting = False
+        if not install.failures:
+            install.verdict = conditions.PREPARING
+        install.task = asyncio.create_task(self._prepare(key, install, desired), name=f"prepare {key}")
+        self._changed()
+
+    async def cancel(self, keys: Iterable[RevisionKey]) -> None:
+        """Give up preparing; return when nothing is being written any more."""
+        tasks = [install.task for key in keys if (install := self._all.get(key)) and install.task]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def remove(self, key: RevisionKey, desired: Desired) -> None:
+        """Remove a revision from the disk."""
+        await self.cancel([key])
+        self._state.not_installed(key)
+        await self._preparer.remove(key, desired)
+        self._all.pop(key, None)
+
+    async def close(self) -> None:
+        await self.cancel(self._all)
+
+    async def wait(self) -> None:
+        """Until nothing is being prepared."""
+        while preparing := [self._all[key].task for key in self.preparing]:
+            await asyncio.wait([task for task in preparing if task])
+
+    async def _prepare(self, key: RevisionKey, install: Install, desired: Desired) -> None:
+        try:
+            contents = await self._preparer.prepare(key, desired.by_key[key], desired)
+        except PrepareFailed as failure:
+            await self._rest(key, install, failure)
+            return
+        except asyncio.CancelledError:
+            install.task = None
+            raise
+        self._state.installed(key, contents)
+        install.verdict, install.failures, install.task = conditions.INSTALLED, 0, None
+        log.info("revision %s is installed", key)
+        self._changed()
+
+    async def _rest(self, key: RevisionKey, install: Install, failure: PrepareFailed) -> None:
+        install.failures += 1
+        install.is_resting = True
+        verdict = Verdict(False, failure.reason, failure.message)
+        if verdict != install.verdict:
+            log.warning("revision %s is not installed: %s", key, failure.message)
+        install.verdict = verdict
+        self._changed()
+        try:
+            await self._clock.sleep(min(_MAX_RETRY_S, _FIRST_RETRY_S * 2.0 ** min(install.failures - 1, 30)))
+        finally:
+            install.is_resting, install.task = False, None
+        self._changed()
+
+    def _those(self, which: Callable[[Install], bool]) -> frozenset[RevisionKey]:
+        return frozenset(key for key, install in self._all.items() if which(install))

@@ -1,0 +1,134 @@
+"""What must be known after our own sudden end: which processes run, and which revisions are installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from clients.instancectl.atomic import write_atomically
+from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.procfs import ProcessId
+
+
+@dataclass(frozen=True, slots=True)
+class RunningChild:
+    """A section's process as written down before its command began.
+
+    Attributes:
+        section_digest: of what it was started from.
+        group: its cgroup; empty: none.
+        grace_s: how long its stop may take, should nobody know its specification any more.
+    """
+
+    revision: RevisionKey
+    section: str
+    section_digest: str
+    process: ProcessId
+    mark: str
+    group: str
+    limits: str
+    grace_s: float
+    started_wall_s: float
+    restarts: int
+
+
+@dataclass
+class State:
+    """Everything in the state file.
+
+    Attributes:
+        owner: marks the processes of this directory.
+        belongs_to: instance and node that the directory is for; empty: nobody's yet.
+        installed: digests of the contents that each installed revision uses.
+    """
+
+    owner: str = field(default_factory=lambda: secrets.token_hex(8))
+    belongs_to: tuple[str, str] = ("", "")
+    installed: dict[RevisionKey, list[str]] = field(default_factory=dict)
+    children: dict[str, RunningChild] = field(default_factory=dict)
+
+
+class StateFile:
+    """Keeps `state` and writes it down with each change."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises StateUnreadable."""
+        self._path = path
+        self.state = _load(path)
+
+    def belongs_to(self, instance_id: str, node: str) -> None:
+        self.state.belongs_to = (instance_id, node)
+        self._save()
+
+    def installed(self, key: RevisionKey, contents: list[str]) -> None:
+        self.state.installed[key] = sorted(set(contents))
+        self._save()
+
+    def not_installed(self, key: RevisionKey) -> None:
+        if self.state.installed.pop(key, None) is not None:
+            self._save()
+
+    def started(self, child: RunningChild) -> None:
+        self.state.children[_name(child.revision, child.section)] = child
+        self._save()
+
+    def ended(self, revision: RevisionKey, section: str) -> None:
+        if self.state.children.pop(_name(revision, section), None) is not None:
+            self._save()
+
+    def forget(self) -> None:
+        """The instance is gone."""
+        self.state = State()
+        self._path.unlink(missing_ok=True)
+
+    @property
+    def contents_in_use(self) -> set[str]:
+        return {digest for used in self.state.installed.values() for digest in used}
+
+    def _save(self) -> None:
+        write_atomically(self._path, json.dumps(_to_json(self.state), indent=1).encode())
+
+
+class StateUnreadable(Exception):
+    """The state file is damaged. Processes may run that nobody knows of, so there is no going on without a person."""
+
+
+def _name(revision: RevisionKey, section: str) -> str:
+    return f"{revision.id}~{revision.digest}/{section}"
+
+
+def _to_json(state: State) -> dict[str, Any]:
+    return {
+        "owner": state.owner,
+        "belongs_to": list(state.belongs_to),
+        "installed": [{"id": k.id, "digest": k.digest, "contents": c} for k, c in state.installed.items()],
+        "children": [dataclasses.asdict(child) for child in state.children.values()],
+    }
+
+
+def _load(path: Path) -> State:
+    try:
+        document = json.loads(path.read_text())
+        children = [_child(item) for item in document["children"]]
+        instance_id, node = document["belongs_to"]
+        return State(
+            owner=document["owner"],
+            belongs_to=(instance_id, node),
+            installed={RevisionKey(i["id"], i["digest"]): i["contents"] for i in document["installed"]},
+            children={_name(child.revision, child.section): child for child in children},
+        )
+    except FileNotFoundError:
+        return State()
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{path} is damaged ({error}): end what runs of this instance, then remove the file"
+        raise StateUnreadable(message) from None
+
+
+def _child(item: Mapping[str, Any]) -> RunningChild:
+    rest = {name: value for name, value in item.items() if name not in ("revision", "process")}
+    return RunningChild(revision=RevisionKey(**item["revision"]), process=ProcessId(**item["process"]), **rest)

@@ -1,0 +1,61 @@
+"""The command line: what commands there are. Each is imported when it is used, so that help comes at once."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from clients.nanny.exits import MEANINGS
+
+# Name: module, attribute, help in one line.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "plan": ("planning", "plan", "Show what upload would do."),
+    "upload": ("uploader", "upload", "Bring HQ to what descriptions say."),
+    "activate": ("switcher", "activate", "Make a revision that is there already the READY one."),
+    "rollback": ("switcher", "rollback", "Make the revision before the READY one READY again."),
+    "status": ("status", "status", "Show how far the agents got."),
+}
+
+EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
+WHERE = """\b
+Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
+`installations` in the description, else in --config FILE (NANNY_CONFIG, or
+~/.config/nanny.yaml), else HQ_SERVER, else 127.0.0.1:7071. Each is told and
+counted for itself. NO_COLOR switches colours off."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command = getattr(importlib.import_module(f"clients.nanny.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    epilog=f"{WHERE}\n\n{EXIT_CODES}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="hq", prog_name="nanny")
+def cli() -> None:
+    """Bring services into HQ, the registry of instances, as their descriptions say.
+
+    `nanny COMMAND --help` says more about each command.
+    """
+
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,153 @@
+"""Which locations there are, as a file says it; the file is read again when it changes."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from serving.errors import HqError
+from serving.health import duration_s
+
+log = logging.getLogger(__name__)
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._:@-]{1,253}")
+_ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
+_KEYS: Final = frozenset({"replicas", "timeout"})
+DEFAULT_TIMEOUT_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LocationConfig:
+    """One installation.
+
+    Attributes:
+        name: its cluster, exactly as its replicas call it (`hq serve --cluster`).
+        replicas: host:port of the gRPC of each.
+        timeout_s: how long a read waits for this location before it goes on without it.
+    """
+
+    name: str
+    replicas: tuple[str, ...]
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+
+@dataclass(frozen=True, slots=True)
+class FrontConfig:
+    """All locations, by name, in order of their names."""
+
+    locations: Mapping[str, LocationConfig]
+
+
+class BadConfig(Exception):
+    """The file does not say what a front needs; str() says what is wrong, one fault a line."""
+
+
+def parse(text: str) -> FrontConfig:
+    """Read the YAML of a configuration.
+
+    Raises:
+        BadConfig: with every fault that was found.
+    """
+    try:
+        loaded = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadConfig(f"it is no YAML: {error}") from error
+    faults: list[str] = []
+    listed = _mapping(loaded, "the file", faults)
+    faults += [f"{key}: there is no such setting; only `locations` is known" for key in listed if key != "locations"]
+    entries = _mapping(listed.get("locations"), "locations", faults)
+    found = [_location(str(name), entry, faults) for name, entry in entries.items()]
+    faults += _shared_addresses(found)
+    if faults or not found:
+        raise BadConfig("\n".join(faults) or "locations: name at least one, with its replicas")
+    return FrontConfig({one.name: one for one in sorted(found, key=lambda one: one.name)})
+
+
+def _location(name: str, entry: Any, faults: list[str]) -> LocationConfig:
+    where = f"locations.{name}"
+    if not _NAME.fullmatch(name):
+        faults.append(f"{where}: a name is letters, digits and ._:@- only, at most 253 of them")
+    fields = _mapping(entry, where, faults)
+    faults += [f"{where}.{key}: there is no such setting" for key in fields if key not in _KEYS]
+    replicas = fields.get("replicas")
+    if not isinstance(replicas, list) or not replicas:
+        faults.append(f"{where}.replicas: list the HOST:PORT of each replica's gRPC")
+        replicas = []
+    faults += [f"{where}.replicas: {one!r} is no HOST:PORT" for one in replicas if not _is_address(one)]
+    return LocationConfig(name, tuple(map(str, replicas)), _timeout_s(fields.get("timeout", "2s"), where, faults))
+
+
+def _is_address(value: Any) -> bool:
+    found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
+    return found is not None and 0 < int(found[2]) < 65_536
+
+
+def _timeout_s(value: Any, where: str, faults: list[str]) -> float:
+    try:
+        timeout_s = duration_s(str(value))
+    except HqError:
+        timeout_s = 0.0
+    if not 0.01 <= timeout_s <= 60:
+        faults.append(f"{where}.timeout: {value!r} is not a duration from 10ms to 60s, such as 2s")
+    return timeout_s
+
+
+def _shared_addresses(found: list[LocationConfig]) -> Iterator[str]:
+    owners: dict[str, str] = {}
+    for one in found:
+        for address in one.replicas:
+            if address in owners:
+                yield f"locations.{one.name}.replicas: {address} is listed for {owners[address]} already"
+            owners[address] = one.name
+
+
+def _mapping(value: Any, where: str, faults: list[str]) -> dict[Any, Any]:
+    if isinstance(value, dict):
+        return value
+    faults.append(f"{where}: a mapping is expected, not {type(value).__name__}")
+    return {}
+
+
+class ConfigFile:
+    """The file, asked from time to time whether it says something new.
+
+    Attributes:
+        current: what is in force.
+        fault: why the file as it is now is not in force; empty: it is.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises BadConfig, or OSError if it cannot be read."""
+        self._path = path
+        self._text = path.read_text(encoding="utf-8")
+        self.current = parse(self._text)
+        self.fault = ""
+
+    def reread(self) -> bool:
+        """Whether `current` is another one now. A file that is broken or gone changes nothing but `fault`."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+            if text == self._text:
+                return False
+            self._text = text
+            changed = parse(text)
+        except (BadConfig, OSError, UnicodeDecodeError) as error:
+            self._blame(str(error))
+            return False
+        self.fault = ""
+        if changed == self.current:
+            return False
+        self.current = changed
+        log.info("%s is in force: %s", self._path, ", ".join(changed.locations))
+        return True
+
+    def _blame(self, fault: str) -> None:
+        if fault != self.fault:
+            log.error("%s is not in force, the front goes on with what it said before: %s", self._path, fault)
+        self.fault = fault

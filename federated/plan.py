@@ -1,0 +1,113 @@
+"""Whom to ask, how long to wait, when to ask a second one. Decisions only: no I/O, time is passed in."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from serving.errors import invalid
+
+HEDGE_RATIO: Final = 0.1
+_HEDGE_RESERVE: Final = 10.0
+_MIN_HEDGE_S: Final = 0.005
+_UNKNOWN_HEDGE_S: Final = 0.05  # until there are enough calls to speak of a usual latency
+_ENOUGH: Final = 20
+_WINDOW: Final = 200
+_BLAMABLE_WAIT_S: Final = 0.5
+
+
+def chosen(known: Iterable[str], wanted: Collection[str], field: str) -> list[str]:
+    """The locations to ask: those wanted, or all if none is named, in order.
+
+    Raises:
+        InvalidRequest: one is wanted that is not known: an answer without it would look complete.
+    """
+    names = sorted(known)
+    for name in wanted:
+        if name not in names:
+            raise invalid(field, f"there is no location {name[:100]!r} here: there are {', '.join(names)}")
+    return [name for name in names if not wanted or name in wanted]
+
+
+def patience_s(timeout_s: float, left_s: float | None) -> float:
+    """How long to wait for a location: its timeout, but the caller must still get the answer of the others."""
+    if left_s is None:
+        return timeout_s
+    return max(0.001, min(timeout_s, left_s - min(0.25, 0.1 * left_s)))
+
+
+class HedgeBudget:
+    """A purse for second questions: every call puts a tenth in, a second question takes one out.
+
+    So in any stretch of n calls there are at most n/10 second questions and what had been saved before, which is
+    never more than ten, and one at the start.
+    """
+
+    def __init__(self) -> None:
+        self._tokens = 1.0
+
+    def called(self) -> None:
+        """A call began."""
+        self._tokens = min(_HEDGE_RESERVE, self._tokens + HEDGE_RATIO)
+
+    def spend(self) -> bool:
+        """Take one out; False: there is none, wait on."""
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class Latencies:
+    """How long calls of one method took lately."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque()
+        self._sorted: list[float] = []
+
+    def took(self, seconds: float) -> None:
+        """A call was answered after so long."""
+        if len(self._recent) == _WINDOW:
+            self._sorted.remove(self._recent.popleft())
+        self._recent.append(seconds)
+        insort(self._sorted, seconds)
+
+    def hedge_after_s(self) -> float:
+        """When a call has taken longer than usual: than nineteen of twenty did."""
+        if len(self._sorted) < _ENOUGH:
+            return _UNKNOWN_HEDGE_S
+        return max(_MIN_HEDGE_S, self._sorted[len(self._sorted) * 19 // 20])
+
+
+class Standing:
+    """Whether a location is worth waiting for.
+
+    Attributes:
+        is_up: calls wait for it. Once it failed they do not, until a probe succeeded.
+        error: what it failed with; empty while it is up.
+        since: when it failed, or was up again; on the clock that is passed in.
+    """
+
+    def __init__(self, now: float) -> None:
+        self.is_up = True
+        self.error = ""
+        self.since = now
+
+    def answered(self, now: float) -> None:
+        """It did, whatever it said."""
+        if not self.is_up:
+            self.is_up, self.error, self.since = True, "", now
+
+    def failed(self, error: str, waited_s: float, timeout_s: float, now: float, *, at_once: bool) -> None:
+        """It did not answer. A caller in a hurry says nothing about the location.
+
+        Args:
+            at_once: it did not just take its time: no replica of it can be reached.
+        """
+        if not at_once and waited_s < min(timeout_s * 0.9, _BLAMABLE_WAIT_S):
+            return
+        if self.is_up:
+            self.is_up, self.since = False, now
+        self.error = error

@@ -1,0 +1,86 @@
+"""What one stream has still to send, and the cut that keeps a slow reader from costing anything but itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hq.entry import Entry
+
+
+class Delivery(NamedTuple):
+    """The encoded events of one version, for one filter; shared by all its watchers."""
+
+    version: int
+    events: Sequence[bytes]
+    size_bytes: int
+    collapsed: bool
+
+
+class Watcher:
+    """What one stream has still to send.
+
+    Attributes:
+        lost: why continuity is lost; empty: it is not. A lost watcher holds nothing and gets nothing.
+        snapshot: instances that are still to be sent before anything that is queued.
+    """
+
+    __slots__ = ("_max_bytes", "_pending", "_pending_bytes", "_waiting", "lost", "snapshot")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.lost = ""
+        self.snapshot: Iterator[Sequence[Entry]] = iter(())
+        self._pending: deque[Delivery] = deque()
+        self._pending_bytes = 0
+        self._max_bytes = max_bytes
+        self._waiting: asyncio.Future[None] | None = None
+
+    def push(self, delivery: Delivery) -> None:
+        """Queue events, or give up on this watcher if it has too much to read already."""
+        if self.lost:
+            return
+        self._pending_bytes += delivery.size_bytes
+        # What comes in one piece is let through, however large: another life would get it all the same.
+        if self._pending_bytes > self._max_bytes and self._pending:
+            self.lose(f"this reader fell behind by more than {self._max_bytes} bytes")
+            return
+        self._pending.append(delivery)
+        self.wake()
+
+    def lose(self, reason: str) -> None:
+        """Continuity is broken: drop what is queued and say so to the reader."""
+        self.lost = reason
+        self.snapshot = iter(())
+        self._pending.clear()
+        self._pending_bytes = 0
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the reader look around, e.g. because the replica shuts down."""
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def wait(self, timeout_s: float) -> None:
+        """Return when there is something to send, or something to look at, or when the time is over."""
+        if self._pending or self.lost:
+            return
+        loop = asyncio.get_running_loop()
+        self._waiting = loop.create_future()
+        timer = loop.call_later(timeout_s, self.wake)
+        try:
+            await self._waiting
+        finally:
+            timer.cancel()
+            self._waiting = None
+
+    def take(self, size_bytes: int) -> list[Delivery]:
+        """The oldest that are queued, until they have about this size; all collapsed, or none."""
+        taken: list[Delivery] = []
+        while self._pending and size_bytes > 0 and self._pending[0].collapsed == (taken or self._pending)[0].collapsed:
+            delivery = self._pending.popleft()
+            size_bytes -= delivery.size_bytes
+            self._pending_bytes -= delivery.size_bytes
+            taken.append(delivery)
+        return taken

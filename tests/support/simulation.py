@@ -1,0 +1,305 @@
+"""HQ in virtual time: replicas over one in-memory store, agents that report as real ones do, outages in between.
+
+An observer of its own notes every flip and recovery from the store itself. `run_virtually` runs it all in seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple, TypeVar
+
+from hq.config import ReplicaConfig
+from hq.errors import HqError
+from hq.liveness.deadlines import RevisionKey
+from hq.registry.registry import Registry
+from hq.replica import Replica
+from hq.store import keys as k
+from hq.store.memory import MemoryStore
+from hq.store.port import (
+    Batch,
+    Commit,
+    Compare,
+    Disconnected,
+    MemberStatus,
+    Page,
+    Record,
+    Unavailable,
+    UnknownOutcome,
+    WatchStream,
+    Write,
+)
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from tests.support.scenes import instance
+from tests.support.virtual_time import VirtualClock
+
+T = TypeVar("T")
+CALL_S = 10.0
+READ_S = 3.0
+
+
+class Link:
+    """A replica's way to the store, which can be cut. What was sent into a cut arrives when it is mended."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._up, self._flowing = asyncio.Event(), asyncio.Event()
+        self._up.set()
+        self._flowing.set()
+        self._breaks = 0
+        self._late: set[asyncio.Task[object]] = set()
+
+    def cut(self) -> None:
+        """Nothing is answered and nothing is refused, as when a machine hangs."""
+        self._up.clear()
+        self._breaks += 1
+
+    def mend(self) -> None:
+        self._up.set()
+
+    def hold_watch(self) -> None:
+        """Calls go through, but the watch brings nothing."""
+        self._flowing.clear()
+
+    def release_watch(self) -> None:
+        self._flowing.set()
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        async def arrive() -> Commit:
+            await self._up.wait()
+            return await self._store.commit(guards, writes, timeout_s)
+
+        task = asyncio.ensure_future(arrive())
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            raise UnknownOutcome("the store did not answer") from None
+
+    async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
+        return await self._read(lambda: self._store.get(key, revision=revision))
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        return await self._read(lambda: self._store.page(start, end, revision=revision, limit=limit))
+
+    async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
+        return await self._read(lambda: self._store.newest(start, end))
+
+    async def compact(self, revision: int) -> None:
+        await self._read(lambda: self._store.compact(revision))
+
+    async def members(self) -> list[MemberStatus]:
+        return await self._read(self._store.members)
+
+    async def close(self) -> None:
+        for task in list(self._late):
+            task.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
+
+    @asynccontextmanager
+    async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[WatchStream]:
+        if not self._up.is_set():
+            await asyncio.sleep(READ_S)
+            raise Disconnected("the store did not answer")
+        async with self._store.watch(start, end, after=after) as stream:
+            yield _HeldStream(stream, self._pass, self._breaks)
+
+    async def _read(self, call: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with asyncio.timeout(READ_S):
+                await self._up.wait()
+        except TimeoutError:
+            raise Unavailable("the store did not answer") from None
+        return await call()
+
+    async def _pass(self, breaks: int) -> None:
+        await self._flowing.wait()
+        if self._breaks > breaks:
+            await self._up.wait()
+            raise Disconnected("the connection was lost")
+
+
+class _HeldStream:
+    """A watch that may be held back before every batch."""
+
+    def __init__(self, stream: WatchStream, passing: Callable[[int], Awaitable[None]], breaks: int) -> None:
+        self._stream, self._passing, self._breaks = stream, passing, breaks
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        async for batch in self._stream:
+            await self._passing(self._breaks)
+            yield batch
+
+
+class Change(NamedTuple):
+    """A flip or a recovery, as the store's history has it."""
+
+    at_s: float
+    key: RevisionKey
+    flipped: bool
+
+
+class Agent:
+    """Reports one revision to any replica that answers, with a back-off that never exceeds the time it has failed."""
+
+    def __init__(self, simulation: Simulation, instance_id: str, node: str) -> None:
+        self._simulation, self._rng = simulation, simulation.rng
+        self.key, self.node = RevisionKey(instance_id, "r1"), node
+        self.silent = False
+        self.silent_since = 0.0
+        self.last_report = 0.0
+        self._incarnation = self._uid = self._sequence = 0
+        self._registry: Registry | None = None
+
+    def fall_silent(self) -> None:
+        self.silent, self.silent_since = True, self._simulation.now
+
+    async def run(self) -> None:
+        """Report for ever, unless silent."""
+        loop = asyncio.get_running_loop()
+        failing_since: float | None = None
+        while True:
+            delay_s = self._simulation.interval_s * self._rng.uniform(0.9, 1.0)
+            if not self.silent:
+                try:
+                    async with asyncio.timeout(CALL_S):
+                        await self._report()
+                    failing_since, self.last_report = None, loop.time()
+                except (HqError, TimeoutError):
+                    self._registry = None
+                    failing_since = loop.time() if failing_since is None else failing_since
+                    longest_s = min(max(1.0, loop.time() - failing_since), self._simulation.interval_s)
+                    delay_s = self._rng.uniform(longest_s / 2, longest_s)
+            await asyncio.sleep(delay_s)
+
+    async def _report(self) -> None:
+        registry = self._registry = self._registry or self._simulation.any_registry()
+        deadline = self._simulation.now + CALL_S
+        if not self._incarnation:
+            begun = await registry.reports.begin(self.key.instance_id, self.key.revision_id, self.node, deadline)
+            self._incarnation, self._uid = begun.incarnation, begun.uid
+        self._sequence += 1
+        status = model.RevisionStatus(id=self.key.revision_id, incarnation=self._incarnation, sequence=self._sequence)
+        status.ready.status = model.CONDITION_STATUS_TRUE
+        report = pb.ReportStatusRequest(
+            instance_id=self.key.instance_id, uid=self._uid, node=self.node, revision=status
+        )
+        await registry.reports.report(report, deadline)
+
+
+class Running(NamedTuple):
+    """A replica that runs."""
+
+    link: Link
+    registry: Registry
+    task: asyncio.Task[None]
+
+
+class Simulation:
+    """Replicas, agents and an observer. Use as a context manager inside `run_virtually`."""
+
+    def __init__(self, seed: int = 1, timeout_s: float = 600.0, interval_s: float = 180.0, **settings: object) -> None:
+        self.rng = random.Random(seed)
+        self.store = MemoryStore()
+        self.interval_s = interval_s
+        self._settings = {"liveness_timeout_s": timeout_s, "report_interval_s": interval_s, "compact_every_s": 0.0}
+        self._settings |= settings  # type: ignore[arg-type]
+        self.replicas: list[Running] = []
+        self.agents: list[Agent] = []
+        self.changes: list[Change] = []
+        self._started = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def __aenter__(self) -> Simulation:
+        self._tasks.append(asyncio.create_task(self._observe()))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        tasks = [*self._tasks, *(running.task for running in self.replicas)]
+        failed = [task.exception() for task in tasks if task.done() and not task.cancelled()]
+        for running in self.replicas:
+            await self._end(running)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        assert not failed, f"a replica or an agent died: {failed}"
+
+    async def start_replica(self, clock_off_s: float = 0.0) -> Running:
+        """One more replica, loaded. Its wall clock may be off."""
+        self._started += 1
+        config = ReplicaConfig(replica=f"replica-{self._started}", **self._settings)  # type: ignore[arg-type]
+        link, clock = Link(self.store), VirtualClock(clock_off_s)
+        replica = Replica(config, link, clock, self.rng)
+        task = asyncio.create_task(replica.run())
+        running = Running(link, Registry(replica, self.rng), task)
+        self.replicas.append(running)
+        await replica.loaded.wait()
+        return running
+
+    async def stop_replica(self, running: Running) -> None:
+        """As a crash: nothing is said to anybody."""
+        self.replicas.remove(running)
+        await self._end(running)
+
+    async def add_agents(self, count: int, nodes: int) -> None:
+        """Instances on these nodes with an agent each; returns when all are ready."""
+        for n in range(count):
+            instance_id, node = f"i-{len(self.agents)}", f"node-{n % nodes}"
+            made = instance(instance_id, node=node)
+            await self.any_registry().writes.create(made, "", self.now + CALL_S, validate_only=False)
+            self.agents.append(Agent(self, instance_id, node))
+            self._tasks.append(asyncio.create_task(self.agents[-1].run()))
+        while any(not agent.last_report for agent in self.agents):
+            await asyncio.sleep(1)
+
+    def any_registry(self) -> Registry:
+        """Raises Unavailable while no replica runs."""
+        if not self.replicas:
+            raise Unavailable("connection refused")
+        return self.rng.choice(self.replicas).registry
+
+    async def outage(self, seconds: float, replicas: Sequence[Running] | None = None) -> None:
+        """The way to the store is cut, for all replicas or some."""
+        affected = [running.link for running in (self.replicas if replicas is None else replicas)]
+        for link in affected:
+            link.cut()
+        await asyncio.sleep(seconds)
+        for link in affected:
+            link.mend()
+
+    def flips(self, agent: Agent | None = None) -> list[Change]:
+        return [c for c in self.changes if c.flipped and (agent is None or c.key == agent.key)]
+
+    def false_flips(self) -> list[Change]:
+        """Flips of revisions whose agents were not silent."""
+        silent = {agent.key: agent.silent_since for agent in self.agents if agent.silent}
+        return [flip for flip in self.flips() if flip.key not in silent or flip.at_s < silent[flip.key]]
+
+    async def _end(self, running: Running) -> None:
+        running.task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await running.task
+        await running.link.close()
+
+    async def _observe(self) -> None:
+        names, flipped = k.Keys(), set[RevisionKey]()
+        start = names.of(k.STATUS, "")
+        async with self.store.watch(start, k.prefix_end(start), after=0) as stream:
+            async for batch in stream:
+                for change in batch.changes:
+                    record = storage_pb2.StatusRecord.FromString(change.value or b"")
+                    for mark in record.revision:
+                        key = RevisionKey(names.name(change.key).rest, mark.id)
+                        if mark.flipped != (key in flipped):
+                            self.changes.append(Change(self.now, key, mark.flipped))
+                            flipped ^= {key}

@@ -1,0 +1,254 @@
+"""What reports, reporters, flips and removals make of a status record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hq import statuses
+from hq.entry import Mark
+from hq.statuses import Draft, Heard
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+from tests.support.statuses import revision_statuses
+
+TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
+UNKNOWN = instance_pb2.CONDITION_STATUS_UNKNOWN
+UID = 42
+
+
+class Record:
+    """A status record through its changes, as replicas store and read it."""
+
+    def __init__(self) -> None:
+        self.stored = statuses.empty_record(UID, 1, 1_000)
+        self.now_ms = 1_000
+
+    @property
+    def status(self) -> instance_pb2.InstanceStatus:
+        return instance_pb2.InstanceStatus.FromString(self.stored.status)
+
+    def revision(self, revision_id: str = "r1") -> instance_pb2.RevisionStatus:
+        return next(revision for revision in self.status.revision if revision.id == revision_id)
+
+    def mark(self, revision_id: str = "r1") -> storage_pb2.RevisionMark:
+        return next(mark for mark in self.stored.revision if mark.id == revision_id)
+
+    def change(self, change: Callable[[Draft], None]) -> None:
+        self.now_ms += 1_000
+        marks = [Mark(mark, {}) for mark in self.stored.revision]
+        draft = Draft(UID, self.stored, marks)
+        change(draft)
+        self.stored = draft.record(self.now_ms, self.now_ms)
+        assert [mark.id for mark in self.stored.revision] == [revision.id for revision in self.status.revision]
+        assert self.stored.uid == UID
+
+    def report(self, ready: int = TRUE, sequence: int = 1, revision_id: str = "r1", message: str = "") -> None:
+        report = make_report(ready, sequence, revision_id, message)
+        digest = statuses.digest(report)
+        self.change(lambda draft: draft.report(report, Heard("h1", self.now_ms), digest))
+
+    def flip(self, revision_id: str = "r1") -> None:
+        receipt = instance_pb2.Receipt(heard_by="h1", decided_by="h2", decided_at_version=77, guard_verdict="quiet")
+        receipt.silence.FromSeconds(601)
+        self.change(lambda draft: draft.flip(revision_id, receipt, self.now_ms))
+
+
+def make_report(
+    ready: int = TRUE, sequence: int = 1, revision_id: str = "r1", message: str = ""
+) -> instance_pb2.RevisionStatus:
+    report = instance_pb2.RevisionStatus(id=revision_id, incarnation=5, sequence=sequence)
+    report.ready.status = instance_pb2.ConditionStatus.ValueType(ready)
+    report.ready.message = message
+    return report
+
+
+@pytest.fixture
+def record() -> Record:
+    return Record()
+
+
+def test_nobody_has_reported_on_a_new_instance(record: Record) -> None:
+    assert record.status.ready.status == UNKNOWN
+    assert record.status.ready.reason == statuses.NOTHING_REPORTED
+    assert list(record.stored.revision) == []
+
+
+def test_an_instance_is_ready_when_any_of_its_revisions_is(record: Record) -> None:
+    record.report(FALSE, revision_id="r1")
+    assert record.status.ready.status == FALSE
+    record.report(TRUE, revision_id="r2")
+    assert record.status.ready.status == TRUE
+    record.flip("r2")
+    assert record.status.ready.status == FALSE
+    assert record.status.ready.reason == statuses.HEARTBEAT_TIMEOUT
+
+
+def test_a_report_is_kept_with_who_heard_it_and_what_it_said(record: Record) -> None:
+    record.report(sequence=9)
+    mark = record.mark()
+    assert (mark.ready, mark.sequence, mark.incarnation, mark.heard_by) == (True, 9, 5, "h1")
+    assert mark.digest == statuses.digest(make_report(sequence=10))
+    assert mark.heard_unix_ms == record.now_ms
+
+
+def test_the_time_of_a_transition_stays_while_nothing_turns_and_moves_when_it_does(record: Record) -> None:
+    record.report(TRUE, message="one")
+    first = record.revision().ready.last_transition_time.ToMilliseconds()
+    record.report(TRUE, sequence=2, message="two")
+    assert record.revision().ready.last_transition_time.ToMilliseconds() == first
+    record.report(FALSE, sequence=3)
+    assert record.revision().ready.last_transition_time.ToMilliseconds() > first
+    assert record.status.ready.last_transition_time.ToMilliseconds() == record.now_ms
+
+
+def test_a_transition_time_that_the_agent_gives_is_kept(record: Record) -> None:
+    report = make_report()
+    report.ready.last_transition_time.FromMilliseconds(123)
+    record.change(lambda draft: draft.report(report, Heard("h1", 5), 1))
+    assert record.revision().ready.last_transition_time.ToMilliseconds() == 123
+
+
+def test_a_flip_says_why_and_its_next_report_is_written_whatever_it_says(record: Record) -> None:
+    record.report()
+    record.flip()
+    ready = record.revision().ready
+    assert (ready.status, ready.reason) == (FALSE, statuses.HEARTBEAT_TIMEOUT)
+    assert "601 s" in ready.message
+    assert (ready.receipt.decided_by, ready.receipt.decided_at_version) == ("h2", 77)
+    assert (record.mark().ready, record.mark().flipped, record.mark().digest) == (False, True, 0)
+
+
+def test_a_flip_leaves_what_else_the_agent_said(record: Record) -> None:
+    report = make_report()
+    report.installed.status = TRUE
+    report.container.add(name="web", ready=True)
+    record.change(lambda draft: draft.report(report, Heard("h1", 5), 1))
+    record.flip()
+    assert record.revision().installed.status == TRUE
+    assert record.revision().container[0].name == "web"
+    assert record.mark().sequence == 1
+
+
+def test_a_recovery_tells_what_it_recovered_from(record: Record) -> None:
+    record.report()
+    record.flip()
+    record.report(sequence=2)
+    ready = record.revision().ready
+    assert ready.status == TRUE
+    assert ready.receipt.recovered_from == statuses.HEARTBEAT_TIMEOUT
+    assert ready.receipt.heard_by == "h1"
+    assert not record.mark().flipped
+    assert record.status.ready.status == TRUE
+
+
+def test_the_report_after_a_recovery_bears_no_receipt(record: Record) -> None:
+    record.report()
+    record.flip()
+    record.report(sequence=2)
+    record.report(sequence=3, message="changed")
+    assert not record.revision().ready.HasField("receipt")
+
+
+def test_a_report_of_not_ready_keeps_a_flip_open_and_replaces_its_condition(record: Record) -> None:
+    record.report()
+    record.flip()
+    record.report(FALSE, sequence=2, message="disk full")
+    assert record.mark().flipped
+    assert record.revision().ready.message == "disk full"
+    assert record.mark().digest != 0
+
+
+def test_a_new_reporter_starts_at_sequence_0_and_changes_no_condition(record: Record) -> None:
+    record.report(sequence=50)
+    before = record.revision()
+    record.change(lambda draft: draft.begin("r1", 6, Heard("h2", 99)))
+    mark = record.mark()
+    assert (mark.incarnation, mark.sequence, mark.digest, mark.ready) == (6, 0, 0, True)
+    assert record.revision().ready == before.ready
+    assert record.revision().incarnation == 6
+
+
+def test_a_new_reporter_of_a_revision_nobody_reported_yet_says_nothing_of_readiness(record: Record) -> None:
+    record.change(lambda draft: draft.begin("r1", 6, Heard("h2", 99)))
+    assert not record.revision().HasField("ready")
+    assert record.status.ready.status == UNKNOWN
+
+
+def test_a_removed_revision_takes_its_readiness_with_it(record: Record) -> None:
+    record.report(TRUE, revision_id="r1")
+    record.report(FALSE, revision_id="r2")
+    record.change(lambda draft: draft.keep(["r2", "r3"]))
+    assert [revision.id for revision in record.status.revision] == ["r2"]
+    assert record.status.ready.status == FALSE
+
+
+def test_an_instance_on_another_node_starts_from_nothing(record: Record) -> None:
+    record.report()
+    record.change(lambda draft: draft.clear())
+    assert list(record.status.revision) == []
+    assert list(record.stored.revision) == []
+    assert record.status.ready.status == UNKNOWN
+
+
+def test_a_record_whose_marks_are_missing_can_still_be_changed() -> None:
+    """HQ never writes such a one; whoever does must not stop a replica."""
+    status = instance_pb2.InstanceStatus()
+    status.revision.add(id="r1").ready.status = TRUE
+    stored = storage_pb2.StatusRecord(status=status.SerializeToString(), uid=UID)
+    draft = Draft(UID, stored, ())
+    draft.flip("r1", instance_pb2.Receipt(), 1)
+    assert [mark.flipped for mark in draft.record(1, 1).revision] == [True]
+
+
+@given(revision_statuses(), st.integers(1, 1 << 63))
+def test_a_digest_does_not_depend_on_the_sequence_and_leaves_the_report_as_it_was(
+    report: instance_pb2.RevisionStatus, sequence: int
+) -> None:
+    before, digest = report.SerializeToString(deterministic=True), statuses.digest(report)
+    assert report.SerializeToString(deterministic=True) == before
+    report.sequence = sequence
+    assert statuses.digest(report) == digest != 0
+
+
+@given(revision_statuses(), revision_statuses())
+def test_equal_digests_mean_equal_reports(one: instance_pb2.RevisionStatus, other: instance_pb2.RevisionStatus) -> None:
+    one.sequence = other.sequence = 1
+    assert (statuses.digest(one) == statuses.digest(other)) == (
+        one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
+    )
+
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("report"), st.sampled_from(["r1", "r2", "r3"]), st.sampled_from([TRUE, FALSE])),
+        st.tuples(st.just("flip"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
+        st.tuples(st.just("begin"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
+        st.tuples(st.just("keep"), st.sampled_from(["r1", "r2", "r3"]), st.just(FALSE)),
+    ),
+    max_size=20,
+)
+
+
+@given(changes)
+def test_whatever_happens_the_marks_agree_with_the_status(history: list[tuple[str, str, int]]) -> None:
+    record = Record()
+    for n, (what, revision_id, ready) in enumerate(history, 1):
+        if what == "report":
+            record.report(ready, n, revision_id)
+        elif what == "flip" and any(mark.id == revision_id and mark.ready for mark in record.stored.revision):
+            record.flip(revision_id)
+        elif what == "begin":
+            incarnation = n
+            record.change(lambda draft, r=revision_id, i=incarnation: draft.begin(r, i, Heard("h", 1)))  # type: ignore[misc]
+        elif what == "keep":
+            record.change(lambda draft, r=revision_id: draft.keep([r]))  # type: ignore[misc]
+        status = record.status
+        ready_ids = {revision.id for revision in status.revision if revision.ready.status == TRUE}
+        assert {mark.id for mark in record.stored.revision if mark.ready} == ready_ids
+        assert (status.ready.status == TRUE) == bool(ready_ids)
+        for mark in record.stored.revision:
+            assert not (mark.ready and mark.flipped)
