@@ -52,7 +52,7 @@ class Agent:
         await self.stub.ReportStatus(self.request(ready=ready, message=message))
 
 
-async def eventually(holds: Callable[[], Any], timeout_s: float = 15.0, what: str = "") -> Any:
+async def eventually(holds: Callable[[], Any], timeout_s: float = 30.0, what: str = "") -> Any:
     """Ask again and again (sync or async) until the answer is true; return it. Fails with what was waited for."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + timeout_s
