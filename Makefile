@@ -21,6 +21,11 @@ run: ## Start an HQ with its own etcd on this machine (Ctrl-C stops it)
 	@$(bootstrap) run
 	@exec $(VENV)/hq dev
 
+.PHONY: demo
+demo: ## Three locations, a front and 300 simulated agents, to look at and to break (Ctrl-C stops it)
+	@$(bootstrap) run
+	@exec $(VENV)/python -m tools.demo
+
 .PHONY: test
 test: setup ## Run the tests (except the long ones)
 	@$(VENV)/pytest -n 2 --dist worksteal

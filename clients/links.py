@@ -25,7 +25,6 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     ("grpc.max_metadata_size", 32 * 1024),  # error details travel in trailers
     ("grpc.keepalive_time_ms", 15_000),
-    ("grpc.max_metadata_size", 32 * 1024),  # error details travel in trailers
     ("grpc.keepalive_timeout_ms", 5_000),
 )
 DRAIN_S = 30.0

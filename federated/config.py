@@ -138,6 +138,8 @@ class ConfigFile:
             self._text = text
             changed = parse(text)
         except (BadConfig, OSError, UnicodeDecodeError) as error:
+            if not isinstance(error, BadConfig):
+                self._text = ""  # whatever can be read next is news
             self._blame(str(error))
             return False
         self.fault = ""

@@ -11,11 +11,11 @@ from serving.errors import invalid
 
 HEDGE_RATIO: Final = 0.1
 _HEDGE_RESERVE: Final = 10.0
-_MIN_HEDGE_S: Final = 0.005
+_MIN_HEDGE_S: Final = 0.01
 _UNKNOWN_HEDGE_S: Final = 0.05  # until there are enough calls to speak of a usual latency
 _ENOUGH: Final = 20
 _WINDOW: Final = 200
-_BLAMABLE_WAIT_S: Final = 0.5
+_BLAMABLE_WAIT_S: Final = 1.0
 
 
 def chosen(known: Iterable[str], wanted: Collection[str], field: str) -> list[str]:
@@ -75,10 +75,10 @@ class Latencies:
         insort(self._sorted, seconds)
 
     def hedge_after_s(self) -> float:
-        """When a call has taken longer than usual: than nineteen of twenty did."""
+        """When a call takes longer than usual: twice as long as nineteen of twenty did."""
         if len(self._sorted) < _ENOUGH:
             return _UNKNOWN_HEDGE_S
-        return max(_MIN_HEDGE_S, self._sorted[len(self._sorted) * 19 // 20])
+        return max(_MIN_HEDGE_S, 2 * self._sorted[len(self._sorted) * 19 // 20])
 
 
 class Standing:

@@ -51,7 +51,7 @@ def tokens_of(text: str, digest: str) -> dict[str, str]:
     return vector
 
 
-def _cursor(token: str, after: str, done: str | None) -> Cursor:
+def _cursor(token: object, after: object, done: str | None) -> Cursor:
     if not isinstance(token, str) or not isinstance(after, str):
         raise TypeError
     return Cursor(token, after, None if done is None else base64.b64decode(done, validate=True))

@@ -74,6 +74,10 @@ class Bucket:
     def lend(self, after: str = "") -> list[Block]:
         """All with greater ids, as they stand now, in order of ids."""
         blocks = self._blocks
+        if len(blocks) == 1 and not after:
+            if type(blocks[0]) is list:
+                blocks[0] = tuple(blocks[0])
+            return [blocks[0]]
         first = self._block_of(after) if after and blocks else 0
         for at in range(first, len(blocks)):
             if type(blocks[at]) is list:

@@ -8,25 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from enum import Enum, auto
 from itertools import groupby
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from hq.decoder import SAME, Decoder, Same
 from hq.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.errors import NotLoaded
 from hq.index import Indexes
-from hq.quarantine import Quarantine, Quarantined
+from hq.quarantine import Quarantine
 from hq.query import Query
-from hq.record import Undecodable, decode_spec, decode_status
 from hq.store import keys as k
 from hq.store.port import Batch, Change, Record
-from hq.traits import Pool, Traits
+from hq.traits import Traits
 from hq.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
-
-_POOLED_AT_MOST = 200_000
 
 
 class Event(NamedTuple):
@@ -42,15 +39,6 @@ class Event(NamedTuple):
         entry = self.after or self.before
         assert entry is not None
         return entry.traits
-
-
-class _Same(Enum):
-    """A record is as it was: untouched, or unreadable, so that its last good state holds."""
-
-    SAME = auto()
-
-
-_SAME: Final = _Same.SAME
 
 
 class Cache:
@@ -79,7 +67,7 @@ class Cache:
         self._orphans: dict[str, Status] = {}
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
         self._halves: dict[str, tuple[bytes, int, int]] = {}
-        self._pool: Pool = {}
+        self._decoder = Decoder(self.quarantine)
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -95,8 +83,8 @@ class Cache:
     def matching(self, query: Query, after: str = "") -> Iterator[Sequence[Entry]]:
         """Every instance that passes, in order of ids, behind `after`, as all of them stand at this call.
 
-        In portions of at most some thousand that were looked at, so that the caller can let the loop have a turn between
-        them; a portion may be empty.
+        In portions of at most some thousand that were looked at, so that the caller can let the loop have a turn
+        between them; a portion may be empty.
         """
         if not query.ids:
             return self._indexes.matching(query, after)
@@ -180,8 +168,8 @@ class Cache:
 
     def reset(self) -> None:
         """Forget everything: the store's history is another one."""
-        self._clear()
         self.quarantine.clear()
+        self._clear()
         self.version = 0
         self._waiters.fail(NotLoaded("the store was replaced: this replica reads it again"))
 
@@ -216,12 +204,14 @@ class Cache:
         before = self._by_id.get(instance_id)
         if (secrets := changes.get(k.SECRETS)) is not None:
             self._take_secrets(instance_id, secrets)
-        spec, status = self._spec(instance_id, changes), self._status(instance_id, changes)
-        if spec is _SAME and status is _SAME:
+        shown = before is not None
+        spec = self._decoder.spec(instance_id, changes.get(k.SPEC), shown=shown)
+        status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=shown)
+        if spec is SAME and status is SAME:
             return before
-        after, left = self._combined(instance_id, before, spec, status)
-        if left is not None:
-            self._orphans[instance_id] = left
+        after, orphan = self._combined(instance_id, before, spec, status)
+        if orphan is not None:
+            self._orphans[instance_id] = orphan
         elif self._orphans:
             self._orphans.pop(instance_id, None)
         if before is not None or after is not None:
@@ -232,47 +222,17 @@ class Cache:
         self,
         instance_id: str,
         before: Entry | None,
-        spec: Spec | None | Literal[_Same.SAME],
-        status: Status | Literal[_Same.SAME],
+        spec: Spec | Literal[Same.SAME] | None,
+        status: Status | Literal[Same.SAME],
     ) -> tuple[Entry | None, Status | None]:
         """The instance made of its records, and the status that has no instance."""
-        if before is not None and spec is _SAME and status is not _SAME:
-            return before.restated(status, self._pool), None
-        if status is _SAME:
+        if before is not None and spec is SAME and status is not SAME:
+            return before.restated(status, self._decoder.pool), None
+        if status is SAME:
             status = before.stored()[1] if before is not None else self._orphans.get(instance_id, NO_STATUS)
-        if spec is None or spec is _SAME:
+        if spec is None or spec is SAME:
             return None, status if status.modified else None
-        return build(instance_id, spec, status, before, self._pool), None
-
-    def _spec(self, instance_id: str, changes: dict[str, Change]) -> Spec | None | Literal[_Same.SAME]:
-        change = changes.get(k.SPEC)
-        if change is None:
-            return _SAME
-        self.quarantine.release(k.SPEC, instance_id)
-        if change.value is None:
-            return None
-        try:
-            return decode_spec(instance_id, change.value, change.created, change.revision, self._pool)
-        except Undecodable as error:
-            self._set_aside(k.SPEC, instance_id, change, error)
-            return _SAME
-
-    def _status(self, instance_id: str, changes: dict[str, Change]) -> Status | Literal[_Same.SAME]:
-        change = changes.get(k.STATUS)
-        if change is None:
-            return _SAME
-        self.quarantine.release(k.STATUS, instance_id)
-        if change.value is None:
-            return NO_STATUS
-        try:
-            return decode_status(change.value, change.revision)
-        except Undecodable as error:
-            self._set_aside(k.STATUS, instance_id, change, error)
-            return _SAME
-
-    def _set_aside(self, kind: str, instance_id: str, change: Change, error: Undecodable) -> None:
-        shown = instance_id in self._by_id
-        self.quarantine.put(Quarantined(kind, instance_id, change.revision, str(error), shown))
+        return build(instance_id, spec, status, before, self._decoder.pool), None
 
     def _take_secrets(self, instance_id: str, change: Change) -> None:
         if change.value is None:
@@ -281,8 +241,6 @@ class Cache:
             self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)
 
     def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
-        if len(self._pool) > _POOLED_AT_MOST:
-            self._pool.clear()
         # Records that HQ did not write may share a uid: whoever came last has it.
         if before is not None and self._by_uid.get(before.traits.uid) is before:
             del self._by_uid[before.traits.uid]

@@ -10,6 +10,7 @@ from hq.traits import Pool, Traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
+
 class Mark:
     """What is known of one revision's reporter, in the order of the status record (a beat names the position).
 
@@ -185,9 +186,7 @@ def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, po
     record = spec.record
     traits = spec.traits or decode_traits(instance_id, record, pool)
     marks = _marks(status, before if before is not None and before.traits.uid == traits.uid else None, pool)
-    parts = frames.Parts(
-        record.meta, record.spec, status.record.status, spec.modified, status.modified, heard(marks)
-    )
+    parts = frames.Parts(record.meta, record.spec, status.record.status, spec.modified, status.modified, heard(marks))
     return Entry(_with_readiness(traits, marks), marks, parts, spec.created, record.request_id, pool)
 
 

@@ -30,8 +30,8 @@ class Index(Generic[W]):
 
     def buckets(self, words: Iterable[W]) -> list[Bucket]:
         """Those of the words that any instance has."""
-        found = map(self._buckets.get, words)
-        return [bucket for bucket in found if bucket is not None]
+        get = self._buckets.get
+        return [bucket for word in words if (bucket := get(word)) is not None]
 
     def move(self, before: Sequence[W], after: Sequence[W], instance_id: str, entry: Entry | None) -> None:
         """File an instance under the words in `after`, and no more under those that only `before` has."""
@@ -83,8 +83,8 @@ class Indexes:
     def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
         """As `Cache.matching`, for a query that names no ids."""
         buckets, settled = self._narrowest(query)
-        left = query.fields - {settled}
-        if "clusters" in left and self._clusters.keys() <= query.clusters:
+        left = query.besides[settled]
+        if query.clusters and self._clusters.keys() <= query.clusters:
             left -= {"clusters"}
         portions = _portions(buckets, after)
         return (query.passing(portion, left) for portion in portions) if left else portions
@@ -94,7 +94,7 @@ class Indexes:
         best, settled, least = [self._all], "", len(self._all)
         for name, words, settles in query.lookups:
             buckets = self._by[name].buckets(words)
-            size = sum(map(len, buckets))
+            size = len(buckets[0]) if len(buckets) == 1 else sum(map(len, buckets))
             if size < least or (size == least and settles):
                 best, settled, least = buckets, settles, size
         return best, settled
@@ -129,9 +129,9 @@ def _words(traits: Traits | None) -> tuple[Sequence[Hashable], ...]:
 
 def _portions(buckets: list[Bucket], after: str) -> Iterator[Block]:
     """The instances of all buckets as they stand now, each once, in order of ids."""
+    if len(buckets) == 1:
+        return iter(buckets[0].lend(after))
     lent = [bucket.lend(after) for bucket in buckets]
-    if len(lent) == 1:
-        return iter(lent[0])
     if sum(map(len, buckets)) > _SORTED_AT_ONCE:
         return _merged(lent)
     once = dict.fromkeys(chain.from_iterable(chain.from_iterable(lent)))

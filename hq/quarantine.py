@@ -58,7 +58,7 @@ class Quarantine:
     def shown_older(self) -> tuple[str, ...]:
         """The ids of instances that are shown in an older state, in order; the first hundred of them.
 
-        The very same tuple as long as nothing changed. Every answer bears it: a store full of rubbish must not fill them.
+        The very same tuple as long as nothing changed. Every answer bears it, so rubbish in the store must not fill it.
         """
         if self._older is None:
             older = {record.rest for record in self._records.values() if record.served_from_older}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from hq.entry import Entry, Traits
@@ -14,12 +14,12 @@ class Lookup(NamedTuple):
     """An index that can narrow a query down.
 
     Attributes:
-        index: its name: "services", "nodes", "revisions", "labels", "unready" or "unallocated".
+        name: of the index: "services", "nodes", "revisions", "labels", "unready" or "unallocated".
         words: instances under any of them are candidates.
         settles: the field of the query that all of those pass; empty: none.
     """
 
-    index: str
+    name: str
     words: Sequence[Hashable]
     settles: str
 
@@ -29,11 +29,13 @@ class Query:
 
     Attributes:
         fields: names of those that say anything.
+        besides: what is left of them when one is settled ("": none).
         lookups: the indexes that can narrow it down.
     """
 
     __slots__ = (
         "allocated",
+        "besides",
         "clusters",
         "digest",
         "fields",
@@ -56,6 +58,7 @@ class Query:
         self.ready = _tristate(message.readiness)
         self.allocated = _tristate(message.allocated)
         self.fields = self._fields()
+        self.besides = {field: self.fields - {field} for field in ("", *self.fields)}
         self.lookups = tuple(self._lookups())
         words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
         described = repr((words, self.labels, self.ready, self.allocated)).encode()
@@ -74,13 +77,11 @@ class Query:
             and (not self.labels or all(label in t.labels for label in self.labels))
         )
 
-    def passing(self, entries: Sequence[Entry], fields: frozenset[str]) -> Sequence[Entry]:
-        """Those that pass, of instances of which all but some fields of the query is known to be passed."""
-        if fields == _READINESS_ONLY:
-            ready = self.ready
-            return [entry for entry in entries if entry.traits.ready is ready]
-        matches = self.matches
-        return [entry for entry in entries if matches(entry.traits)]
+    def passing(self, entries: Sequence[Entry], fields: Iterable[str]) -> Sequence[Entry]:
+        """Those that pass these fields of the query. One pass for each costs less than one that asks all of them."""
+        for field in fields:
+            entries = _PASSING[field](self, entries)
+        return entries
 
     def _fields(self) -> frozenset[str]:
         sets = ("ids", "services", "nodes", "revisions", "clusters", "labels")
@@ -99,7 +100,22 @@ class Query:
         return lookups
 
 
-_READINESS_ONLY = frozenset({"ready"})
+def _labelled(query: Query, entries: Sequence[Entry]) -> Sequence[Entry]:
+    for label in query.labels:
+        entries = [entry for entry in entries if label in entry.traits.labels]
+    return entries
+
+
+_PASSING: dict[str, Callable[[Query, Sequence[Entry]], Sequence[Entry]]] = {
+    "ids": lambda q, entries: [e for e in entries if e.traits.id in q.ids],
+    "services": lambda q, entries: [e for e in entries if e.traits.service in q.services],
+    "nodes": lambda q, entries: [e for e in entries if e.traits.node in q.nodes],
+    "revisions": lambda q, entries: [e for e in entries if not q.revisions.isdisjoint(e.traits.revisions)],
+    "clusters": lambda q, entries: [e for e in entries if e.traits.cluster in q.clusters],
+    "labels": _labelled,
+    "ready": lambda q, entries: [e for e in entries if e.traits.ready is q.ready],
+    "allocated": lambda q, entries: [e for e in entries if e.traits.allocated is q.allocated],
+}
 # These indexes know one word each: what most instances are needs no index.
 UNREADY, UNALLOCATED = ("unready",), ("unallocated",)
 

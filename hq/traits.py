@@ -24,9 +24,7 @@ class Traits(NamedTuple):
     allocated: bool
 
 
-def traits_of(
-    instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_pb2.InstanceSpec, pool: Pool
-) -> Traits:
+def traits_of(instance_id: str, meta: instance_pb2.InstanceMeta, spec: instance_pb2.InstanceSpec, pool: Pool) -> Traits:
     """The traits of an instance that is not ready. `instance_id` is meta.id, as the string that others hold too."""
     once = pool.setdefault
     service, node, cluster = meta.service_id, spec.node_name, meta.cluster
@@ -40,6 +38,6 @@ def traits_of(
         once(cluster, cluster),
         once(labels, labels),
         once(revisions, revisions),
-        False,  # noqa: FBT003
+        False,
         spec.HasField("allocation"),
     )

@@ -56,6 +56,11 @@ async def take_over(state: StateFile, desired: Desired, children: Children) -> t
     return (key if kept else None), kept
 
 
+async def end_all(state: StateFile, children: Children) -> None:
+    """End every process that an earlier life of ours left: nothing of it is wanted."""
+    await take_over(state, Desired("", ""), children)
+
+
 def _grip(record: RunningChild) -> Grip:
     group = Path(record.group) if record.group else None
     return Grip(group=group, description=record.limits)

@@ -37,7 +37,7 @@ class Checker:
     async def _runs(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
         try:
             outcome = await self._commands.run(
-                check.exec.command, cwd=self._cwd, environment=environment, timeout_s=timeout_s
+                check.exec.command, cwd=self._cwd, environment=environment, timeout_s=timeout_s, thorough=False
             )
         except OSError:
             return False

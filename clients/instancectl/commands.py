@@ -36,7 +36,7 @@ class Outcome:
 
 
 class Commands:
-    """Runs commands one at a time per call; nothing of them is left when they return."""
+    """Runs commands one at a time per call; nothing of their process group is left when they return."""
 
     def __init__(self, children: Children) -> None:
         self._children = children
@@ -49,15 +49,23 @@ class Commands:
         environment: Mapping[str, str],
         timeout_s: float,
         output: int = subprocess.DEVNULL,
+        thorough: bool = True,
     ) -> Outcome:
-        """Run a command, its output going to a file descriptor. Raises OSError."""
+        """Run a command, its output going to a file descriptor.
+
+        Args:
+            thorough: look for what it left in other sessions too, which takes a look at every process there is.
+
+        Raises:
+            OSError: it cannot be started.
+        """
         child = self._children.start(command, cwd=cwd, environment=environment, output=output)
-        return await _end_of(child, timeout_s)
+        return await _end_of(child, timeout_s, thorough)
 
     async def capture(
         self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_s: float
     ) -> Outcome:
-        """The same with its standard output, of at most 1 MiB, in the outcome; its errors go nowhere. Raises OSError."""
+        """The same with its standard output (at most 1 MiB) in the outcome; its errors go nowhere. Raises OSError."""
         reader, writer = os.pipe()
         try:
             child = self._children.start(
@@ -70,14 +78,14 @@ class Commands:
             os.close(writer)
         reading = asyncio.ensure_future(asyncio.to_thread(_read_all, reader))
         try:
-            outcome = await _end_of(child, timeout_s)
+            outcome = await _end_of(child, timeout_s, thorough=True)
         finally:
             # Whoever still held the pipe has been killed, so the reader comes to an end.
             output = await reading
         return Outcome(outcome.exit, outcome.timed_out, output)
 
 
-async def _end_of(child: Child, timeout_s: float) -> Outcome:
+async def _end_of(child: Child, timeout_s: float, thorough: bool) -> Outcome:
     timed_out = False
     try:
         async with asyncio.timeout(timeout_s):
@@ -86,7 +94,8 @@ async def _end_of(child: Child, timeout_s: float) -> Outcome:
         timed_out = True
     finally:
         child.signal_all(signal.SIGKILL)
-        child.sweep()
+        if thorough or timed_out:
+            child.sweep()
     return Outcome(await child.wait(), timed_out)
 
 

@@ -28,6 +28,7 @@ INSTALLED = Verdict(True, "Installed")
 NOT_WANTED = Verdict(False, "NotWantedReady", "the revision is wanted INSTALLED: nothing runs")
 NOT_INSTALLED = Verdict(False, "NotInstalled", "it starts when it is installed")
 GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the revision before it is being stopped")
+STARTING = Verdict(False, "Starting", "its sections are about to start")
 STOPPING = Verdict(False, "Stopping", "the supervisor stops it")
 STOPPED = Verdict(False, "Stopped", "the supervisor ends")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from clients.instancectl.failure import PrepareFailed
+from clients.instancectl.interruptible import SILENCE_S, opener
 from clients.instancectl.threads import Cancel
 
 _CHUNK_BYTES = 1 << 20
-_SILENCE_S = 30.0
 _TRIES = 3
 _FIRST_PAUSE_S = 0.2
 _NO_USE_TRYING = range(400, 500)
@@ -29,9 +29,8 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
     """
     for tries_left in reversed(range(_TRIES)):
         try:
-            with _opened(url, what) as source, into.open("wb") as target:
-                _copy(source, target, cancel)
-            return
+            _fetch_once(url, into, what, cancel)
+            break
         except urllib.error.HTTPError as error:
             final = error.code in _NO_USE_TRYING and error.code not in _TRY_LATER
             reason = f"the server answered {error.code} {error.reason}"
@@ -39,6 +38,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
             final, reason = isinstance(error.reason, FileNotFoundError), str(error.reason)
         except (OSError, http.client.HTTPException) as error:
             final, reason = isinstance(error, FileNotFoundError), str(error) or type(error).__name__
+        cancel.check()
         if final or not tries_left:
             raise PrepareFailed("FetchFailed", f"{what}: cannot fetch {shown(url)}: {reason}")
         cancel.wait(_FIRST_PAUSE_S * 2 ** (_TRIES - 1 - tries_left))
@@ -61,12 +61,17 @@ def shown(url: str) -> str:
     return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def _opened(url: str, what: str) -> BinaryIO:
+def _fetch_once(url: str, into: Path, what: str, cancel: Cancel) -> None:
+    with _opened(url, what, cancel) as source, into.open("wb") as target:
+        _copy(source, target, cancel)
+
+
+def _opened(url: str, what: str, cancel: Cancel) -> BinaryIO:
     check_scheme(url, what)
     parts = urllib.parse.urlsplit(url)
     if parts.scheme.lower() == "file":
         return Path(urllib.request.url2pathname(parts.path)).open("rb")
-    answer: BinaryIO = urllib.request.urlopen(url, timeout=_SILENCE_S)
+    answer: BinaryIO = opener(cancel).open(url, timeout=SILENCE_S)
     return answer
 
 
@@ -78,4 +83,3 @@ def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
     expected = getattr(source, "length", None)
     if expected:
         raise http.client.IncompleteRead(b"", expected)
-

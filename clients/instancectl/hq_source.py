@@ -16,6 +16,7 @@ from clients.progress import Changes, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
 
 LOOK_S = 180.0
+ASK_S = 3.0  # then the last good copy is started
 _MAX_BACKOFF_S = 30.0
 _CATCH_UP_S = 0.3
 
@@ -71,7 +72,7 @@ class HqSource:
 
     async def _ask(self) -> Update:
         try:
-            answer = await self._client.get_revision(self._instance_id, node=self._node)
+            answer = await self._client.get_revision(self._instance_id, node=self._node, timeout_s=ASK_S)
         except HqApiError as error:
             if error.reason in ("NOT_FOUND", "WRONG_NODE"):
                 return await self._absent(error)

@@ -30,6 +30,7 @@ class Install:
     task: asyncio.Task[None] | None = None
     failures: int = 0
     is_resting: bool = False
+    is_leaving: bool = False
 
 
 class Installs:
@@ -41,7 +42,7 @@ class Installs:
         self._clock = clock
         self._changed = changed
         self._all: dict[RevisionKey, Install] = {
-            key: Install(conditions.INSTALLED) for key in state.state.installed
+            key: Install(conditions.INSTALLED) for key in state.state.installed if preparer.has(key)
         }
 
     @property
@@ -54,7 +55,8 @@ class Installs:
 
     @property
     def resting(self) -> frozenset[RevisionKey]:
-        return self._those(lambda install: install.is_resting)
+        """Failed and not due again, or being removed: neither is to be prepared now."""
+        return self._those(lambda install: install.is_resting or install.is_leaving)
 
     @property
     def present(self) -> frozenset[RevisionKey]:
@@ -83,10 +85,16 @@ class Installs:
 
     async def remove(self, key: RevisionKey, desired: Desired) -> None:
         """Remove a revision from the disk."""
+        if install := self._all.get(key):
+            install.is_leaving, install.verdict = True, conditions.PENDING
         await self.cancel([key])
         self._state.not_installed(key)
         await self._preparer.remove(key, desired)
         self._all.pop(key, None)
+
+    def forget(self) -> None:
+        """Everything was removed."""
+        self._all.clear()
 
     async def close(self) -> None:
         await self.cancel(self._all)
@@ -105,6 +113,10 @@ class Installs:
         except asyncio.CancelledError:
             install.task = None
             raise
+        except Exception as error:
+            log.exception("preparing %s failed unexpectedly", key)
+            await self._rest(key, install, PrepareFailed("InternalError", f"{type(error).__name__}; see the log"))
+            return
         self._state.installed(key, contents)
         install.verdict, install.failures, install.task = conditions.INSTALLED, 0, None
         log.info("revision %s is installed", key)

@@ -71,10 +71,21 @@ class Layout:
 
     def log(self, revision_id: str, name: str) -> Path:
         """The log of a section, or of the hooks, of a revision."""
-        return self.logs / shortened(revision_id) / f"{shortened(name)}.log"
+        return self.logs_of(revision_id) / f"{shortened(name)}.log"
+
+    def logs_of(self, revision_id: str) -> Path:
+        return self.logs / shortened(revision_id)
 
     def pipe(self, key: RevisionKey, name: str) -> Path:
         return self.pipes / f"{key.digest[:12]}-{shortened(name)}"
+
+    def pipes_of(self, key: RevisionKey) -> list[Path]:
+        return list(self.pipes.glob(f"{key.digest[:12]}-*"))
+
+    @property
+    def owns_store(self) -> bool:
+        """Nobody else uses the store."""
+        return self.store.is_relative_to(self.root)
 
     def make(self) -> None:
         """Make the directories. Logs and pipes are nobody else's; revisions may be passed through."""
@@ -88,7 +99,7 @@ class Layout:
         """Remove what the instance occupies, persistent volumes only if asked. A shared store stays as it is."""
         for path in (self.revisions, self.logs, self.pipes, *([self.volumes] if volumes else [])):
             shutil.rmtree(path, ignore_errors=True)
-        if self.store.is_relative_to(self.root):
+        if self.owns_store:
             shutil.rmtree(self.store, ignore_errors=True)
 
 

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
-_CHUNK_BYTES = 64 * 1024
+_CHUNK_BYTES = 64 * 1024  # what a pipe holds
+_PAUSE_S = 0.002
+_LAST_CHUNKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,7 @@ class Output:
         self._handler = _handler(self._log, self._settings)
         # Opened for both, so that it never looks ended.
         self._reader = os.open(self._pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        asyncio.get_running_loop().add_reader(self._reader, self._copy)
+        self._listen()
 
     def writer(self) -> int:
         """A descriptor for a new process to write to; the caller closes it. Raises OSError."""
@@ -55,7 +57,7 @@ class Output:
 
     @contextmanager
     def opened(self) -> Iterator[int]:
-        """Open, give a writer, close both."""
+        """Open, give a writer, close both; the pipe goes away."""
         self.open()
         try:
             writer = self.writer()
@@ -65,30 +67,42 @@ class Output:
                 os.close(writer)
         finally:
             self.close()
+            self._pipe.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Copy what is there and end. The pipe stays for a section that stays."""
         if self._reader is None or self._handler is None:
             return
-        for _ in range(256):
+        asyncio.get_running_loop().remove_reader(self._reader)
+        for _ in range(_LAST_CHUNKS):
             if not self._copy():
                 break
-        asyncio.get_running_loop().remove_reader(self._reader)
         os.close(self._reader)
         self._handler.close()
         self._reader = None
 
-    def _copy(self) -> bool:
-        """One chunk for each turn of the loop: a flood waits its turn like everybody else."""
+    def _listen(self) -> None:
+        if self._reader is not None:
+            asyncio.get_running_loop().add_reader(self._reader, self._heard)
+
+    def _heard(self) -> None:
+        """One chunk, then a pause if there is more: who floods is slowed down to some 30 MB a second."""
+        if self._copy() >= _CHUNK_BYTES and self._reader is not None:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self._reader)
+            loop.call_later(_PAUSE_S, self._listen)
+
+    def _copy(self) -> int:
+        """Copy what is there, at most one chunk; return how many bytes."""
         assert self._reader is not None
         assert self._handler is not None
         try:
             chunk = os.read(self._reader, _CHUNK_BYTES)
         except BlockingIOError:
-            return False
+            return 0
         text = chunk.decode(errors="backslashreplace")
         self._handler.handle(logging.LogRecord("", logging.INFO, "", 0, text, None, None))
-        return bool(chunk)
+        return len(chunk)
 
 
 def _handler(log: Path, settings: OutputSettings) -> RotatingFileHandler:

@@ -10,13 +10,13 @@ from clients.instancectl import delivery, environment, volumes
 from clients.instancectl.commands import Commands
 from clients.instancectl.desired import Desired
 from clients.instancectl.failure import PrepareFailed
-from clients.instancectl.fetch import check_scheme
 from clients.instancectl.fingerprint import RevisionKey
 from clients.instancectl.layout import Layout
 from clients.instancectl.output import Output, OutputSettings
 from clients.instancectl.paths import inside
 from clients.instancectl.secret_values import SecretValues
 from clients.instancectl.store import Store
+from clients.instancectl.supported import check_supported
 from clients.instancectl.threads import Cancel, in_thread
 from clients.instancectl.unpack import remove_tree, unpack
 from hqpb.v1.instance_pb2 import File, InstanceRevision, LifecycleHook, Package, SecretDescriptor
@@ -53,6 +53,10 @@ class Preparer:
         except OSError as error:
             raise PrepareFailed("PrepareFailed", f"{error.strerror or error}: {error.filename or ''}") from None
         return used
+
+    def has(self, key: RevisionKey) -> bool:
+        """Its directory is there."""
+        return self._layout.revision(key).is_dir()
 
     async def remove(self, key: RevisionKey, desired: Desired | None) -> None:
         """Remove what a revision occupies; persistent volumes stay. Raises OSError."""
@@ -109,25 +113,6 @@ class Preparer:
             # What it wrote may hold a secret: it stays in the log, which nobody else can read.
             name = hook.name or f"{number} ({hook.command[0] if hook.command else 'no command'})"
             raise PrepareFailed("PrepareScriptFailed", f"prepare script {name} {outcome}; see its log")
-
-
-def check_supported(revision: InstanceRevision) -> None:
-    """Raises PrepareFailed: the revision asks for what instancectl cannot do."""
-    for container in revision.container:
-        if container.image or container.layer:
-            message = f"container {container.name}: images and layers are not supported by instancectl"
-            raise PrepareFailed("ImageUnsupported", message)
-        if not container.command:
-            raise PrepareFailed("NoCommand", f"container {container.name}: has no command to run")
-    for kind, downloads in (("file", revision.file), ("package", revision.package)):
-        for download in downloads:
-            check_scheme(download.url, f"{kind} {download.name}")
-    for hook in revision.prepare:
-        if not hook.command:
-            raise PrepareFailed("NoCommand", f"prepare script {hook.name}: has no command to run")
-    for secret in revision.secret:
-        if secret.WhichOneof("target") == "file":
-            delivery.mode_of(secret)
 
 
 def _copy(content: Path, target: Path, mode: int) -> None:

@@ -162,7 +162,7 @@ class Reporter:
         reports = [subject.next_report() for subject in subjects]
         self._owed |= {subject.id for subject in subjects}
         try:
-            answer = await self._client.report_many(reports)
+            answer = await self._client.report_many(reports, timeout_s=self._schedule.patience_s)
         except HqApiError as error:
             if error.nothing_stored:
                 for subject, report in zip(subjects, reports, strict=True):

@@ -6,6 +6,7 @@ import math
 import random
 
 COALESCE_S = 1.0
+MIN_TRY_S, MAX_TRY_S = 1.0, 10.0
 _SETTLE_S = 0.1
 
 
@@ -30,6 +31,11 @@ class Schedule:
     def failing_since(self) -> float | None:
         """When the first try began that has had no success after it."""
         return self._failing_since
+
+    @property
+    def patience_s(self) -> float:
+        """How long one try may take: another one must fit into the interval."""
+        return min(MAX_TRY_S, max(MIN_TRY_S, self._interval_s / 2))
 
     def changed(self, now: float) -> None:
         """There is news. More news before the next report go into the same one."""

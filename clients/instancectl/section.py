@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +23,7 @@ from clients.instancectl.state import RunningChild
 from clients.instancectl.workshop import Blueprint, Workshop
 from hqpb.v1.instance_pb2 import LifecycleHook
 
+log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0
 
 
@@ -64,6 +66,7 @@ class Section:
             self.limits = adopted.grip.description
         started_wall_s = record.started_wall_s if record else 0.0
         self._task = asyncio.create_task(self._run(adopted, started_wall_s), name=f"section {self._container.name}")
+        self._task.add_done_callback(self._over)
 
     async def stop(self) -> None:
         """Stop by the policy of the container."""
@@ -77,6 +80,11 @@ class Section:
             how = await stopping.stop(child, stopping.grace_s(self._container), script)
             self._ended(how, "Stopped")
         self._output.close()
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            log.error("section %s is not supervised any more", self._container.name, exc_info=error)
+            self._says.waits("InternalError", f"{type(error).__name__}; see the log of instancectl")
 
     async def _run(self, adopted: Child | None, started_wall_s: float) -> None:
         clock = self._shop.clock

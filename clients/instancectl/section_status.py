@@ -1,4 +1,4 @@
-"""What a section says of itself: a ContainerStatus, kept up to date. Tells whoever listens when it says something else."""
+"""What a section says of itself: a ContainerStatus, kept up to date; whoever listens is told of changes."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import secrets
@@ -71,7 +72,7 @@ class StateFile:
 
     def not_installed(self, key: RevisionKey) -> None:
         if self.state.installed.pop(key, None) is not None:
-            self._save()
+            self._try_to_save()
 
     def started(self, child: RunningChild) -> None:
         self.state.children[_name(child.revision, child.section)] = child
@@ -79,16 +80,21 @@ class StateFile:
 
     def ended(self, revision: RevisionKey, section: str) -> None:
         if self.state.children.pop(_name(revision, section), None) is not None:
-            self._save()
+            self._try_to_save()
 
     def forget(self) -> None:
         """The instance is gone."""
-        self.state = State()
+        self.state = State(owner=self.state.owner)
         self._path.unlink(missing_ok=True)
 
     @property
     def contents_in_use(self) -> set[str]:
         return {digest for used in self.state.installed.values() for digest in used}
+
+    def _try_to_save(self) -> None:
+        # On a full disk: an entry too many does no harm, it is checked against what is really there.
+        with contextlib.suppress(OSError):
+            self._save()
 
     def _save(self) -> None:
         write_atomically(self._path, json.dumps(_to_json(self.state), indent=1).encode())

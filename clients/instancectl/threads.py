@@ -19,9 +19,18 @@ class Cancel:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self._interrupts: list[Callable[[], object]] = []
 
     def set(self) -> None:
         self._event.set()
+        for interrupt in self._interrupts:
+            interrupt()
+
+    def interrupted_by(self, interrupt: Callable[[], object]) -> None:
+        """Call this, from another thread, to end what the work waits for."""
+        self._interrupts.append(interrupt)
+        if self._event.is_set():
+            interrupt()
 
     def check(self) -> None:
         """Raises Cancelled."""

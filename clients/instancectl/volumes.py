@@ -6,8 +6,8 @@ from pathlib import Path
 
 from clients.instancectl.desired import Desired
 from clients.instancectl.failure import PrepareFailed
-from clients.instancectl.layout import Layout, directory_name
 from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.layout import Layout, directory_name
 from clients.instancectl.paths import inside
 from clients.instancectl.unpack import remove_tree
 from hqpb.v1.instance_pb2 import Volume

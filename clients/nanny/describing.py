@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from clients.nanny.actions import Action, Kind
 from clients.nanny.description import Description, Placement
-from clients.nanny.desired import absent_of, desired, needs_secrets
+from clients.nanny.desired import absent_of, desired, needs_secrets, ready_of
 from clients.nanny.diff import diff
 from clients.nanny.held import Held
 from hqpb.v1 import instance_pb2
@@ -41,10 +41,13 @@ class Described:
         if placement is None:
             return self._not_described(instance_id, held)
         after = desired(self.description, placement, held)
-        if self.description.ready in (absent := absent_of(self.description, after)) and self.description.ready:
+        absent = absent_of(self.description, after)
+        if self.description.ready in absent:
             note = f"has no revision {self.description.ready} to be READY: describe it under `revisions`"
             return Action(instance_id, Kind.REFUSED, held, note=note)
         note = f"has no revision {', '.join(absent)} to stay INSTALLED" if absent else ""
+        if held is not None and ready_of(held.instance) and not ready_of(after):
+            note = f"{ready_of(held.instance)} runs, and nothing will"
         return self._towards(instance_id, held, after, note)
 
     def _is_ours(self, held: Held) -> bool:
@@ -62,10 +65,13 @@ class Described:
         if held is None:
             return Action(instance_id, Kind.CREATE, None, after, changes, note)
         clears = _clears(held, self.description)
+        if blind and clears:  # HQ clears those of all revisions that are sent without any
+            note = "its secret descriptors can be cleared only when it has a node: nobody else may read the others"
+            return Action(instance_id, Kind.REFUSED, held, note=note)
         if changes:
             return Action(instance_id, Kind.UPDATE, held, after, changes, note, clears)
         if blind:
-            note = note or "has no node yet, so its secret descriptors cannot be compared"
+            note = note or "its secret descriptors cannot be compared: HQ serves them to its node only"
             return Action(instance_id, Kind.RESEND, held, after, (), note, clears)
         return Action(instance_id, Kind.UNCHANGED, held, note=note)
 

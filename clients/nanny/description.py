@@ -160,6 +160,8 @@ def _contradictions(description: Description) -> Iterator[str]:
     for number, revision in enumerate(description.installed):
         if revision == description.ready:
             yield f"installed[{number}]: {revision} is the one wanted READY, which installs it anyway"
+    if description.drop_others and not description.kept:
+        yield f"drop: `{OTHERS}` would leave no revision at all: name those that stay under `ready` or `installed`"
     seen: set[str] = set()
     for number, placement in enumerate(description.placements):
         if placement.id and placement.id in seen:

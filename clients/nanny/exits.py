@@ -27,7 +27,7 @@ MEANINGS = {
     Exit.REFUSED: "the description is faulty, or instances were refused or failed in different ways",
     Exit.USAGE: "the command line makes no sense",
     Exit.CONFLICT: "others kept changing some instances: run it again",
-    Exit.UNAVAILABLE: "no installation answered in time",
+    Exit.UNAVAILABLE: "no installation answered in time, or it was lost on the way: run it again",
     Exit.OUTCOME_UNKNOWN: "some writes may have been stored or not: run it again",
     Exit.NOT_ALLOWED: "you may not do this",
     Exit.NOT_YET: "status: the agents are not there yet",

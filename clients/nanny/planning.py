@@ -47,17 +47,23 @@ def described(function: F) -> F:
 @output_option("text", "json")
 @connected
 def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str) -> None:
-    """Show what `upload` would do, and do nothing."""
+    """Show what `upload` would do, and what HQ would refuse, and do nothing."""
     installations, shares = read_work(session, names)
 
     async def work() -> Exit:
-        asked = await session.each(installations, lambda name, client: make_plans(client, shares[name], prune))
+        async def one(name: str, client: Client) -> list[Plan]:
+            from clients.nanny.checking import checked
+
+            plans = await make_plans(client, shares[name], prune)
+            return [await checked(client, plan) for plan in plans]
+
+        asked = await session.each(installations, one)
         if output == "json":
-            print_json({"installations": [_as_dict(one) for one in asked]})
+            print_json({"installations": [_as_dict(told) for told in asked]})
         else:
-            for one in asked:
-                _print(one, every)
-        return worst(_exit(one, exit_code) for one in asked)
+            for told in asked:
+                _print(told, every)
+        return worst(_exit(told, exit_code) for told in asked)
 
     finish(work())
 

@@ -70,8 +70,9 @@ def counts(results: Iterable[Result]) -> dict[str, int]:
 
 
 def exit_of_results(results: Iterable[Result]) -> Exit:
-    """The exit code for one installation."""
-    return worst(result.exit for result in results)
+    """The exit code for one installation. That it was lost on the way says less than any other failure."""
+    failures = {result.exit for result in results if result.failed}
+    return Exit.UNAVAILABLE if failures == {Exit.UNAVAILABLE} else worst(failures - {Exit.UNAVAILABLE})
 
 
 def failure(instance_id: str, code: str, reason: str, message: str, field: str = "") -> Result:

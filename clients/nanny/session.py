@@ -138,13 +138,23 @@ def connected(function: F) -> F:
     )
     @click.option("--only", multiple=True, metavar="NAME", help="Keep to this installation; may be repeated.")
     @click.option("--config", metavar="FILE", envvar="NANNY_CONFIG", help="Installations. [~/.config/nanny.yaml]")
-    @click.option("--timeout", "timeout_s", type=float, default=DEFAULT_TIMEOUT_S, help="Seconds for each call.")
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="For each call.",
+    )
     @functools.wraps(function)
     def command(
         *args: Any, named: tuple[str, ...], only: tuple[str, ...], config: str | None, timeout_s: float, **kwargs: Any
     ) -> Any:
+        told: dict[str, tuple[str, ...]] = {}
         try:
-            told = dict(parse_option(text) for text in named)
+            for name, addresses in map(parse_option, named):
+                told[name] = (*told.get(name, ()), *addresses)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--installation") from None
         path = config or default_config()

@@ -102,7 +102,7 @@ def _own_words(action: Action) -> str:
 
 def _short(field: str) -> str:
     """`spec.allocation.port[http].number` is `http` to people."""
-    name = field.removeprefix("spec.").removeprefix("allocation.")
+    name = field.removeprefix("spec.allocation.").removeprefix("spec.")
     return name.removeprefix("port[").removesuffix("].number") if name.startswith("port[") else name
 
 

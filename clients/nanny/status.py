@@ -47,7 +47,7 @@ def status(
 
     async def work() -> Exit:
         async def one(name: str, client: Client) -> list[Rollout]:
-            return await _rollouts(client, chosen.services, chosen.expected.get(name, {}), wait_s)
+            return await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)
 
         asked = await session.each(chosen.installations, one)
         asked = [_without_the_absent(one) for one in asked] if chosen.everywhere else asked
@@ -62,7 +62,7 @@ def status(
 
 
 async def _rollouts(
-    client: Client, services: Sequence[str], expected: Mapping[str, Sequence[str]], wait_s: float | None
+    name: str, client: Client, services: Sequence[str], expected: Mapping[str, Sequence[str]], wait_s: float | None
 ) -> list[Rollout]:
     """As of now, or as soon as all are done, or as they stand when the time is up."""
     from clients.nanny.following import instances_as_they_change, instances_now
@@ -73,12 +73,20 @@ async def _rollouts(
     try:
         async with asyncio.timeout(wait_s), aclosing(instances_as_they_change(client, services)) as states:
             async for state in states:
-                found = _judge(state, services, expected)
+                before, found = found, _judge(state, services, expected)
+                _tell_news(name, before, found)
                 if all(one.is_done for one in found):
                     break
     except TimeoutError:
         pass  # told as it stands
     return found
+
+
+def _tell_news(name: str, before: Sequence[Rollout], now: Sequence[Rollout]) -> None:
+    """Whoever waits hears how it goes."""
+    for old, new in zip(before, now, strict=True):
+        if old.words() != new.words():
+            click.echo(f"{name}: {new.service}: {new.words()}", err=True)
 
 
 def _judge(instances: Instances, services: Sequence[str], expected: Mapping[str, Sequence[str]]) -> list[Rollout]:

@@ -4,74 +4,50 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import OrderedDict
-from collections.abc import Sequence
-
-from google.protobuf import field_mask_pb2, json_format
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from hq import frames
-from hq.entry import Entry
-from hq.errors import TooLarge
+from hq.api.mask import Mask
+from hq.api.twins import EventTwins, Twins, readable_json
+from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.jsonio import to_json
 
-_SLICE_S = 0.005  # JSON is made for so long before the loop gets a turn
+T = TypeVar("T")
 
-
-class Twins:
-    """Instances as JSON, made when they are asked for, kept within a bound of bytes: least used go first."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._kept: OrderedDict[str, tuple[bytes, bytes]] = OrderedDict()
-        self._max_bytes = max_bytes
-        self._bytes = 0
-
-    def get(self, entry: Entry) -> bytes:
-        """The instance as JSON."""
-        frame, instance_id = entry.frame(), entry.traits.id
-        kept = self._kept.get(instance_id)
-        if kept is not None and kept[0] is frame:
-            self._kept.move_to_end(instance_id)
-            return kept[1]
-        twin = to_json(instance_pb2.Instance.FromString(frames.body(frame)))
-        self._keep(instance_id, frame, twin)
-        return twin
-
-    def has(self, entry: Entry) -> bool:
-        """Whether `get` would be quick."""
-        kept = self._kept.get(entry.traits.id)
-        return kept is not None and kept[0] is entry.frame()
-
-    def _keep(self, instance_id: str, frame: bytes, twin: bytes) -> None:
-        old = self._kept.pop(instance_id, None)
-        if old is not None:
-            self._bytes -= len(old[1]) + len(old[0])
-        self._kept[instance_id] = (frame, twin)
-        self._bytes += len(twin) + len(frame)
-        while self._bytes > self._max_bytes and len(self._kept) > 1:
-            _, (gone_frame, gone) = self._kept.popitem(last=False)
-            self._bytes -= len(gone) + len(gone_frame)
+_SLICE_S = 0.005  # so long something is made before the loop gets a turn
+_LIST_SOURCES, _WATCH_SOURCES = b"\x1a", b"\x22"
 
 
 class SourceCodec:
-    """Sources in both encodings. Encoded once per millisecond and version, however many answers bear it."""
+    """Sources in both encodings. Many answers share one; it is encoded once."""
 
     def __init__(self) -> None:
         self._last: Source | None = None
-        self._encoded = b""
+        self._encoded: dict[bytes, bytes] = {}
+        self._json = b""
 
-    def proto(self, source: Source) -> bytes:
-        """As field `sources = 3`."""
-        if source != self._last:
-            self._encoded = frames.delimited(b"\x1a", source.message().SerializeToString())
+    def proto(self, source: Source, tag: bytes = _LIST_SOURCES) -> bytes:
+        """As the field of this tag."""
+        self._turn_to(source)
+        encoded = self._encoded.get(tag)
+        if encoded is None:
+            encoded = self._encoded[tag] = frames.delimited(tag, source.message().SerializeToString())
+        return encoded
+
+    def json(self, source: Source) -> bytes:
+        self._turn_to(source)
+        if not self._json:
+            self._json = to_json(source.message())
+        return self._json
+
+    def _turn_to(self, source: Source) -> None:
+        if source is not self._last:
             self._last = source
-        return self._encoded
-
-    @staticmethod
-    def json(source: Source) -> bytes:
-        return to_json(source.message())
+            self._encoded, self._json = {}, b""
 
 
 class FramesAnswer:
@@ -80,74 +56,125 @@ class FramesAnswer:
     Both messages number their fields alike, so that one splice serves both; in JSON `single` says which it is.
     """
 
-    __slots__ = ("_codec", "_entries", "_mask", "_single", "_source", "_token", "_twins")
+    __slots__ = ("_codec", "_found", "_single", "_twins")
 
     def __init__(
         self,
-        entries: Sequence[Entry],
-        token: str,
-        source: Source,
-        mask: Sequence[str],
+        found: Found,
         twins: Twins,
         codec: SourceCodec,
         *,
         single: bool = False,
     ) -> None:
-        self._entries, self._token, self._source, self._mask = entries, token, source, mask
+        self._found = found
         self._twins, self._codec, self._single = twins, codec, single
 
     def proto(self) -> bytes:
-        if self._mask:
-            items = [frames.delimited(frames.FRAME_TAG, self._masked(e).SerializeToString()) for e in self._entries]
-        else:
-            items = [entry.frame() for entry in self._entries]
-        if self._token:
-            items.append(frames.delimited(b"\x12", self._token.encode()))
-        items.append(self._codec.proto(self._source))
-        return b"".join(items)
+        return self._proto_of(self._found.frames)
 
     async def json(self) -> bytes:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        twins = []
-        for entry in self._entries:
-            twins.append(to_json(self._masked(entry)) if self._mask else self._twins.get(entry))
-            if loop.time() - began > _SLICE_S:
-                await asyncio.sleep(0)
-                began = loop.time()
-        source = b'"sources":[' + self._codec.json(self._source) + b"]}"
-        if self._single:
-            return b'{"instance":' + twins[0] + b"," + source
-        token = b'"nextPageToken":' + json.dumps(self._token).encode() + b"," if self._token else b""
-        listed = b'"instances":[' + b",".join(twins) + b"]," if twins else b""
-        return b"{" + listed + token + source
+        twins = [twin for entry in self._found.entries if (twin := entry.json)]
+        if len(twins) < len(self._found.entries):
+            twins = await in_slices(self._twins.get, self._found.entries)
+        return self._json_of(twins)
 
-    def _masked(self, entry: Entry) -> instance_pb2.Instance:
-        masked = instance_pb2.Instance()
-        field_mask_pb2.FieldMask(paths=self._mask).MergeMessage(entry.instance(), masked)
-        return masked
+    def _proto_of(self, instances: Sequence[bytes]) -> bytes:
+        token = frames.delimited(b"\x12", self._found.next_page_token.encode()) if self._found.next_page_token else b""
+        return b"".join((*instances, token, self._codec.proto(self._found.source)))
+
+    def _json_of(self, instances: list[bytes]) -> bytes:
+        token = self._found.next_page_token
+        tail = b'"nextPageToken":' + json.dumps(token).encode() + b"," if token else b""
+        tail += b'"sources":[' + self._codec.json(self._found.source) + b"]}"
+        if not instances:
+            return b"{" + tail
+        # Both ends are put on the first and the last, so that the bulk is copied once.
+        instances[0] = (b'{"instance":' if self._single else b'{"instances":[') + instances[0]
+        instances[-1] += (b"," if self._single else b"],") + tail
+        return b",".join(instances)
+
+
+class MaskedAnswer(FramesAnswer):
+    """The same with some fields of the instances only. `prepared` makes it: masks are the one read that decodes."""
+
+    __slots__ = ("_masked",)
+
+    _masked: list[instance_pb2.Instance]
+
+    async def prepared(self, mask: Sequence[str]) -> MaskedAnswer:
+        """Itself, with the mask applied: in slices, since this takes some 50 µs per instance."""
+        compiled = Mask(mask)
+        self._masked = await in_slices(lambda entry: compiled.applied(entry.instance()), self._found.entries)
+        return self
+
+    def proto(self) -> bytes:
+        return self._proto_of([frames.delimited(frames.FRAME_TAG, m.SerializeToString()) for m in self._masked])
+
+    async def json(self) -> bytes:
+        return self._json_of(await in_slices(readable_json, self._masked))
 
 
 class WatchAnswer:
     """One message of a watch."""
 
-    __slots__ = ("_message",)
+    __slots__ = ("_codec", "_message", "_twins")
 
-    def __init__(self, message: Message) -> None:
-        self._message = message
+    def __init__(self, message: Message, twins: EventTwins, codec: SourceCodec) -> None:
+        self._message, self._twins, self._codec = message, twins, codec
 
     def proto(self) -> bytes:
         m = self._message
-        head = b"\x08" + frames.varint(m.kind)
-        tail = frames.delimited(b"\x1a", m.token.encode()) if m.token else b""
-        tail += frames.delimited(b"\x22", m.source.message().SerializeToString())
-        tail += frames.delimited(b"\x2a", m.reason.encode()) if m.reason else b""
-        tail += b"\x30\x01" if m.collapsed else b""
-        return b"".join((head, *m.events, tail))
+        return b"".join(
+            (
+                b"\x08",
+                frames.varint(m.kind),
+                *m.events,
+                frames.delimited(b"\x1a", m.token.encode()) if m.token else b"",
+                self._codec.proto(m.source, _WATCH_SOURCES),
+                frames.delimited(b"\x2a", m.reason.encode()) if m.reason else b"",
+                b"\x30\x01" if m.collapsed else b"",
+            )
+        )
 
     async def json(self) -> bytes:
-        message = service_pb2.WatchInstancesResponse.FromString(self.proto())
-        return json.dumps(json_format.MessageToDict(message), separators=(",", ":"), ensure_ascii=False).encode()
+        m = self._message
+        head = {"kind": service_pb2.WatchKind.Name(m.kind), "resumeToken": m.token, "reason": m.reason}
+        told = json.dumps({name: value for name, value in head.items() if value}, ensure_ascii=False).encode()[:-1]
+        events = b',"events":[' + b",".join(await in_slices(self._twins.get, m.events)) + b"]" if m.events else b""
+        collapsed = b',"collapsed":true' if m.collapsed else b""
+        return told + events + collapsed + b',"sources":[' + self._codec.json(m.source) + b"]}"
 
 
-__all__ = ["FramesAnswer", "SourceCodec", "TooLarge", "Twins", "WatchAnswer"]
+S = TypeVar("S")
+
+
+async def in_slices(make: Callable[[S], T], things: Iterable[S]) -> list[T]:
+    """What is made of each, with a turn for the loop every few milliseconds."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    made = []
+    for thing in things:
+        made.append(make(thing))
+        if loop.time() - began > _SLICE_S:
+            await asyncio.sleep(0)
+            began = loop.time()
+    return made
+
+
+class Answers:
+    """Makes answers, and keeps what they share."""
+
+    def __init__(self, json_bytes: int) -> None:
+        """`json_bytes`: of what is kept as JSON; a fifth of it are events of watches."""
+        self._codec = SourceCodec()
+        self._twins, self._event_twins = Twins(json_bytes * 4 // 5), EventTwins(json_bytes // 5)
+
+    async def found(self, found: Found, mask: Sequence[str], *, single: bool = False) -> FramesAnswer:
+        """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""
+        if mask:
+            return await MaskedAnswer(found, self._twins, self._codec, single=single).prepared(mask)
+        return FramesAnswer(found, self._twins, self._codec, single=single)
+
+    def watch(self, message: Message) -> WatchAnswer:
+        """A message of WatchInstances."""
+        return WatchAnswer(message, self._event_twins, self._codec)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
 
-from hq.api.answers import FramesAnswer, SourceCodec, Twins, WatchAnswer
+from hq.api.answers import Answers
 from hq.entry import Entry
 from hq.errors import HqError, invalid
 from hq.query import Query
+from hq.registry.reads import Found
 from hq.registry.registry import Registry
 from hq.registry.writes import Precondition
 from hq.validation import (
@@ -58,7 +60,7 @@ class InstanceApi:
 
     def __init__(self, registry: Registry, json_bytes: int) -> None:
         self._registry = registry
-        self._twins, self._codec = Twins(json_bytes), SourceCodec()
+        self._answers = Answers(json_bytes)
 
     def methods(self) -> list[Method]:
         """All calls. GetInstance and FindInstances remember the requests that repeat."""
@@ -89,13 +91,13 @@ class InstanceApi:
 
     async def _get(self, request: Get, call: Call) -> Answer:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
-        return FramesAnswer((entry,), "", source, request.mask, self._twins, self._codec, single=True)
+        return await self._answers.found(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
     async def _find(self, request: Find, call: Call) -> Answer:
         found = await self._registry.reads.find(
             request.query, request.page_size, request.page_token, request.read, call.deadline
         )
-        return FramesAnswer(found.entries, found.next_page_token, found.source, request.mask, self._twins, self._codec)
+        return await self._answers.found(found, request.mask)
 
     async def _count(self, request: service_pb2.CountInstancesRequest, call: Call) -> Answer:
         check_filter(request.filter)
@@ -109,8 +111,9 @@ class InstanceApi:
 
     async def _watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         check_filter(request.filter)
-        async for message in self._registry.watches.watch(Query(request.filter), request.resume_token):
-            yield WatchAnswer(message)
+        async with aclosing(self._registry.watches.watch(Query(request.filter), request.resume_token)) as messages:
+            async for message in messages:
+                yield self._answers.watch(message)
 
     async def _explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))

@@ -79,7 +79,6 @@ class Beats:
         self._taken: list[_Group] = []
         self._flying = 0  # id of the batch that is under way
         self._came_back = asyncio.Event()
-        self._lost_touch = False
         self.flushes = self.sent = self.heard = self.outdated = 0
 
     async def send(self, beats: list[Beat]) -> list[bool]:
@@ -88,7 +87,7 @@ class Beats:
         Raises:
             StoreUnavailable: nobody knows; the caller's agent reports again.
         """
-        if self._lost_touch:
+        if self._tracker.deaf:
             raise StoreUnavailable("the beat was not stored: the store does not answer")
         group = _Group(beats, self._epoch.current, asyncio.get_running_loop().create_future())
         self._waiting.append(group)
@@ -176,12 +175,12 @@ class Beats:
     async def _shut_out(self, error: str) -> None:
         """A batch without an answer must not arrive minutes later and renew who fell silent long before."""
         log.warning("a batch of beats was lost (%s): changing the session", error)
-        self._lost_touch = True
+        self._tracker.deaf = True
         _fail([*self._taken, *self._waiting], error)
         self._waiting.clear()
         self._arrived.clear()
         await self._session.change()
-        self._lost_touch = False
+        self._tracker.deaf = False
 
     def _take(self, uid: int, status_version: int, position: int, unix_ms: int, replica: str, now: float) -> bool:
         entry = self._cache.by_uid(uid)

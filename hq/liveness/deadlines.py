@@ -64,7 +64,7 @@ class Deadlines:
         self._heard: dict[RevisionKey, float] = {}  # oldest first
         self._tick_s = times.timeout_s / _TICKS
         self._counts: dict[int, int] = {}  # revisions by tick of hearing, oldest first
-        self._newest = float("-inf")
+        self._newest, self._newest_tick = float("-inf"), 0
         self.floor = float("-inf")
         self.postponed_because = ""
 
@@ -79,19 +79,20 @@ class Deadlines:
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
-        self._newest = max(self._newest, now)
-        self.forget(key)
+        if now > self._newest:
+            self._newest, self._newest_tick = now, self._tick(now)
+        if key in self._heard:
+            self.forget(key)
         self._heard[key] = self._newest
-        tick = int(self._newest // self._tick_s)
-        self._counts[tick] = self._counts.get(tick, 0) + 1
+        self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + 1
 
     def forget(self, key: RevisionKey) -> None:
         """The revision is not ready any more, or gone."""
         heard = self._heard.pop(key, None)
         if heard is not None:
-            tick = int(heard // self._tick_s)
-            self._counts[tick] -= 1
-            if not self._counts[tick]:
+            tick = self._newest_tick if heard == self._newest else self._tick(heard)
+            left = self._counts[tick] = self._counts[tick] - 1
+            if not left:
                 del self._counts[tick]
 
     def clear(self) -> None:
@@ -164,6 +165,9 @@ class Deadlines:
                 break
             total += count
         return total
+
+    def _tick(self, moment: float) -> int:
+        return int(moment // self._tick_s)
 
     def _raise_floor(self, floor: float, because: str) -> None:
         if floor > self.floor:

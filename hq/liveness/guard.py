@@ -19,6 +19,7 @@ class GuardRules:
         max_silent_share: more than this share of the expected revisions silent: hold.
         min_revisions, min_nodes: below either there is no statistic to trust, and the guard stays out of it.
         hold_s: at most for so long, then flips go ahead at a bounded rate.
+        settle_s: a hold goes on for so long after the share has fallen: the others may just be on their way back.
         flips_per_s, flips_share_per_s: that rate: the greater of a number and a share of the expected revisions.
     """
 
@@ -26,6 +27,7 @@ class GuardRules:
     min_revisions: int = 20
     min_nodes: int = 3
     hold_s: float = 600.0
+    settle_s: float = 190.0
     flips_per_s: float = 50.0
     flips_share_per_s: float = 0.01
 
@@ -82,6 +84,7 @@ class Guard:
         self.rules = rules
         self._phase = _Phase.CALM
         self._since = 0.0
+        self._fell_at: float | None = None
         self.holds = 0
 
     def judge(self, now: float, census: Census, order: Order = Order.NONE) -> Verdict:
@@ -94,9 +97,8 @@ class Guard:
         if order is Order.RELEASE:
             return Verdict(False, over, None, None, f"released by an operator's order ({share})")
         if self._phase is _Phase.HOLDING:
-            until = self._since + self.rules.hold_s
-            limit = f"over {self.rules.max_silent_share:.0%}"
-            return Verdict(True, False, self._since, until, f"holding: {share}, {limit}")
+            limit = f"{'over' if over else 'no longer over'} {self.rules.max_silent_share:.0%}"
+            return Verdict(True, False, self._since, self._until(), f"holding: {share}, {limit}")
         if self._phase is _Phase.SPENT:
             return Verdict(False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, going ahead: {share}")
         return Verdict(False, False, None, None, f"quiet: {share}")
@@ -110,10 +112,17 @@ class Guard:
         return applies and census.silent > self.rules.max_silent_share * census.expected
 
     def _move(self, now: float, over: bool) -> None:
-        if not over:
+        if self._phase is _Phase.HOLDING:
+            self._fell_at = None if over else now if self._fell_at is None else self._fell_at
+            if now >= self._until():
+                self._phase = _Phase.SPENT if over else _Phase.CALM
+        elif not over:
             self._phase = _Phase.CALM
         elif self._phase is _Phase.CALM:
-            self._phase, self._since = _Phase.HOLDING, now
+            self._phase, self._since, self._fell_at = _Phase.HOLDING, now, None
             self.holds += 1
-        elif self._phase is _Phase.HOLDING and now >= self._since + self.rules.hold_s:
-            self._phase = _Phase.SPENT
+
+    def _until(self) -> float:
+        """When the hold ends at the latest."""
+        end = self._since + self.rules.hold_s
+        return end if self._fell_at is None else min(end, self._fell_at + self.rules.settle_s)

@@ -1,8 +1,8 @@
 """Whether HQ itself was there to hear: the judge of gaps. Pure but for what it is told.
 
-HQ was there as long as proofs that the cache is fresh came at short distances. The store or the way to it was gone, the
-process was paused, the machine stood still: whatever it was, two proofs lie far apart afterwards. Looks may be rare: a
-gap between two of them is not missed.
+HQ was there as long as it could store reports, and proofs that the cache is fresh came at short distances. The store or
+the way to it was gone, the process was paused, the machine stood still: whatever it was, two proofs lie far apart
+afterwards. Looks may be rare: a gap between two of them is not missed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,20 @@ class Presence:
         gaps: how many there were; for metrics.
     """
 
-    def __init__(self, deadlines: Deadlines, proven_at: Callable[[], float | None], *, fresh_s: float) -> None:
+    def __init__(
+        self,
+        deadlines: Deadlines,
+        proven_at: Callable[[], float | None],
+        is_deaf: Callable[[], bool],
+        *,
+        fresh_s: float,
+    ) -> None:
         """`proven_at` is when the cache was last proven fresh, on the injected clock; None: not since it was loaded.
 
-        A proof holds for `fresh_s`.
+        A proof holds for `fresh_s`. `is_deaf` tells whether reports cannot be stored although the cache is fresh.
         """
         self._deadlines = deadlines
-        self._proven_at = proven_at
+        self._proven_at, self._is_deaf = proven_at, is_deaf
         self._fresh_s = fresh_s
         self._last_proof: float | None = None
         self._away_since: float | None = None
@@ -42,7 +49,7 @@ class Presence:
             return False
         if self._away_since is None and before is not None and self._last_proof - before > self._fresh_s:
             self._away_since = before
-        if now - self._last_proof > self._fresh_s:
+        if now - self._last_proof > self._fresh_s or self._is_deaf():
             self._go_away(self._last_proof)
             return False
         if self._away_since is not None:
@@ -52,7 +59,7 @@ class Presence:
     def _go_away(self, since: float) -> None:
         if self._away_since is None:
             self._away_since = since
-            log.warning("the cache is no longer proven fresh: no flips until it is")
+            log.warning("this replica has lost touch with its store: no flips until it is back")
         self._deadlines.away(self._away_since)
 
     def _come_back(self, began: float, now: float) -> None:

@@ -31,6 +31,7 @@ class Tracker:
     """Follows events and beats, and keeps a deadline for each ready revision but those on nodes under planned work.
 
     Attributes:
+        deaf: reports cannot be stored at the moment.
         flips, recoveries: seen since the start; for metrics.
     """
 
@@ -41,6 +42,7 @@ class Tracker:
         self._suspended: frozenset[str] = frozenset()
         self._flipped: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
         self._transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
+        self.deaf = False
         self.flips = self.recoveries = 0
 
     def reset(self) -> None:

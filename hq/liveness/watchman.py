@@ -46,10 +46,12 @@ class Watchman:
         timeout_s = config.liveness_timeout_s
         self.tracker = Tracker(liveness_times(config), clock)
         self.orders = Orders(clock)
-        self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s))
+        settle_s = min(self.tracker.times.grace_s, timeout_s)
+        self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
         self.presence = Presence(
             self.tracker.deadlines,
             lambda: fence.proven_at,
+            lambda: self.tracker.deaf,
             fresh_s=min(5.5, timeout_s * 0.7),
         )
         flips = Flips(cache, keys, self.tracker, committer, clock, rng, config.replica)

@@ -15,32 +15,33 @@ class Page:
 
     Attributes:
         entries: what it holds so far, in order of ids.
+        frames: theirs, in pieces of any number of them.
     """
+
+    __slots__ = ("_room", "_room_bytes", "entries", "frames")
 
     def __init__(self, limit: int, size_bytes: int) -> None:
         """At most `limit` instances (0: any number) and `size_bytes` of frames, but at least one instance."""
-        self.entries: Sequence[Entry] = ()
-        self._own: list[Entry] = []  # the same, once it is more than one portion
+        self.entries: list[Entry] = []
+        self.frames: list[bytes] = []
         self._room = limit or sys.maxsize
         self._room_bytes = size_bytes
 
     def add(self, portion: Sequence[Entry]) -> bool:
         """Take what fits of the next instances; return whether some did not."""
         fitting = portion if len(portion) <= self._room else portion[: self._room]
-        sizes = list(map(len, frames_of(fitting)))
-        size = sum(sizes)
-        if size > self._room_bytes:
-            count = bisect_right(list(accumulate(sizes)), self._room_bytes)
-            fitting = fitting[: count or int(not self.entries)]
+        frames = frames_of(fitting)
+        body = b"".join(frames)  # costs less than to add up their sizes
+        if len(body) > self._room_bytes:
+            count = self._count_of(frames)
+            fitting, body = fitting[:count], b"".join(frames[:count])
         self._room -= len(fitting)
-        self._room_bytes -= size
-        self._append(fitting)
+        self._room_bytes -= len(body)
+        self.entries += fitting
+        self.frames.append(body)
         return len(fitting) < len(portion)
 
-    def _append(self, entries: Sequence[Entry]) -> None:
-        if not self.entries:
-            self.entries = entries
-        elif entries:
-            if self._own is not self.entries:
-                self.entries = self._own = list(self.entries)
-            self._own += entries
+    def _count_of(self, frames: list[bytes]) -> int:
+        """How many of these fit."""
+        count = bisect_right(list(accumulate(map(len, frames))), self._room_bytes)
+        return count or int(not self.entries)

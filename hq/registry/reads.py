@@ -20,9 +20,15 @@ _PORTIONS = 4  # until the loop gets a turn; some 1 ms
 
 
 class Found(NamedTuple):
-    """A page of instances, in order of ids. `next_page_token` is empty on the last page."""
+    """A page of instances, in order of ids.
 
-    entries: Sequence[Entry]
+    Attributes:
+        frames: theirs, in pieces of any number of them.
+        next_page_token: empty on the last page.
+    """
+
+    entries: list[Entry]
+    frames: list[bytes]
     next_page_token: str
     source: Source
 
@@ -45,7 +51,8 @@ class Reads:
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[Entry, Source]:
         """Raises NotFound, and what `Freshness.demanded` raises."""
-        await self._freshness.demanded(read, deadline)
+        if not self._freshness.meets(read):
+            await self._freshness.demanded(read, deadline)
         entry = self._replica.cache.get(instance_id)
         if entry is None:
             # Others may have stored it already: an agent or uploader must not act on an old memory.
@@ -60,7 +67,8 @@ class Reads:
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> Found:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
-        await self._freshness.demanded(read, deadline)
+        if not self._freshness.meets(read):
+            await self._freshness.demanded(read, deadline)
         after = self._after(query, token) if token else ""
         portions = self._replica.cache.matching(query, after)
         source = self._freshness.source()
@@ -68,10 +76,10 @@ class Reads:
         for number, portion in enumerate(portions, 1):
             if page.add(portion):
                 token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
-                return Found(page.entries, token, source)
+                return Found(page.entries, page.frames, token, source)
             if number % _PORTIONS == 0:
                 await asyncio.sleep(0)
-        return Found(page.entries, "", source)
+        return Found(page.entries, page.frames, "", source)
 
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None

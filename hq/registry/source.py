@@ -53,8 +53,8 @@ class Freshness:
     def source(self) -> Source:
         """Of an answer made now.
 
-        Answers of the same few milliseconds share one object, so that it is encoded once; its staleness is that at their
-        end: an upper bound, as it says.
+        Answers of the same few milliseconds share one object, so that it is encoded once; its staleness is that at
+        their end: an upper bound, as it says.
         """
         r = self._replica
         now = r.clock.now()
@@ -78,6 +78,13 @@ class Freshness:
             (r.fence.error or "this replica has lost touch with its store") if stale else "",
             r.cache.quarantine.shown_older(),
         )
+
+    def meets(self, read: service_pb2.ReadOptions) -> bool:
+        """Whether `demanded` would return at once."""
+        if read.consistency or not self._replica.loaded.is_set():
+            return False
+        cache = self._replica.cache
+        return read.min_version <= cache.version and (not read.epoch or read.epoch == cache.epoch)
 
     async def demanded(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
         """Return when the cache is as fresh as the reader demands.

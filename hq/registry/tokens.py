@@ -48,9 +48,9 @@ def resume_token(text: str) -> ResumeToken:
 
 
 def _fields(text: str, field: str) -> tuple[str, str, object]:
+    if len(text) > _LONGEST:
+        raise _no_token(field)
     try:
-        if len(text) > _LONGEST:
-            raise ValueError(text)
         raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         fields = json.loads(raw.decode())
     except (ValueError, RecursionError) as error:

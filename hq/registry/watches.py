@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -50,7 +50,7 @@ class Watches:
         self._replica, self._freshness, self._bookmark_s = replica, freshness, bookmark_s
         self._last_token = (tokens.ResumeToken("", "", 0), "")
 
-    async def watch(self, query: Query, token: str) -> AsyncIterator[Message]:
+    async def watch(self, query: Query, token: str) -> AsyncGenerator[Message, None]:
         """Messages without an end; ShuttingDown ends it after a last bookmark.
 
         Raises:
@@ -73,7 +73,7 @@ class Watches:
             held = None
             await self._replica.loaded.wait()
 
-    async def _unbroken(self, query: Query, held: tokens.ResumeToken | None) -> AsyncIterator[Message]:
+    async def _unbroken(self, query: Query, held: tokens.ResumeToken | None) -> AsyncGenerator[Message, None]:
         """One life of continuity: from a token or a snapshot, until it breaks."""
         if held:
             async with aclosing(self._resumed(query, held)) as messages:
@@ -92,14 +92,14 @@ class Watches:
         finally:
             self._replica.fanout.unsubscribe(query, watcher)
 
-    async def _resumed(self, query: Query, held: tokens.ResumeToken) -> AsyncIterator[Message]:
+    async def _resumed(self, query: Query, held: tokens.ResumeToken) -> AsyncGenerator[Message, None]:
         """What came after the token, up to where this replica is when it ends.
 
         Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
         """
         fanout, life = self._replica.fanout, self._replica.fanout.life
         await self._reached(held)
-        yield Message(SYNCED, self._freshness.source(), token=tokens.encode(held))
+        yield Message(SYNCED, self._source_at(held.version), token=tokens.encode(held))
         at = held.version
         while True:
             if fanout.life != life:
@@ -116,7 +116,7 @@ class Watches:
             else:
                 await asyncio.sleep(0)
 
-    async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncIterator[Message]:
+    async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         """What there is now, while the watcher collects what changes."""
         source, token = self._freshness.source(), self._token(query, self._replica.fanout.version)
         watcher.snapshot = self._replica.cache.matching(query)
@@ -136,17 +136,17 @@ class Watches:
             yield Message(SNAPSHOT, source, events)
             self._check(watcher)
         yield Message(SYNCED, source, token=token)
+        await watcher.wait(self._bookmark_s)
 
-    async def _live(self, query: Query, watcher: Watcher) -> AsyncIterator[Message]:
+    async def _live(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         fanout = self._replica.fanout
         while True:
             self._check(watcher)
             deliveries = watcher.take(_MESSAGE_BYTES)
-            if deliveries:
-                for message in self._messages(query, deliveries):
-                    yield message
-                    self._check(watcher)
-            else:
+            for message in self._messages(query, deliveries):
+                yield message
+                self._check(watcher)
+            if not deliveries:
                 yield Message(BOOKMARK, self._freshness.source(), token=self._token(query, fanout.version))
             if fanout.closing:
                 raise ShuttingDown("this replica shuts down: resume at another one", 0.1)
@@ -154,6 +154,8 @@ class Watches:
 
     def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> Iterator[Message]:
         """Whole versions in one message, unless the last of them alone is too large."""
+        if not deliveries:
+            return
         *whole, last = deliveries
         if last.size_bytes <= _MESSAGE_BYTES:
             yield self._events(query, deliveries)

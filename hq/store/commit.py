@@ -184,7 +184,7 @@ class Committer:
                 _fail(flight.items, TooLarge(f"the store refused the write: {error}"))
             return True
         except NoSpace as error:
-            # What only deletes makes room, and is let through if nothing is put beside it.
+            # What only deletes makes room, and may be let through if nothing is put beside it.
             flight.call_off()
             _fail((item for item in flight.items if item.write.puts or len(flight.items) == 1), error)
             return True

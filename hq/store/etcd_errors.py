@@ -74,7 +74,8 @@ def raise_for_cancelled_watch(compact_revision: int, reason: str) -> NoReturn:
     """What it means that etcd cancelled a watch."""
     if compact_revision:
         raise Compacted(compact_revision)
-    refused = any(text in reason for text in _TOKEN)
+    # To a watch with a token that has expired, etcd 3.5 says "permission denied".
+    refused = any(text in reason for text in (*_TOKEN, "permission denied"))
     words = f"etcd cancelled the watch: {reason or 'no reason given'}"
     raise (WatchTokenRefused if refused else Disconnected)(words)
 

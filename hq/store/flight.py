@@ -5,7 +5,8 @@ under a key of this replica's own: where that word came, the transaction took pl
 came with it. The same serves puts without a write id.
 
 The word has a second use. etcd checks its quota against top-level puts only: put there, it lets a full etcd refuse the
-transaction. Where a group only deletes it is nested, and so let through: that is how an operator makes room.
+transaction. Where a group only deletes it is nested: etcd 3.4 lets that through, so that room can be made (3.5.1 does
+not: once it is full it refuses all).
 """
 
 from __future__ import annotations

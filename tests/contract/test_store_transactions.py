@@ -71,8 +71,15 @@ async def test_a_refusal_names_no_key_of_a_range_condition(place: Place) -> None
 @pytest.mark.parametrize("field", ["created", "modified"])
 @pytest.mark.parametrize(
     ("relation", "offset", "holds"),
-    [("=", 0, True), ("=", -1, False), ("=", 1, False)]
-    + [("<", 1, True), ("<", 0, False), (">", -1, True), (">", 0, False)],
+    [
+        ("=", 0, True),
+        ("=", -1, False),
+        ("=", 1, False),
+        ("<", 1, True),
+        ("<", 0, False),
+        (">", -1, True),
+        (">", 0, False),
+    ],
 )
 async def test_revisions_compare_as_numbers(place: Place, field: str, relation: str, offset: int, holds: bool) -> None:
     created, modified = await place.put("a"), await place.put("a")

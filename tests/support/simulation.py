@@ -1,5 +1,6 @@
-"""HQ in virtual time: replicas over one in-memory store, agents that report as real ones do, outages in between.
+"""HQ played through: replicas over one store, agents that report as real ones do, outages in between.
 
+Over the in-memory store in virtual time hours take seconds; the same plays over a real etcd in real time.
 An observer of its own notes every flip and recovery from the store itself. `run_virtually` runs it all in seconds.
 """
 
@@ -10,6 +11,8 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TypeVar
+
+from google.protobuf.message import DecodeError
 
 from hq.config import ReplicaConfig
 from hq.errors import HqError
@@ -26,6 +29,7 @@ from hq.store.port import (
     MemberStatus,
     Page,
     Record,
+    Store,
     Unavailable,
     UnknownOutcome,
     WatchStream,
@@ -38,14 +42,13 @@ from tests.support.scenes import instance
 from tests.support.virtual_time import VirtualClock
 
 T = TypeVar("T")
-CALL_S = 10.0
 READ_S = 3.0
 
 
 class Link:
     """A replica's way to the store, which can be cut. What was sent into a cut arrives when it is mended."""
 
-    def __init__(self, store: MemoryStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._up, self._flowing = asyncio.Event(), asyncio.Event()
         self._up.set()
@@ -101,6 +104,8 @@ class Link:
         for task in list(self._late):
             task.cancel()
         await asyncio.gather(*self._late, return_exceptions=True)
+        if not isinstance(self._store, MemoryStore):  # the one in memory is everybody's
+            await self._store.close()
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[WatchStream]:
@@ -168,19 +173,21 @@ class Agent:
             delay_s = self._simulation.interval_s * self._rng.uniform(0.9, 1.0)
             if not self.silent:
                 try:
-                    async with asyncio.timeout(CALL_S):
+                    async with asyncio.timeout(self._simulation.call_s):
                         await self._report()
                     failing_since, self.last_report = None, loop.time()
                 except (HqError, TimeoutError):
                     self._registry = None
                     failing_since = loop.time() if failing_since is None else failing_since
-                    longest_s = min(max(1.0, loop.time() - failing_since), self._simulation.interval_s)
+                    longest_s = min(
+                        max(self._simulation.call_s / 10, loop.time() - failing_since), self._simulation.interval_s
+                    )
                     delay_s = self._rng.uniform(longest_s / 2, longest_s)
             await asyncio.sleep(delay_s)
 
     async def _report(self) -> None:
         registry = self._registry = self._registry or self._simulation.any_registry()
-        deadline = self._simulation.now + CALL_S
+        deadline = self._simulation.now + self._simulation.call_s
         if not self._incarnation:
             begun = await registry.reports.begin(self.key.instance_id, self.key.revision_id, self.node, deadline)
             self._incarnation, self._uid = begun.incarnation, begun.uid
@@ -202,18 +209,30 @@ class Running(NamedTuple):
 
 
 class Simulation:
-    """Replicas, agents and an observer. Use as a context manager inside `run_virtually`."""
+    """Replicas, agents and an observer. Use as a context manager, inside `run_virtually` unless `connect` is given.
 
-    def __init__(self, seed: int = 1, timeout_s: float = 600.0, interval_s: float = 180.0, **settings: object) -> None:
+    `connect` makes a connection to the store for each replica; without it they share one in memory.
+    """
+
+    def __init__(
+        self,
+        seed: int = 1,
+        timeout_s: float = 600.0,
+        interval_s: float = 180.0,
+        connect: Callable[[], Store] | None = None,
+        **settings: object,
+    ) -> None:
         self.rng = random.Random(seed)
+        self.interval_s, self.call_s = interval_s, min(10.0, interval_s)
         self.store = MemoryStore()
-        self.interval_s = interval_s
+        self._connect = connect or (lambda: self.store)
         self._settings = {"liveness_timeout_s": timeout_s, "report_interval_s": interval_s, "compact_every_s": 0.0}
         self._settings |= settings  # type: ignore[arg-type]
         self.replicas: list[Running] = []
         self.agents: list[Agent] = []
         self.changes: list[Change] = []
         self._started = 0
+        self._keys = k.Keys(str(settings.get("prefix", k.DEFAULT_PREFIX)))
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -238,7 +257,7 @@ class Simulation:
         """One more replica, loaded. Its wall clock may be off."""
         self._started += 1
         config = ReplicaConfig(replica=f"replica-{self._started}", **self._settings)  # type: ignore[arg-type]
-        link, clock = Link(self.store), VirtualClock(clock_off_s)
+        link, clock = Link(self._connect()), VirtualClock(clock_off_s)
         replica = Replica(config, link, clock, self.rng)
         task = asyncio.create_task(replica.run())
         running = Running(link, Registry(replica, self.rng), task)
@@ -256,11 +275,11 @@ class Simulation:
         for n in range(count):
             instance_id, node = f"i-{len(self.agents)}", f"node-{n % nodes}"
             made = instance(instance_id, node=node)
-            await self.any_registry().writes.create(made, "", self.now + CALL_S, validate_only=False)
+            await self.any_registry().writes.create(made, "", self.now + 10, validate_only=False)
             self.agents.append(Agent(self, instance_id, node))
             self._tasks.append(asyncio.create_task(self.agents[-1].run()))
         while any(not agent.last_report for agent in self.agents):
-            await asyncio.sleep(1)
+            await asyncio.sleep(self.interval_s / 100)
 
     def any_registry(self) -> Registry:
         """Raises Unavailable while no replica runs."""
@@ -292,14 +311,27 @@ class Simulation:
         await running.link.close()
 
     async def _observe(self) -> None:
-        names, flipped = k.Keys(), set[RevisionKey]()
-        start = names.of(k.STATUS, "")
-        async with self.store.watch(start, k.prefix_end(start), after=0) as stream:
-            async for batch in stream:
-                for change in batch.changes:
-                    record = storage_pb2.StatusRecord.FromString(change.value or b"")
-                    for mark in record.revision:
-                        key = RevisionKey(names.name(change.key).rest, mark.id)
-                        if mark.flipped != (key in flipped):
-                            self.changes.append(Change(self.now, key, mark.flipped))
-                            flipped ^= {key}
+        """Note every change of a flipped mark, in the store's order, over all outages."""
+        start, link, seen, flipped = self._keys.of(k.STATUS, ""), Link(self._connect()), 0, set[RevisionKey]()
+        try:
+            while True:
+                with suppress(Disconnected):
+                    async with link.watch(start, k.prefix_end(start), after=seen) as stream:
+                        async for batch in stream:
+                            seen = batch.revision
+                            self._note(batch, flipped)
+                await asyncio.sleep(0.2)
+        finally:
+            await link.close()
+
+    def _note(self, batch: Batch, flipped: set[RevisionKey]) -> None:
+        for change in batch.changes:
+            try:
+                record = storage_pb2.StatusRecord.FromString(change.value or b"")
+            except DecodeError:
+                continue
+            for mark in record.revision:
+                key = RevisionKey(self._keys.name(change.key).rest, mark.id)
+                if mark.flipped != (key in flipped):
+                    self.changes.append(Change(self.now, key, mark.flipped))
+                    flipped ^= {key}

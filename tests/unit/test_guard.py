@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hq.liveness.guard import Census, Guard, GuardRules, Order
 from hq.liveness.pace import Pace
 
-RULES = GuardRules(max_silent_share=0.2, hold_s=600, flips_per_s=50, flips_share_per_s=0.01)
+RULES = GuardRules(max_silent_share=0.2, hold_s=600, settle_s=190, flips_per_s=50, flips_share_per_s=0.01)
 
 
 @pytest.fixture
@@ -51,7 +51,9 @@ def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: G
     guard.judge(0, Census(100, 30, 10))
     guard.judge(600, Census(100, 30, 10))
     assert not guard.judge(700, Census(100, 90, 10)).hold
-    assert not guard.judge(800, Census(100, 10, 10)).limited
+    calm = guard.judge(800, Census(100, 10, 10))
+    assert not calm.limited
+    assert not calm.hold
     assert guard.judge(900, Census(100, 30, 10)).hold
     assert guard.holds == 2
 
@@ -78,6 +80,27 @@ def test_the_rate_is_the_greater_of_a_number_and_a_share(guard: Guard) -> None:
     assert guard.flips_per_s(1_000_000) == 10_000
 
 
+def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard: Guard) -> None:
+    guard.judge(0, Census(100, 30, 10))
+    fallen = guard.judge(100, Census(100, 19, 10))
+    assert fallen.hold
+    assert fallen.until == 290
+    assert "no longer over" in fallen.words
+    assert guard.judge(289, Census(100, 19, 10)).hold
+    calm = guard.judge(290, Census(100, 19, 10))
+    assert not calm.hold
+    assert not calm.limited
+
+
+def test_a_share_that_rises_again_goes_on_with_the_same_hold(guard: Guard) -> None:
+    guard.judge(0, Census(100, 30, 10))
+    guard.judge(100, Census(100, 19, 10))
+    assert guard.judge(250, Census(100, 30, 10)).until == 600
+    assert guard.judge(550, Census(100, 19, 10)).until == 600
+    assert not guard.judge(600, Census(100, 19, 10)).hold
+    assert guard.holds == 1
+
+
 looks = st.lists(st.tuples(st.floats(0.1, 100), st.integers(0, 100), st.integers(1, 6)), max_size=80)
 
 
@@ -91,17 +114,30 @@ def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple
             held_since = now if held_since is None else held_since
             assert now - held_since < RULES.hold_s
             assert verdict.since == held_since
-            assert verdict.until == held_since + RULES.hold_s
+            assert verdict.until is not None
+            assert now < verdict.until <= held_since + RULES.hold_s
         else:
             held_since = None
+            assert verdict.limited == (silent > 20 and nodes >= 3)
         assert not (verdict.hold and verdict.limited)
-        assert verdict.hold is False or silent > 20
 
 
-def test_a_hold_may_outlast_nothing_by_flapping_for_every_calm_moment_lets_the_due_flips_go(guard: Guard) -> None:
-    for n in range(50):
-        assert guard.judge(n * 300, Census(100, 30, 10)).hold
-        assert not guard.judge(n * 300 + 150, Census(100, 20, 10)).hold
+@given(looks)
+def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
+    history: list[tuple[float, int, int]],
+) -> None:
+    guard, now, over_at, held_since = Guard(RULES), 0.0, float("-inf"), 0.0
+    for seconds, silent, nodes in history:
+        now += seconds
+        verdict = guard.judge(now, Census(100, silent, nodes))
+        if silent > 20 and nodes >= 3:
+            over_at = now
+        if verdict.since is not None:
+            held_since = verdict.since
+        if not verdict.hold and not verdict.limited:
+            assert now - over_at > 0
+            spent = now >= held_since + RULES.hold_s
+            assert spent or now - over_at >= RULES.settle_s
 
 
 def test_the_pace_is_one_second_s_worth_at_once_and_then_the_rate() -> None:

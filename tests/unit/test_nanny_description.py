@@ -9,7 +9,8 @@ import pytest
 
 from clients.hqctl.documents import BadDocument
 from clients.nanny.description import Description, parse_description
-from clients.nanny.reading import read_descriptions
+from clients.nanny.installations import merged, parse_option
+from clients.nanny.reading import read_descriptions, read_installations
 from clients.nanny.shares import shares_of
 
 WHOLE = """
@@ -106,8 +107,9 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         ({"revisions": [{"id": "v1"}, {"id": "v1"}]}, "revisions[1].id: v1 is there twice"),
         ({"ready": "v1", "drop": ["v1"]}, "drop[0]: v1 is named under ready too"),
         ({"ready": "v1", "installed": ["v1"]}, "installed[0]: v1 is the one wanted READY"),
+        ({"drop": "others"}, "drop: `others` would leave no revision at all"),
         ({"drop": "all"}, "drop: must be a list of revisions, or `others`"),
-        ({"engine": "a", "labels": {"engine": "b"}}, "engine: is 'a', and labels.engine is b"),
+        ({"engine": "a", "labels": {"engine": "b"}}, "engine: is 'a', and labels.engine is 'b'"),
         ({"instances": [{"id": "a"}, {"id": "a"}]}, "instances[1].id: a is there twice"),
         ({"instances": [{"id": "a", "allocation": {"port": []}}]}, "write `ports: {http: 8080}`"),
         ({"resources": {"ports": {"a": 80, "b": 80}}}, "resources.ports.b: 80 is the port a already"),
@@ -147,3 +149,25 @@ def test_two_documents_must_not_describe_one_instance() -> None:
     second = parse_description({"service": "web", "instances": [{"id": "a"}]}, "more.yaml", [])
     with pytest.raises(BadDocument, match=r"more.yaml: instances\[0\].id: a is described at web.yaml: instances\[0\]"):
         shares_of([first, second], ["default"])
+
+
+def test_a_configuration_names_installations(tmp_path: Path) -> None:
+    file = tmp_path / "nanny.yaml"
+    file.write_text("installations: {sas: [hq-1]}\n")
+    assert read_installations(str(file)) == {"sas": ("hq-1:7071",)}
+    file.write_text("instalations: {sas: [hq-1]}\n")
+    with pytest.raises(BadDocument, match=r"instalations: there is no such field; did you mean installations?"):
+        read_installations(str(file))
+
+
+def test_the_command_line_comes_first_and_without_anything_there_is_a_default() -> None:
+    told = merged({"sas": ("cli:1",)}, {"sas": ("file:1",), "man": ("file:2",)})
+    assert told == {"sas": ("cli:1",), "man": ("file:2",)}
+    assert merged({}, {}, fallback="hq-1,hq-2:1") == {"default": ("hq-1:7071", "hq-2:1")}
+    assert merged() == {"default": ("127.0.0.1:7071",)}
+
+
+@pytest.mark.parametrize("text", ["sas", "=hq-1", "sas=", "sas=http://hq-1", "sas=hq-1:0", "s s=hq-1", "sas=hq-1:x"])
+def test_a_malformed_installation_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        parse_option(text)

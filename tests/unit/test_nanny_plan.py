@@ -147,6 +147,16 @@ def test_secrets_that_nobody_may_read_are_sent_again_but_are_no_change() -> None
     assert make_plan("web", intent, [], {"web-1": before}).is_empty
 
 
+def test_a_description_that_stops_everything_is_told() -> None:
+    action = decide(described(drop=["v1"]), stored("v0", "v1", ready="v1"))
+    assert (action.kind, action.note) == (Kind.UPDATE, "v1 runs, and nothing will")
+
+
+def test_secrets_are_not_cleared_where_the_others_cannot_be_read() -> None:
+    intent = described(revisions=[{"id": "v1", "secret": []}])
+    assert intent.action("web-1", held(stored("v0", "v1", node="", secrets=1), "e1")).kind is Kind.REFUSED
+
+
 def test_an_id_of_another_service_is_not_taken_over() -> None:
     before = stored()
     before.meta.service_id = "mail"
@@ -171,9 +181,7 @@ def test_instances_that_are_not_described_go_only_if_told_so() -> None:
 
 def test_alike_instances_are_shown_once() -> None:
     ids = [f"web-{n}" for n in range(40)]
-    intent = described(
-        instances=[{"id": one, "node": f"n-{one}"} for one in ids], revisions=[{"id": "v1"}], ready="v1"
-    )
+    intent = described(instances=[{"id": one, "node": f"n-{one}"} for one in ids], revisions=[{"id": "v1"}], ready="v1")
     texts = [line.text for line in plan_lines("sas", make_plan("web", intent, ids, {}))]
     assert texts[0] == "sas: web: 40 to create"
     assert texts[1] == "  + web-0  node_name=n-web-0"

@@ -19,7 +19,8 @@ class World:
         self.clock = ManualClock()
         self.deadlines = Deadlines(LivenessTimes())
         self.proven_at: float | None = None
-        self.presence = Presence(self.deadlines, lambda: self.proven_at, fresh_s=FRESH_S)
+        self.deaf = False
+        self.presence = Presence(self.deadlines, lambda: self.proven_at, lambda: self.deaf, fresh_s=FRESH_S)
 
     def prove(self) -> None:
         self.proven_at = self.clock.now()
@@ -145,3 +146,17 @@ def test_a_new_start_forgets_the_gap_before_it_for_a_full_timeout_covers_it(worl
     world.prove()
     assert world.look()
     assert world.presence.gaps == 0
+
+
+def test_while_reports_cannot_be_stored_hq_is_away_however_fresh_its_memory(world: World) -> None:
+    world.prove()
+    world.pass_time(100)
+    world.deaf = True
+    for _ in range(20):
+        world.clock.advance(1)
+        world.prove()
+        assert not world.look()
+    world.deaf = False
+    assert world.look()
+    assert world.presence.gaps == 1
+    assert 99 <= world.silence_s() <= 101

@@ -146,7 +146,7 @@ async def test_each_reason_to_stop_has_its_own_error() -> None:
             ({"uid": agent.uid + 1}, WrongUid),
         ):
             request = agent.request()
-            request.MergeFrom(pb.ReportStatusRequest(**change))  # type: ignore[arg-type]
+            request.MergeFrom(pb.ReportStatusRequest(**change))
             with pytest.raises(error):
                 await registry.reports.report(request, soon())
         unknown = agent.request()

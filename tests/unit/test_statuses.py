@@ -61,8 +61,7 @@ def make_report(
     ready: int = TRUE, sequence: int = 1, revision_id: str = "r1", message: str = ""
 ) -> instance_pb2.RevisionStatus:
     report = instance_pb2.RevisionStatus(id=revision_id, incarnation=5, sequence=sequence)
-    report.ready.status = instance_pb2.ConditionStatus.ValueType(ready)
-    report.ready.message = message
+    report.ready.CopyFrom(instance_pb2.Condition(status=ready, message=message))  # type: ignore[arg-type]
     return report
 
 

@@ -57,8 +57,7 @@ class Stage:
         self, key: RevisionKey = R1, ready: int = TRUE, sequence: int = 1, incarnation: int = 1, message: str = ""
     ) -> None:
         status = instance_pb2.RevisionStatus(id=key.revision_id, incarnation=incarnation, sequence=sequence)
-        status.ready.status = instance_pb2.ConditionStatus.ValueType(ready)
-        status.ready.message = message
+        status.ready.CopyFrom(instance_pb2.Condition(status=ready, message=message))  # type: ignore[arg-type]
         self.change(lambda draft: draft.report(status, HEARD, statuses.digest(status)), key.instance_id)
 
     def begin(self, key: RevisionKey = R1, incarnation: int = 2) -> None:

@@ -1,0 +1,124 @@
+"""A ready instance, as much of it as discovery needs, and the endpoint that one of its ports makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hqpb.v1 import instance_pb2
+
+Key = tuple[str, str]
+"""Cluster and instance id: an id is unique in its cluster only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyInstance:
+    """What is kept of an instance. Versions are not: a change that changes nothing here is none.
+
+    Attributes:
+        host: its own name or address, else its node's; empty: it has none.
+        ports: allocated numbers by name.
+        revisions: ids of the revisions that are ready, the one wanted READY first.
+    """
+
+    cluster: str
+    id: str
+    uid: int
+    service: str
+    node: str
+    host: str
+    ports: Mapping[str, int] = field(hash=False)
+    labels: Mapping[str, str] = field(hash=False)
+    revisions: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.cluster, self.id
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where one ready instance of a service is reached.
+
+    Attributes:
+        service: the service asked for.
+        host: name or address.
+        port: number of the port asked for by name.
+        revision: the ready revision; the one wanted READY if two are.
+        uid: another life of the same id has another uid.
+    """
+
+    service: str
+    host: str
+    port: int
+    node: str
+    instance_id: str
+    uid: int
+    cluster: str
+    revision: str
+    labels: Mapping[str, str] = field(hash=False)
+
+    @property
+    def address(self) -> str:
+        """`host:port`; an IPv6 address in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def key(self) -> Key:
+        """Which instance: endpoints are ordered by this."""
+        return self.cluster, self.instance_id
+
+    @property
+    def identity(self) -> tuple[str, str, int, str, int]:
+        """Who answers there: what is learnt of an endpoint's health ends where this differs."""
+        return self.cluster, self.instance_id, self.uid, self.host, self.port
+
+
+def ready_instance(instance: instance_pb2.Instance) -> ReadyInstance | None:
+    """What discovery keeps of an instance; None: it is not ready."""
+    meta, spec, status = instance.meta, instance.spec, instance.status
+    if not _holds(status.ready):
+        return None
+    return ReadyInstance(
+        cluster=meta.cluster,
+        id=meta.id,
+        uid=meta.uid,
+        service=meta.service_id,
+        node=spec.node_name,
+        host=spec.allocation.host or spec.node_name,
+        ports={port.name: port.number for port in spec.allocation.port},
+        labels=dict(meta.labels),
+        revisions=_ready_revisions(instance),
+    )
+
+
+def endpoint(instance: ReadyInstance, port: str, revision: str = "") -> Endpoint | None:
+    """The endpoint that a named port makes.
+
+    None: it has no such port or no host, or the revision asked for is not ready in it.
+    """
+    if port not in instance.ports or not instance.host:
+        return None
+    if revision and revision not in instance.revisions:
+        return None
+    return Endpoint(
+        service=instance.service,
+        host=instance.host,
+        port=instance.ports[port],
+        node=instance.node,
+        instance_id=instance.id,
+        uid=instance.uid,
+        cluster=instance.cluster,
+        revision=revision or (instance.revisions[0] if instance.revisions else ""),
+        labels=instance.labels,
+    )
+
+
+def _ready_revisions(instance: instance_pb2.Instance) -> tuple[str, ...]:
+    wanted = {r.id for r in instance.spec.revision if r.target == instance_pb2.REVISION_TARGET_READY}
+    ready = [r.id for r in instance.status.revision if _holds(r.ready)]
+    return tuple(sorted(ready, key=lambda id_: (id_ not in wanted, id_)))
+
+
+def _holds(condition: instance_pb2.Condition) -> bool:
+    return condition.status == instance_pb2.CONDITION_STATUS_TRUE

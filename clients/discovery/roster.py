@@ -1,0 +1,193 @@
+"""All ready instances of the services watched: what a watch's items make of them. Decisions only, no I/O."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from clients.discovery.endpoint import Key, ReadyInstance, ready_instance
+from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqpb.v1 import service_pb2
+
+
+class Origin(enum.Enum):
+    """Where the list comes from."""
+
+    NONE = "nothing is known yet"
+    SAVED = "the file of an earlier process; HQ has not answered since"
+    KEPT = "the last good state; HQ is away, or a new snapshot is on its way"
+    LIVE = "a watch that stands"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One step: (before, after) of each instance that differs; None: it is not in the list.
+
+    Attributes:
+        version: HQ's version of the step; 0: of a snapshot.
+        resync: why continuity was lost before this step; empty: nothing is left out.
+        collapsed: HQ itself left steps out before this one.
+    """
+
+    changes: Mapping[Key, tuple[ReadyInstance | None, ReadyInstance | None]]
+    version: int = 0
+    resync: str = ""
+    collapsed: bool = False
+
+
+class Roster:
+    """The list, and how far it can be trusted.
+
+    A snapshot is built apart and takes the list's place when it is complete: until then the old list stands.
+    """
+
+    def __init__(self) -> None:
+        self.instances: dict[Key, ReadyInstance] = {}
+        self.origin = Origin.NONE
+        self.resyncs = 0
+        self.source_is_stale = False
+        self._as_of = -math.inf  # the list was complete at this moment
+        self._snapshot: dict[Key, ReadyInstance] | None = {}  # being built; None: none is expected
+        self._resync = ""
+        self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
+
+    def __repr__(self) -> str:
+        return f"Roster({len(self.instances)} instances, {self.origin.name}, resyncs={self.resyncs})"
+
+    @property
+    def is_known(self) -> bool:
+        """There is a list, be it empty."""
+        return self.origin is not Origin.NONE
+
+    @property
+    def is_whole(self) -> bool:
+        """No snapshot is under way: a resume token belongs to this list."""
+        return self._snapshot is None
+
+    def age_s(self, now: float) -> float:
+        """The list was complete so many seconds ago; infinite: there is none."""
+        return max(0.0, now - self._as_of)
+
+    def restore(self, instances: Iterable[ReadyInstance], *, as_of: float, resumable: bool) -> None:
+        """Begin with a list of an earlier process. `resumable`: the watch goes on from where that list ended."""
+        self.instances = {instance.key: instance for instance in instances}
+        self.origin, self._as_of = Origin.SAVED, as_of
+        if resumable:
+            self._snapshot = None
+
+    def apply(self, item: WatchItem, now: float) -> list[Delta]:
+        """The steps that an item of the watch makes, each applied."""
+        match item:
+            case SnapshotPart():
+                self._collect(item)
+            case Synced():
+                return self._synced(item, now)
+            case Changes():
+                self._confirmed(item.sources, now)
+                return list(self._stepped(item))
+            case Bookmark():
+                self._confirmed(item.sources, now)
+                return self._released(item.sources)
+            case Resync():
+                self._restarted(item.reason)
+            case Interrupted():
+                self._lost_touch()
+        return []
+
+    def _collect(self, part: SnapshotPart) -> None:
+        if self._snapshot is None:
+            self._restarted("a snapshot began")
+        assert self._snapshot is not None
+        found = (ready_instance(instance) for instance in part.instances)
+        self._snapshot.update((instance.key, instance) for instance in found if instance is not None)
+
+    def _synced(self, item: Synced, now: float) -> list[Delta]:
+        # After a resume what was missed is still to come: only the bookmark or change behind it makes the list fresh.
+        if self._snapshot is None:
+            return []
+        new, self._snapshot = self._snapshot, None
+        self._unconfirmed = self._kept_of_absent(new, item.sources)
+        new.update((key, self.instances[key]) for keys in self._unconfirmed.values() for key in keys)
+        delta = Delta(self._difference(new), resync=self._resync)
+        self.instances, self._resync = new, ""
+        self._confirmed(item.sources, now)
+        return [delta] if delta.changes or delta.resync else []
+
+    def _stepped(self, item: Changes) -> Iterator[Delta]:
+        collapsed = item.collapsed
+        for version, events in groupby(item.events, lambda event: event.version):
+            delta = Delta(self._step(events), version, collapsed=collapsed)
+            if delta.changes or delta.collapsed:
+                yield delta
+                collapsed = False
+
+    def _step(
+        self, events: Iterable[service_pb2.WatchEvent]
+    ) -> dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]:
+        before: dict[Key, ReadyInstance | None] = {}
+        for event in events:
+            key, after = _told(event)
+            before.setdefault(key, self.instances.get(key))
+            self._unconfirmed.get(key[0], set()).discard(key)
+            if after is None:
+                self.instances.pop(key, None)
+            else:
+                self.instances[key] = after
+        return {k: (was, self.instances.get(k)) for k, was in before.items() if was != self.instances.get(k)}
+
+    def _difference(
+        self, new: Mapping[Key, ReadyInstance]
+    ) -> dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]:
+        old = self.instances
+        return {key: (old.get(key), new.get(key)) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+
+    def _kept_of_absent(
+        self, new: Mapping[Key, ReadyInstance], sources: Iterable[service_pb2.Source]
+    ) -> dict[str, set[Key]]:
+        """A front's snapshot lacks locations that do not answer: what was known of those stays."""
+        absent: dict[str, set[Key]] = {source.cluster: set() for source in sources if source.error}
+        for key in self.instances:
+            if key[0] in absent and key not in new:
+                absent[key[0]].add(key)
+        return absent
+
+    def _released(self, sources: Iterable[service_pb2.Source]) -> list[Delta]:
+        """A location is back and has said everything: what it did not confirm is gone."""
+        gone: dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]] = {}
+        for source in sources:
+            if not source.error:
+                keys = self._unconfirmed.pop(source.cluster, set())
+                gone.update((key, (self.instances.pop(key), None)) for key in keys if key in self.instances)
+        return [Delta(gone, collapsed=True)] if gone else []
+
+    def _confirmed(self, sources: tuple[service_pb2.Source, ...], now: float) -> None:
+        staleness_s = max((_seconds(source) for source in sources), default=0.0)
+        self.source_is_stale = any(source.stale or source.error for source in sources)
+        # While a new snapshot is under way the old list is shown, and it is as old as it is.
+        if self._snapshot is None:
+            self.origin, self._as_of = Origin.LIVE, now - staleness_s
+
+    def _restarted(self, reason: str) -> None:
+        if self.is_known:
+            self.resyncs += 1
+            self._resync = reason
+        self._snapshot = {}
+        self._lost_touch()
+
+    def _lost_touch(self) -> None:
+        if self.origin is Origin.LIVE:
+            self.origin = Origin.KEPT
+
+
+def _told(event: service_pb2.WatchEvent) -> tuple[Key, ReadyInstance | None]:
+    if event.HasField("put"):
+        return (event.put.meta.cluster, event.put.meta.id), ready_instance(event.put)
+    ref = event.left if event.HasField("left") else event.delete
+    return (ref.cluster, ref.id), None
+
+
+def _seconds(source: service_pb2.Source) -> float:
+    return max(0.0, source.staleness.seconds + source.staleness.nanos / 1e9)

@@ -1,0 +1,165 @@
+"""The one place where the objects of a supervisor meet."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import shlex
+import signal
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+
+from clients.client import Client
+from clients.instancectl import desired as wishes
+from clients.instancectl.children import Children
+from clients.instancectl.clock import Clock, MachineClock
+from clients.instancectl.commands import Commands
+from clients.instancectl.control import Control
+from clients.instancectl.desired import Desired
+from clients.instancectl.file_source import FileSource
+from clients.instancectl.hostagent import HostAgent
+from clients.instancectl.hostlink import HostLink
+from clients.instancectl.hq_source import HqSource
+from clients.instancectl.layout import Layout
+from clients.instancectl.limits import best_limiter
+from clients.instancectl.lines import serve
+from clients.instancectl.lock import locked
+from clients.instancectl.prepare import Preparer
+from clients.instancectl.reporter import Reporter
+from clients.instancectl.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
+from clients.instancectl.settings import ProviderSpec, RunSettings
+from clients.instancectl.sink import NoSink, Sink
+from clients.instancectl.source import Source
+from clients.instancectl.state import StateFile
+from clients.instancectl.status import snapshot
+from clients.instancectl.store import Store
+from clients.instancectl.supervisor import Manner, Supervisor
+from clients.instancectl.workshop import Workshop
+
+log = logging.getLogger(__name__)
+
+
+async def run(settings: RunSettings) -> bool:
+    """Supervise until told to end; with `once`, whether everything wanted is installed.
+
+    Raises:
+        Occupied, StateUnreadable, WrongDirectory: the directory cannot be used; str() says what to do.
+        OSError: neither can it.
+    """
+    layout = Layout.at(settings.directory, settings.store)
+    layout.make()
+    with locked(layout.lock):
+        return await _run_locked(settings, layout)
+
+
+async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
+    clock, rng = MachineClock(), random.Random()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(settings.servers)) if settings.servers else None
+        last_good = wishes.load(layout.last_good)
+        workshop = _workshop(settings, layout, clock, rng)
+        stack.enter_context(_opened(workshop.children))
+        preparer = Preparer(layout, Store(layout.store), workshop.secrets, workshop.commands, workshop.output)
+        manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
+        source = _source(settings, client, last_good, clock, rng)
+        supervisor = Supervisor(source, last_good, workshop, preparer, manner)
+        sink = _sink(settings, client, supervisor, clock, rng)
+        if settings.once:
+            return await supervisor.once(sink)
+        stack.enter_context(_signals(supervisor))
+        await stack.enter_async_context(_answering(layout.socket, supervisor, sink))
+        await supervisor.run(sink)
+        return True
+
+
+def _workshop(settings: RunSettings, layout: Layout, clock: Clock, rng: random.Random) -> Workshop:
+    state = StateFile(layout.state)
+    children = Children(state.state.owner)
+    commands = Commands(children)
+    providers = {spec.name: _provider(spec, commands) for spec in settings.providers}
+    return Workshop(
+        layout=layout,
+        state=state,
+        children=children,
+        commands=commands,
+        secrets=SecretValues(providers),
+        limiter=best_limiter(f"{settings.instance_id}@{layout.root}"),
+        restarts=settings.restarts,
+        output=settings.output,
+        clock=clock,
+        rng=rng,
+    )
+
+
+def _provider(spec: ProviderSpec, commands: Commands) -> SecretProvider:
+    if spec.kind == "dir":
+        return DirectoryProvider(Path(spec.place).absolute())
+    return CommandProvider(shlex.split(spec.place), commands)
+
+
+def _source(
+    settings: RunSettings, client: Client | None, last_good: Desired | None, clock: Clock, rng: random.Random
+) -> Source:
+    if settings.file is not None:
+        return FileSource(settings.file, settings.node, clock)
+    assert client is not None, "the command line saw to it"
+    return HqSource(client, settings.instance_id, settings.node, last_good, clock, rng)
+
+
+def _sink(
+    settings: RunSettings, client: Client | None, supervisor: Supervisor, clock: Clock, rng: random.Random
+) -> Sink:
+    if settings.host_agent is not None:
+        return HostLink(settings.host_agent, clock, supervisor.stopped_reporting)
+    if client is not None:
+        return Reporter(client, clock, rng, supervisor.stopped_reporting)
+    return NoSink()
+
+
+@contextmanager
+def _opened(children: Children) -> Iterator[None]:
+    children.open()
+    try:
+        yield
+    finally:
+        children.close()
+
+
+@contextmanager
+def _signals(supervisor: Supervisor) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    ending = (signal.SIGTERM, signal.SIGINT)
+    for number in ending:
+        loop.add_signal_handler(number, supervisor.end)
+    loop.add_signal_handler(signal.SIGHUP, supervisor.look_again)
+    try:
+        yield
+    finally:
+        for number in (*ending, signal.SIGHUP):
+            loop.remove_signal_handler(number)
+
+
+@asynccontextmanager
+async def _answering(socket: Path, supervisor: Supervisor, sink: Sink) -> AsyncIterator[None]:
+    server = await serve(socket, Control({"status": lambda: snapshot(supervisor, sink)}).talk)
+    try:
+        yield
+    finally:
+        server.close()
+        socket.unlink(missing_ok=True)
+
+
+async def run_host_agent(servers: tuple[str, ...], socket: Path) -> None:
+    """Serve until SIGTERM or SIGINT. Raises OSError: the socket cannot be had."""
+    socket.parent.mkdir(parents=True, exist_ok=True)
+    async with Client(servers) as client:
+        serving = asyncio.create_task(HostAgent(client, socket, MachineClock(), random.Random()).run())
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, serving.cancel)
+        try:
+            await serving
+        except asyncio.CancelledError:
+            log.info("the host agent ends")

@@ -1,0 +1,80 @@
+"""The directory of an instance: whose it is, what may be thrown away."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from clients.instancectl import volumes
+from clients.instancectl.desired import Desired
+from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.layout import Layout, directory_name
+from clients.instancectl.state import StateFile
+from clients.instancectl.store import Store
+from clients.instancectl.threads import in_thread
+from clients.instancectl.unpack import remove_tree
+
+
+class WrongDirectory(Exception):
+    """The directory belongs to another instance, or to the same one on another node."""
+
+
+class Housekeeping:
+    """Keeps one directory tidy."""
+
+    def __init__(self, layout: Layout, state: StateFile) -> None:
+        self._layout = layout
+        self._state = state
+        self._store = Store(layout.store)
+
+    def claim(self, desired: Desired) -> None:
+        """The directory is this instance's. A mistyped name must not make us remove what belongs to another one.
+
+        Raises:
+            WrongDirectory: it is another one's.
+        """
+        owner, mine = self._state.state.belongs_to, (desired.instance_id, desired.node)
+        if owner == ("", ""):
+            self._state.belongs_to(*mine)
+        elif owner != mine:
+            there, here = (f"instance {instance} on node {node}" for instance, node in (owner, mine))
+            raise WrongDirectory(f"{self._layout.root} belongs to {there}, not to {here}: choose another directory")
+
+    def occupied_by(self) -> RevisionKey | None:
+        """A revision whose processes live on from an earlier supervisor."""
+        children = self._state.state.children.values()
+        return next((child.revision for child in children if child.process.exists()), None)
+
+    async def tidy(self, known: Collection[RevisionKey]) -> None:
+        """Remove what an interrupted preparation left behind."""
+        names = {directory_name(key) for key in known}
+        for path in self._layout.revisions.iterdir():
+            if path.name not in names:
+                await in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
+        for path in self._layout.store.glob(".*.part"):
+            if self._layout.owns_store:
+                path.unlink(missing_ok=True)
+
+    async def drop_traces(self, key: RevisionKey, still_wanted: Collection[RevisionKey]) -> None:
+        """Remove pipes and logs of a revision; logs only if no other content of the same revision writes to them."""
+        for pipe in self._layout.pipes_of(key):
+            pipe.unlink(missing_ok=True)
+        if key.id not in {other.id for other in still_wanted}:
+            await in_thread(lambda _: remove_tree(self._layout.logs_of(key.id)))
+
+    async def drop_unused_contents(self, *, is_idle: bool) -> None:
+        """Remove contents that no installed revision uses; those of a shared store may be used by others."""
+        if is_idle and self._layout.owns_store:
+            await in_thread(lambda _: self._store.keep_only(self._state.contents_in_use))
+
+    async def free(self, last: Desired | None, *, keep_data: bool) -> None:
+        """Remove everything of the instance; `keep_data`: but not what lies in persistent volumes."""
+        await in_thread(lambda _: self._free(last, keep_data))
+        self._state.forget()
+
+    def _free(self, last: Desired | None, keep_data: bool) -> None:
+        self._layout.last_good.unlink(missing_ok=True)
+        self._layout.free(volumes=not keep_data)
+        if last is not None and not keep_data:
+            for place in volumes.persistent_places(last):
+                remove_tree(place)
+        self._layout.make()

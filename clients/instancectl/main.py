@@ -1,0 +1,191 @@
+"""The command line of instancectl."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from clients.instancectl.output import OutputSettings
+from clients.instancectl.restart import RestartSettings
+from clients.instancectl.settings import BadProvider, ProviderSpec, RunSettings, parse_provider
+
+FAILED, UNREACHABLE = 1, 3
+DEFAULT_DIRECTORY = Path("instance")
+DEFAULT_AGENT = Path("/run/instancectl/host-agent.sock")
+
+
+class Provider(click.ParamType[ProviderSpec]):
+    """NAME=dir:PATH or NAME=command:PROGRAM."""
+
+    name = "NAME=KIND:PLACE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> ProviderSpec:
+        try:
+            return parse_provider(value)
+        except BadProvider as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="hq", prog_name="instancectl")
+def cli() -> None:
+    """Supervise an instance: prepare its revisions, run the one wanted READY, report all of them to HQ."""
+
+
+directory_option = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DEFAULT_DIRECTORY,
+    show_default=True,
+    help="Directory of the instance; nobody else's.",
+)
+server_option = click.option(
+    "--server", "servers", multiple=True, envvar="HQ_SERVER", metavar="HOST:PORT", help="A replica of HQ; repeatable."
+)
+
+
+@cli.command()
+@directory_option
+@server_option
+@click.option("--instance", "instance_id", default="", help="Id of the instance in HQ.")
+@click.option("--node", default="", help="Name of this node.  [default: host name]")
+@click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="What is wanted, instead of from HQ.")
+@click.option("--host-agent", type=click.Path(path_type=Path), help="Report through the host agent at this socket.")
+@click.option("--secrets", "providers", type=Provider(), multiple=True, help="Where values come from; repeatable.")
+@click.option("--store", type=click.Path(file_okay=False, path_type=Path), help="Share fetched content with others.")
+@click.option("--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True)
+@click.option("--log-bytes", default=10 << 20, show_default=True, help="Size at which a section's log is rotated.")
+@click.option("--log-files", default=3, show_default=True, help="Rotated logs to keep.")
+@click.option("--restart-first", default=0.5, show_default=True, help="Seconds before the first restart.")
+@click.option("--restart-max", default=60.0, show_default=True, help="Seconds before a restart at most.")
+@click.option("--once", is_flag=True, help="Prepare, remove, report once and exit; start nothing.")
+@click.option("-v", "--verbose", is_flag=True)
+def run(
+    *, directory: Path, servers: tuple[str, ...], instance_id: str, node: str, file: Path | None,
+    host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None, when_fenced: str,
+    log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
+) -> None:  # fmt: skip
+    """Supervise an instance until SIGTERM; SIGHUP looks for a new specification at once."""
+    addresses = _split(servers)
+    if file is None and not (addresses and instance_id):
+        raise click.UsageError("name --file FILE, or --instance ID and --server HOST:PORT")
+    _log_to_stderr(verbose)
+    _supervise(
+        RunSettings(
+            directory=directory,
+            node=node or socket.gethostname(),
+            instance_id=instance_id,
+            file=file,
+            servers=addresses,
+            host_agent=host_agent,
+            store=store,
+            providers=providers,
+            when_fenced=when_fenced,
+            once=once,
+            restarts=RestartSettings(restart_first, restart_max),
+            output=OutputSettings(log_bytes, log_files),
+        )
+    )
+
+
+def _supervise(settings: RunSettings) -> NoReturn:
+    # Imported here: help and mistakes on the command line need no gRPC.
+    from clients.instancectl.assembly import run as supervise
+    from clients.instancectl.housekeeping import WrongDirectory
+    from clients.instancectl.lock import Occupied
+    from clients.instancectl.state import StateUnreadable
+
+    try:
+        done = asyncio.run(supervise(settings))
+    except (Occupied, StateUnreadable, WrongDirectory, OSError) as error:
+        _fail(str(error))
+    sys.exit(0 if done else FAILED)
+
+
+@cli.command()
+@directory_option
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def status(directory: Path, output: str) -> None:
+    """Show what the supervisor of a directory does. Exits with 3 if there is none."""
+    from clients.hqctl.tables import print_table
+    from clients.instancectl.control import ask
+    from clients.instancectl.layout import Layout
+    from clients.instancectl.status import COLUMNS, remarks, rows
+
+    try:
+        found = asyncio.run(ask(Layout.at(directory).socket, "status"))
+    except OSError:
+        found = None
+    if found is None:
+        _fail(f"no instancectl runs {directory} (or not as you)", UNREACHABLE)
+    if output == "json":
+        click.echo(json.dumps(found, indent=2))
+        return
+    print_table(COLUMNS, rows(found))
+    click.echo("\n" + "\n".join(remarks(found)))
+
+
+@cli.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def validate(file: Path) -> None:
+    """Check that FILE (one instance as YAML or JSON) is something that instancectl could run."""
+    from clients.hqctl.documents import BadDocument
+    from clients.instancectl.file_source import read
+    from clients.instancectl.validating import faults
+
+    try:
+        desired = read(file, "")
+    except BadDocument as error:
+        _fail(str(error))
+    if found := faults(desired):
+        _fail("\n".join(found))
+    click.echo(f"{file}: instance {desired.instance_id}, {len(desired.revisions)} revisions, good")
+
+
+@cli.command()
+@server_option
+@click.option("--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True)
+@click.option("-v", "--verbose", is_flag=True)
+def host_agent(servers: tuple[str, ...], path: Path, verbose: bool) -> None:
+    """Report all instances of this node in one call; supervisors tell it with `run --host-agent`."""
+    from clients.instancectl.assembly import run_host_agent
+
+    addresses = _split(servers)
+    if not addresses:
+        raise click.UsageError("name a replica of HQ: --server HOST:PORT")
+    _log_to_stderr(verbose)
+    try:
+        asyncio.run(run_host_agent(addresses, path))
+    except OSError as error:
+        _fail(str(error))
+
+
+def _split(servers: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(address.strip() for text in servers for address in text.split(",") if address.strip())
+
+
+def _log_to_stderr(verbose: bool) -> None:
+    level = logging.DEBUG if verbose else logging.INFO
+    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(message)s")
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+
+
+def _fail(text: str, code: int = FAILED) -> NoReturn:
+    colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    for line in text.splitlines():
+        click.secho("instancectl: ", fg="red", nl=False, err=True, color=colour)
+        click.echo(line, err=True)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,56 @@
+"""What the command line says, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from clients.instancectl.output import OutputSettings
+from clients.instancectl.restart import RestartSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderSpec:
+    """A provider of secrets: `NAME=dir:PATH` or `NAME=command:PROGRAM [ARGUMENT]...`."""
+
+    name: str
+    kind: str
+    place: str
+
+
+class BadProvider(ValueError):
+    """str() says what is wrong and how it is written."""
+
+
+def parse_provider(text: str) -> ProviderSpec:
+    """Raises BadProvider."""
+    name, equals, rest = text.partition("=")
+    kind, colon, place = rest.partition(":")
+    if not (equals and colon and place) or kind not in ("dir", "command"):
+        raise BadProvider(f"{text!r}: write NAME=dir:PATH or NAME=command:PROGRAM [ARGUMENT]...")
+    return ProviderSpec(name, kind, place)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """What `run` was asked to do.
+
+    Attributes:
+        file: take the wanted state from there, not from HQ.
+        servers: replicas of HQ; none: report to nobody.
+        host_agent: socket of the host agent to report to; None: report to HQ directly.
+        store: shared store of contents; None: one below the directory.
+    """
+
+    directory: Path
+    node: str
+    instance_id: str = ""
+    file: Path | None = None
+    servers: tuple[str, ...] = ()
+    host_agent: Path | None = None
+    store: Path | None = None
+    providers: tuple[ProviderSpec, ...] = ()
+    when_fenced: str = "stop"
+    once: bool = False
+    restarts: RestartSettings = field(default_factory=RestartSettings)
+    output: OutputSettings = field(default_factory=OutputSettings)

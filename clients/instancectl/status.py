@@ -1,0 +1,92 @@
+"""What `instancectl status` shows: asked for over the local socket, printed as a table or as JSON."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf import json_format
+
+from clients.instancectl.sink import Sink
+from clients.instancectl.supervisor import Supervisor
+from hqpb.v1.instance_pb2 import ContainerStatus
+
+COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "SECTION", "STATE", "PID", "RESTARTS", "LIMITS")
+
+
+def snapshot(supervisor: Supervisor, sink: Sink) -> dict[str, Any]:
+    """Everything about the supervisor and its instance; no secret's value is among it."""
+    desired = supervisor.desired
+    return {
+        "instance": desired.instance_id if desired else "",
+        "node": desired.node if desired else "",
+        "spec_version": desired.version if desired else 0,
+        "supervisor_pid": os.getpid(),
+        "source_trouble": supervisor.trouble,
+        "fenced": supervisor.fenced,
+        "reports": sink.describe(),
+        "revisions": list(_revisions(supervisor)),
+    }
+
+
+def _revisions(supervisor: Supervisor) -> Iterator[dict[str, Any]]:
+    desired, running = supervisor.desired, supervisor.running
+    for key, revision in (desired.by_key if desired else {}).items():
+        status = supervisor.statuses.get(key.id)
+        runs = running.sections if running and running.key.id == key.id else []
+        yield {
+            "id": key.id,
+            "target": "READY" if desired and key == desired.ready_key else "INSTALLED",
+            "status": json_format.MessageToDict(status) if status else {},
+            "sections": [
+                {"name": s.status.name, "pid": s.pid, "limits": s.limits, "state": _state(s.status)} for s in runs
+            ],
+            "secrets": len(revision.secret),
+        }
+
+
+def _state(status: ContainerStatus) -> str:
+    return status.state.WhichOneof("state") or "waiting"
+
+
+def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
+    """A line for each section, and for each revision without any."""
+    lines = []
+    for revision in found["revisions"]:
+        status = revision["status"]
+        head = (revision["id"], revision["target"], _verdict(status, "installed"), _verdict(status, "ready"))
+        containers = {container["name"]: container for container in status.get("container", [])}
+        for section in revision["sections"]:
+            restarts = containers.get(section["name"], {}).get("restartCount", 0)
+            tail = (section["name"], section["state"], str(section["pid"] or "-"), str(restarts), section["limits"])
+            lines.append((*head, *(cell or "-" for cell in tail)))
+        if not revision["sections"]:
+            lines.append((*head, *"-----"))
+    return lines
+
+
+def _verdict(status: dict[str, Any], name: str) -> str:
+    condition = status.get(name, {})
+    held = {"CONDITION_STATUS_TRUE": "yes", "CONDITION_STATUS_FALSE": "no"}.get(condition.get("status", ""), "unknown")
+    return held if held == "yes" else f"{held}:{condition.get('reason', '-')}"
+
+
+def remarks(found: dict[str, Any]) -> list[str]:
+    """What does not fit the table."""
+    reports = found["reports"]
+    lines = [f"instance {found['instance'] or '(not known yet)'} on node {found['node'] or '-'}"]
+    lines += [f"{r['id']}: {text}" for r in found["revisions"] for text in _messages(r["status"])]
+    if found["source_trouble"]:
+        lines.append(f"source: {found['source_trouble']}")
+    if found["fenced"]:
+        lines.append(f"fenced: {found['fenced']}; restart instancectl to take the instance back")
+    taken = reports.get("last_taken_s_ago")
+    lines.append(f"reports to {reports['to']}" + (f", the last one {taken} s ago" if taken is not None else ""))
+    return lines + ([f"reports: {reports['trouble']}"] if reports.get("trouble") else [])
+
+
+def _messages(status: dict[str, Any]) -> list[str]:
+    conditions = [status.get(name, {}) for name in ("installed", "ready")]
+    failed = [c for c in conditions if c.get("status") != "CONDITION_STATUS_TRUE"]
+    return [c["message"] for c in failed if c.get("message")]

@@ -1,0 +1,31 @@
+"""Print a service's endpoints and every change, for ever: python examples/discovery/follow.py SERVICE PORT [DIRECTORY]
+
+With a directory the last good list is kept there: start it again while HQ is away and it still knows them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+
+from clients.discovery import Discovery
+
+
+async def main(name: str, port: str, directory: str | None = None) -> None:
+    servers = os.environ.get("HQ_SERVER", "127.0.0.1:7071").split(",")
+    async with Discovery(servers, state_dir=directory).service(name, port=port) as service:
+        async for changes in service.changes():
+            if changes.resync:
+                print(f"! start over: {changes.resync}")
+            for endpoint in changes.added:
+                print(f"+ {endpoint.address} {endpoint.instance_id} {endpoint.revision} {dict(endpoint.labels)}")
+            for before, endpoint in changes.changed:
+                print(f"~ {before.address} -> {endpoint.address} {endpoint.revision} {dict(endpoint.labels)}")
+            for endpoint in changes.removed:
+                print(f"- {endpoint.address} {endpoint.instance_id}")
+            print(f"= {len(service.endpoints)} endpoints, {service.source.name}, {service.age_s:.1f} s old", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:4]))

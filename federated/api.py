@@ -1,0 +1,76 @@
+"""hq.v1.InstanceService as a front serves it: a table of methods."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from federated.answers import ListAnswer, RawAnswer
+from federated.front import Front
+from federated.lists import Find, compiled
+from hqpb.v1 import service_pb2 as pb
+from serving.jsonio import parse_json, parse_proto
+from serving.memo import Memo
+from serving.methods import Answer, Call, Method, Streaming, Unary
+
+SERVICE = "hq.v1.InstanceService"
+M = TypeVar("M", bound=Message)
+
+
+class FrontApi:
+    """The service. `methods` is what a transport serves."""
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+
+    def methods(self) -> list[Method]:
+        """All calls; those of agents are refused with the address to ask."""
+        front = self._front
+        writes, refusals = front.writes, front.refusals
+        return [
+            _unary("CreateInstance", pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create),
+            _unary("UpdateInstance", pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update),
+            _unary("DeleteInstance", pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete),
+            _unary("ApplyInstances", pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, front.applying.apply),
+            _unary("PutRevision", pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision),
+            _unary("DeleteRevision", pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision),
+            _unary("GetInstance", pb.GetInstanceRequest, pb.GetInstanceResponse, front.single.get),
+            self._find_method(),
+            _unary("CountInstances", pb.CountInstancesRequest, pb.CountInstancesResponse, front.counts.count),
+            Streaming(
+                f"{SERVICE}/WatchInstances",
+                parse_proto(pb.WatchInstancesRequest),
+                parse_json(pb.WatchInstancesRequest),
+                self._watch,
+            ),
+            _unary("GetRevision", pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision),
+            _unary("BeginReporting", pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting),
+            _unary("ReportStatus", pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report),
+            _unary("ReportStatuses", pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many),
+            _unary("ExplainInstance", pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain),
+        ]
+
+    def _find_method(self) -> Unary:
+        proto, json = parse_proto(pb.FindInstancesRequest), parse_json(pb.FindInstancesRequest)
+        return Unary(
+            f"{SERVICE}/FindInstances",
+            Memo(lambda body: compiled(proto(body))),
+            Memo(lambda body: compiled(json(body))),
+            self._find,
+        )
+
+    async def _find(self, find: Find, call: Call) -> Answer:
+        return ListAnswer(await self._front.lists.find(find, call))
+
+    async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
+        async for body in self._front.watches.watch(request, call):
+            yield RawAnswer(body, pb.WatchInstancesResponse)
+
+
+def _unary(name: str, request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]]) -> Unary:
+    async def answer(message: M, call: Call) -> Answer:
+        return RawAnswer(await run(message, call), response)
+
+    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), answer)

@@ -1,0 +1,102 @@
+"""What a caller asks of a read, beside the question: which locations, how fresh, what to do without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from federated import scan
+from federated.errors import CLUSTER_HEADER, LocationsSilent, Silence
+from federated.locations import Locations
+from federated.plan import chosen
+from hqpb.v1 import service_pb2
+from serving.clock import Clock
+from serving.errors import StartOver, invalid
+from serving.methods import Call
+
+
+class NoSuchEpoch(StartOver):
+    """No location is at the epoch that the caller named."""
+
+    reason = "EPOCH_CHANGED"
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A read's circumstances.
+
+    Attributes:
+        names: the locations to ask.
+        all_required: an answer without one of them is none.
+        last_good: an old answer will do for a silent one.
+        demands: by location, the encoded field `read` that it alone gets.
+        deadline: of the caller, on the injected clock; None: it set none.
+    """
+
+    names: Sequence[str]
+    all_required: bool
+    last_good: bool
+    demands: Mapping[str, service_pb2.ReadOptions]
+    deadline: float | None
+    clock: Clock
+
+    def left_s(self) -> float | None:
+        """How long the caller waits still."""
+        return None if self.deadline is None else self.deadline - self.clock.now()
+
+    def demand(self, name: str, number: int) -> bytes:
+        """What this location alone must fulfil, as field `number` of its request."""
+        demanded = self.demands.get(name)
+        return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
+
+    def may_be_old(self, name: str, read: service_pb2.ReadOptions) -> bool:
+        """The last good answer of this location will do."""
+        return self.last_good and name not in self.demands and not read.consistency
+
+    def check(self, silent: Mapping[str, Silence], *, anybody: bool) -> None:
+        """Raises LocationsSilent: one is missing that is required, or nobody is there (`anybody` is False)."""
+        if silent and (self.all_required or not anybody):
+            raise LocationsSilent(silent)
+
+
+def asking(
+    locations: Locations,
+    read: service_pb2.ReadOptions,
+    clusters: Sequence[str],
+    call: Call,
+    clock: Clock,
+) -> Asking:
+    """Work out the circumstances. Raises InvalidRequest for what cannot be, NoSuchEpoch."""
+    names = named(locations, clusters, call)
+    demands = _demands(locations, names, read)
+    return Asking(names, read.require_all_locations, read.allow_last_good, demands, call.deadline, clock)
+
+
+def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
+    """The locations that the caller means: all if it named none. Raises InvalidRequest."""
+    names = chosen(locations.by_name, clusters, "filter.cluster")
+    header = call.header(CLUSTER_HEADER)
+    if not header:
+        return names
+    chosen(locations.by_name, [header], CLUSTER_HEADER)
+    if header not in names:
+        raise invalid("filter.cluster", f"it leaves out {header}, which the header {CLUSTER_HEADER} names")
+    return [header]
+
+
+def _demands(
+    locations: Locations, names: Sequence[str], read: service_pb2.ReadOptions
+) -> dict[str, service_pb2.ReadOptions]:
+    """A version means something in one location only: that of its epoch, or the only one asked."""
+    if not read.min_version and not read.epoch:
+        return {}
+    demanded = service_pb2.ReadOptions(min_version=read.min_version, epoch=read.epoch)
+    if len(names) == 1:
+        return {names[0]: demanded}
+    if not read.epoch:
+        text = "a version means nothing across locations: name its epoch too, or one cluster"
+        raise invalid("read.min_version", text)
+    found = [n for n in names if (source := locations[n].source) is not None and source.epoch == read.epoch]
+    if not found:
+        raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the versions of that")
+    return {found[0]: demanded}

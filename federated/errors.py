@@ -1,0 +1,116 @@
+"""What goes wrong at a front only, and how it passes on what a location says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, Final, get_args
+
+import grpc
+
+from clients.errors import HqApiError
+from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, Violation
+
+CLUSTER_HEADER: Final = "x-hq-cluster"
+NAME_IT: Final = f"name the location with the header {CLUSTER_HEADER}, or in meta.cluster where there is one"
+
+_CODES: Final = frozenset(get_args(Code))
+_SAID: Final = frozenset({"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "OUT_OF_RANGE"})
+
+
+class Silence(Exception):
+    """A location has no answer to this call; str() says why."""
+
+
+class LocationsSilent(Retry):
+    """Too few locations answer. Nothing was stored."""
+
+    reason = "LOCATIONS_UNAVAILABLE"
+
+    def __init__(self, silent: Mapping[str, Silence], instead_of: str = "") -> None:
+        said = "; ".join(f"{name}: {silence}" for name, silence in sorted(silent.items()))
+        super().__init__(f"{instead_of or 'locations do not answer'}: {said}")
+        self._names = sorted(silent)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"locations": ",".join(self._names)}
+
+
+class Ambiguous(HqError):
+    """Several locations have an instance of this id, and the caller named none."""
+
+    code: ClassVar[Code] = "FAILED_PRECONDITION"
+    reason = "AMBIGUOUS"
+
+    def __init__(self, instance_id: str, owners: Iterable[str]) -> None:
+        self._owners = sorted(owners)
+        super().__init__(f"instance {instance_id} exists in {' and in '.join(self._owners)}: {NAME_IT}")
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"locations": ",".join(self._owners)}
+
+
+class AskLocation(HqError):
+    """Agents talk to their own location, never to a front: it would be one more thing whose loss looks like theirs."""
+
+    code: ClassVar[Code] = "FAILED_PRECONDITION"
+    reason = "ASK_LOCATION"
+
+    def __init__(self, call: str, where: Mapping[str, Iterable[str]]) -> None:
+        self._where = {name: ",".join(addresses) for name, addresses in sorted(where.items())}
+        told = "; ".join(f"{name} at {addresses}" for name, addresses in self._where.items())
+        super().__init__(f"a front does not serve {call}: ask the instance's own location, {told}")
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        only = next(iter(self._where.items())) if len(self._where) == 1 else ("", "")
+        return {"cluster": only[0], "replicas": only[1]} if only[0] else {"locations": ",".join(self._where)}
+
+
+def is_word(error: HqApiError) -> bool:
+    """The location said that this request cannot be answered so; it is not that it cannot answer."""
+    return error.from_hq and error.code.name in _SAID
+
+
+def relayed(error: HqApiError, location: str) -> HqError:
+    """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
+    message = f"{location}: {error.message}"
+    if not error.from_hq:
+        unsure = "; it may be stored or not: read to find out"
+        return OutcomeUnknown(message + unsure) if error.outcome_unknown else Retry(message)
+    code = error.code.name if error.code.name in _CODES else "INTERNAL"
+    base: type[HqError] = HqError
+    arguments: tuple[Any, ...] = (message,)
+    if error.retry_delay_s is not None:
+        base, arguments = Retry, (message, error.retry_delay_s)
+    elif error.code is grpc.StatusCode.INVALID_ARGUMENT:
+        base, arguments = InvalidRequest, _violations(error)
+    elif error.code is grpc.StatusCode.FAILED_PRECONDITION and error.violations:
+        subject = error.violations[0].field
+        base, arguments = (Stop, (subject, message)) if subject else (StartOver, (message,))
+    made = _kind(base.__name__, code, error.reason or base.reason)(*arguments)
+    made.__dict__["_relayed"] = {**error.metadata, "cluster": location}
+    return made
+
+
+def _violations(error: HqApiError) -> tuple[Violation, ...]:
+    told = tuple(Violation(v.field, v.description) for v in error.violations)
+    return told or (Violation("", error.message),)
+
+
+_BASES: Final = {base.__name__: base for base in (HqError, Retry, InvalidRequest, Stop, StartOver)}
+
+
+@lru_cache(maxsize=256)
+def _kind(base: str, code: str, reason: str) -> type[HqError]:
+    """The error tree has code and reason on classes: one more leaf for what a location said."""
+    told = property(lambda self: self.__dict__.get("_relayed", {}))
+    return type(f"Relayed{base}", (_BASES[base],), {"code": code, "reason": reason, "metadata": told})
+
+
+def raise_refusal(refused: Mapping[str, HqApiError]) -> None:
+    """Pass on what a location says against the request, if one does."""
+    for name, error in refused.items():
+        raise relayed(error, name)

@@ -1,0 +1,32 @@
+"""The use cases of a front, put together."""
+
+from __future__ import annotations
+
+import random
+
+from federated.applying import Applying
+from federated.clock import Clock
+from federated.counts import Counts
+from federated.lists import Lists
+from federated.locations import Locations
+from federated.owners import OwnerSearch
+from federated.refuse import Refusals
+from federated.single import Single
+from federated.watch import Watches
+from federated.writes import Writes
+
+
+class Front:
+    """Everything that a front does, over its locations."""
+
+    def __init__(self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int) -> None:
+        search_lists = Lists(locations, clock, page_bytes)
+        search = OwnerSearch(locations, search_lists, clock)
+        self.locations = locations
+        self.lists = search_lists
+        self.single = Single(locations, search_lists, clock)
+        self.counts = Counts(locations, clock)
+        self.writes = Writes(locations, search, clock)
+        self.applying = Applying(self.writes, search)
+        self.refusals = Refusals(locations, search)
+        self.watches = Watches(locations, clock, rng)

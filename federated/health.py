@@ -1,0 +1,44 @@
+"""What /livez, /readyz and grpc.health.v1 say of a front."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from federated.locations import Locations
+
+
+@dataclass(slots=True)
+class FrontHealth:
+    """A front can serve reads while it knows a location that answers."""
+
+    locations: Locations
+    leaving: bool = False
+
+    def live(self) -> bool:
+        return True
+
+    def loaded(self) -> bool:
+        return self.locations.started.is_set() and not self.leaving and len(self._silent()) < self._count()
+
+    def staleness_s(self) -> float | None:
+        """Of the location that is staleest; None while one is silent."""
+        told = [location.staleness_s() for location in self.locations.by_name.values()]
+        known = [staleness_s for staleness_s in told if staleness_s is not None]
+        return max(known) if known and len(known) == len(told) else None
+
+    def why(self) -> str:
+        if self.leaving:
+            return "this front is shutting down"
+        if not self.locations.started.is_set():
+            return "this front has not asked its locations yet"
+        silent = "; ".join(f"{name} is silent: {error}" for name, error in self._silent().items())
+        fault = self.locations.file.fault
+        return "; ".join(
+            filter(None, (silent, f"the configuration as it is now is not in force: {fault}" * bool(fault)))
+        )
+
+    def _silent(self) -> dict[str, str]:
+        return {one.name: one.standing.error for one in self.locations.by_name.values() if not one.standing.is_up}
+
+    def _count(self) -> int:
+        return len(self.locations.by_name)

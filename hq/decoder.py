@@ -1,0 +1,66 @@
+"""Records as they come from the store, decoded; what cannot be goes into quarantine, and its last good state holds."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final, Literal
+
+from hq.quarantine import Quarantine, Quarantined
+from hq.record import NO_STATUS, Spec, Status, Undecodable, decode_spec, decode_status
+from hq.store import keys as k
+from hq.store.port import Change
+from hq.traits import Pool
+
+_POOLED_AT_MOST = 200_000
+
+
+class Same(Enum):
+    """A record is as it was: untouched, or unreadable."""
+
+    SAME = auto()
+
+
+SAME: Final = Same.SAME
+
+
+class Decoder:
+    """Decodes the records of instances.
+
+    Attributes:
+        pool: where equal strings are kept once.
+    """
+
+    def __init__(self, quarantine: Quarantine) -> None:
+        self._quarantine = quarantine
+        self.pool: Pool = {}
+
+    def spec(self, instance_id: str, change: Change | None, *, shown: bool) -> Spec | Literal[Same.SAME] | None:
+        """The spec after a change of its record; None if it was deleted. `shown`: an earlier state is being served."""
+        if change is None:
+            return SAME
+        self._quarantine.release(k.SPEC, instance_id)
+        if change.value is None:
+            return None
+        try:
+            return decode_spec(instance_id, change.value, change.created, change.revision, self._trimmed_pool())
+        except Undecodable as error:
+            self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), shown))
+            return SAME
+
+    def status(self, instance_id: str, change: Change | None, *, shown: bool) -> Status | Literal[Same.SAME]:
+        """Likewise of the status; NO_STATUS if it was deleted."""
+        if change is None:
+            return SAME
+        self._quarantine.release(k.STATUS, instance_id)
+        if change.value is None:
+            return NO_STATUS
+        try:
+            return decode_status(change.value, change.revision)
+        except Undecodable as error:
+            self._quarantine.put(Quarantined(k.STATUS, instance_id, change.revision, str(error), shown))
+            return SAME
+
+    def _trimmed_pool(self) -> Pool:
+        if len(self.pool) > _POOLED_AT_MOST:
+            self.pool.clear()
+        return self.pool

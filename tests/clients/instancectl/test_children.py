@@ -1,0 +1,158 @@
+"""Children that misbehave, under a real instancectl."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from tests.clients.instancectl.conftest import RunFile
+from tests.clients.instancectl.supervised import free_port, instance, is_alive, revision
+from tests.support.scenes import eventually
+
+
+async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit_code_is_told(
+    run_file: RunFile,
+) -> None:
+    ctl = await run_file(instance(revision(script="exit 7")))
+
+    async def restarted() -> bool:
+        return bool((await ctl.container()).get("restartCount", 0) >= 3)
+
+    await eventually(restarted)
+    container = await ctl.container()
+    assert container["lastTermination"]["exitCode"] == 7
+    assert "next start in" in (await ctl.until("r1", "ready", holds=False))["message"]
+
+
+async def test_a_killed_child_is_started_again_and_the_signal_is_told(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision()))
+    await ctl.until("r1", "ready")
+    first = await ctl.section_pid()
+    os.kill(first, signal.SIGKILL)
+
+    async def replaced() -> bool:
+        return bool((await ctl.container()).get("lastTermination", {}).get("signal") == signal.SIGKILL)
+
+    await eventually(replaced)
+    await ctl.until("r1", "ready")
+    assert await ctl.section_pid() != first
+
+
+async def test_a_program_that_is_not_there_is_named(run_file: RunFile) -> None:
+    wanted = revision()
+    wanted.container[0].command[:] = ["no-such-program"]
+    ctl = await run_file(instance(wanted))
+
+    async def told() -> bool:
+        return bool((await ctl.container()).get("lastTermination", {}).get("reason") == "NotFound")
+
+    await eventually(told)
+    assert "cannot run no-such-program" in ctl.section_log()
+
+
+async def test_a_child_that_hangs_is_not_ready_and_one_that_answers_is(run_file: RunFile) -> None:
+    port = free_port()
+    wanted = revision(script=f"exec python3 -m http.server {port} --bind 127.0.0.1")
+    check = wanted.container[0].readiness_check
+    check.http.port = "http"
+    check.period.FromMilliseconds(100)
+    check.timeout.FromMilliseconds(500)
+    check.failure_threshold = 2
+    ctl = await run_file(instance(wanted, port=port))
+    await ctl.until("r1", "ready")
+    pid = await ctl.section_pid()
+    os.kill(pid, signal.SIGSTOP)
+    await ctl.until("r1", "ready", holds=False, reason="SectionNotReady")
+    os.kill(pid, signal.SIGCONT)
+    await ctl.until("r1", "ready")
+
+
+async def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="trap '' TERM; echo up; while :; do sleep 0.1; done")))
+    await ctl.until("r1", "ready")
+    await eventually(lambda: "up" in ctl.section_log())
+    pid = await ctl.section_pid()
+    began = time.monotonic()
+    assert await ctl.terminate() == 0
+    assert not is_alive(pid)
+    assert time.monotonic() - began > 0.5
+
+
+async def test_the_stop_script_runs_before_the_signal(run_file: RunFile) -> None:
+    wanted = revision(script="trap 'echo got TERM; exit 0' TERM; while :; do sleep 0.05; done")
+    wanted.container[0].pre_stop.command[:] = ["sh", "-c", "echo the stop script"]
+    wanted.container[0].stop_grace_period.FromSeconds(5)
+    ctl = await run_file(instance(wanted))
+    await ctl.until("r1", "ready")
+    assert await ctl.terminate() == 0
+    text = ctl.section_log()
+    assert 0 <= text.index("the stop script") < text.index("got TERM")
+
+
+async def test_nothing_is_left_of_a_child_that_forks_even_in_sessions_of_their_own(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="sleep 601 & setsid sleep 602 & setsid -f sleep 603; wait")))
+    await ctl.until("r1", "ready")
+    await eventually(lambda: len(ctl.processes()) == 4)
+    assert await ctl.terminate() == 0
+    assert ctl.processes() == []
+
+
+async def test_what_a_child_left_behind_is_gone_before_it_is_started_again(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="setsid sleep 604 & sleep 605 & sleep 0.1; exit 1")))
+
+    async def restarted() -> bool:
+        return bool((await ctl.container()).get("restartCount", 0) >= 3)
+
+    await eventually(restarted)
+    assert len(ctl.processes()) <= 4
+
+
+async def test_orphans_are_reaped(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="for i in 1 2 3 4 5; do (sh -c 'sleep 0.1 &'); done; sleep 600")))
+    await ctl.until("r1", "ready")
+
+    def zombies() -> list[int]:
+        from clients.instancectl import procfs
+
+        found = [(pid, procfs.stat(pid)) for pid in procfs.pids()]
+        return [pid for pid, stat in found if stat and stat.parent == ctl.pid and stat.state == "Z"]
+
+    await eventually(lambda: len(ctl.processes()) == 2)
+    await eventually(lambda: not zombies())
+
+
+async def test_a_flood_of_output_costs_bounded_disk_and_no_answers(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="exec yes flood")), "--log-bytes", "100000", "--log-files", "2")
+    await ctl.until("r1", "ready")
+    logs = ctl.directory / "logs" / "r1"
+    await eventually(lambda: len(list(logs.iterdir())) == 3)
+    began = time.monotonic()
+    for _ in range(10):
+        assert await ctl.status()
+    assert time.monotonic() - began < 2.0
+    assert sum(path.stat().st_size for path in logs.iterdir()) < 3 * (100_000 + 65_536)
+    assert await ctl.terminate() == 0
+
+
+async def test_a_start_hook_that_fails_keeps_the_section_from_being_ready(run_file: RunFile) -> None:
+    wanted = revision()
+    wanted.container[0].post_start.command[:] = ["false"]
+    ctl = await run_file(instance(wanted))
+
+    async def told() -> bool:
+        return "the start hook failed" in (await ctl.container()).get("lastTermination", {}).get("message", "")
+
+    await eventually(told)
+
+
+async def test_a_memory_limit_reaches_the_child(run_file: RunFile) -> None:
+    wanted = revision(script="ulimit -d; sleep 600")
+    wanted.container[0].limit.memory_bytes = 64 << 20
+    ctl = await run_file(instance(wanted))
+    await ctl.until("r1", "ready")
+    limits = (await ctl.revision("r1"))["sections"][0]["limits"]
+    if "rlimit" in limits:
+        await eventually(lambda: ctl.section_log().strip() == str((64 << 20) // 1024))
+    else:
+        assert "cgroup v2: memory" in limits

@@ -1,0 +1,144 @@
+"""The end of instancectl itself: SIGKILL, restart, a second one, PID 1. Children are never doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients.instancectl.conftest import NewCtl, RunFile
+from tests.clients.instancectl.supervised import clean_environment, instance, is_alive, revision, write
+from tests.support.scenes import eventually
+
+COUNTING = "n=0; while :; do echo tick $n; n=$((n+1)); sleep 0.05; done"
+
+
+async def test_after_sigkill_the_child_is_adopted_and_not_doubled(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="sleep 600 & wait")))
+    await ctl.until("r1", "ready")
+    pid = await ctl.section_pid()
+    await ctl.kill()
+    await ctl.start()
+    await ctl.until("r1", "ready")
+    assert await ctl.section_pid() == pid
+    assert len(ctl.processes()) == 2
+    assert await ctl.terminate() == 0
+    assert ctl.processes() == []
+
+
+async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_dies(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script=COUNTING)))
+    await ctl.until("r1", "ready")
+    await ctl.kill()
+    before = ctl.section_log()
+    await ctl.start()
+    await ctl.until("r1", "ready")
+    await eventually(lambda: len(ctl.section_log()) > len(before))
+    pid = await ctl.section_pid()
+    os.kill(pid, signal.SIGKILL)
+
+    async def replaced() -> bool:
+        container = await ctl.container()
+        end = container.get("lastTermination", {})
+        return end.get("reason") == "UnknownEnd" and "running" in container["state"]
+
+    await eventually(replaced)
+    assert len(ctl.processes()) <= 2
+
+
+async def test_a_child_that_is_not_wanted_any_more_is_stopped_after_sigkill(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision("r1")))
+    await ctl.until("r1", "ready")
+    pid = await ctl.section_pid()
+    await ctl.kill()
+    assert is_alive(pid)
+    write(ctl.directory.parent / "spec", instance(revision("r2")))
+    await ctl.start()
+    await ctl.until("r2", "ready")
+    assert not is_alive(pid)
+    assert len(ctl.processes()) == 1
+
+
+async def test_a_prepare_script_under_way_at_sigkill_does_not_run_twice(run_file: RunFile) -> None:
+    wanted = revision()
+    wanted.prepare.add(command=["sh", "-c", "echo began >> $HQ_REVISION_DIR/../../began; sleep 607"])
+    ctl = await run_file(instance(wanted))
+    began = ctl.directory / "began"
+    await eventually(lambda: began.exists() and len(ctl.processes()) == 2)
+    await ctl.kill()
+    left = ctl.processes()
+    await ctl.start()
+    await eventually(lambda: began.read_text() == "began\nbegan\n" and len(ctl.processes()) == 2)
+    assert not any(is_alive(pid) for pid in left)
+
+
+async def test_children_are_never_doubled_however_often_and_whenever_it_is_killed(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision(script="exec sleep 608")))
+    socket = ctl.directory / "instancectl.sock"
+    for delay_ms in (0, 5, 10, 20, 30, 40, 60, 90):
+        await eventually(socket.exists)  # it appears just before anything is prepared or started
+        await asyncio.sleep(delay_ms / 1000)
+        await ctl.kill()
+        socket.unlink(missing_ok=True)
+        assert len(ctl.processes()) <= 1
+        await ctl.start()
+    await ctl.until("r1", "ready")
+    assert len(ctl.processes()) == 1
+
+
+async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file: RunFile) -> None:
+    ctl = await run_file(instance(revision()))
+    await ctl.until("r1", "ready")
+    second = subprocess.run(
+        (sys.executable, "-m", "clients.instancectl.main", "run", "--dir", str(ctl.directory), "--file", "/dev/null"),
+        capture_output=True,
+        text=True,
+        env=clean_environment(),
+        timeout=20,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert f"run by another instancectl already (pid {ctl.pid})" in second.stderr
+
+
+async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> None:
+    """In a PID namespace of its own: it runs the section, reaps orphans, and ends in order on SIGTERM."""
+    namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+    if subprocess.run((*namespace, "true"), capture_output=True, check=False).returncode:
+        pytest.skip("needs the right to make a PID namespace")
+    script = "echo parent $PPID; trap 'echo bye; exit 0' TERM; (sleep 0.1 &); while :; do sleep 0.05; done"
+    path = write(tmp_path / "spec", instance(revision(script=script)))
+    ctl = new_ctl("ctl", "--file", str(path))
+    command = (
+        sys.executable,
+        "-m",
+        "clients.instancectl.main",
+        "run",
+        "--dir",
+        str(ctl.directory),
+        "--file",
+        str(path),
+    )
+    with ctl.log.open("ab") as log:
+        process = await asyncio.create_subprocess_exec(*namespace, *command, env=clean_environment(), stderr=log)
+    try:
+        await ctl.until("r1", "ready")
+        assert (await ctl.status())["supervisor_pid"] == 1
+        await eventually(lambda: "parent 1\n" in ctl.section_log())
+        first = await eventually(lambda: _children_of(process.pid))
+        os.kill(first[0], signal.SIGTERM)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert "bye" in ctl.section_log()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def _children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,235 @@
+"""instancectl and real replicas of HQ: reports, HQ away, twins, deletion, another life."""
+
+from __future__ import annotations
+
+from clients.client import Client
+from hqpb.v1 import instance_pb2 as model
+from tests.clients.instancectl.conftest import NewCtl, StartHq
+from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision
+from tests.support.replicas import ReplicaProcess
+from tests.support.scenes import eventually
+
+TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
+
+
+def from_hq(new_ctl: NewCtl, *replicas: ReplicaProcess, name: str = "ctl", instance_id: str = "i-1") -> Ctl:
+    """A supervisor of an instance in HQ."""
+    servers = [word for replica in replicas for word in ("--server", replica.grpc)]
+    return new_ctl(name, "--instance", instance_id, "--node", NODE, *servers)
+
+
+async def told(client: Client, revision_id: str = "r1", instance_id: str = "i-1") -> model.RevisionStatus:
+    """What HQ knows of a revision."""
+    revisions = (await client.get(instance_id)).instance.status.revision
+    return next((r for r in revisions if r.id == revision_id), model.RevisionStatus())
+
+
+async def until_ready(client: Client, revision_id: str = "r1", instance_id: str = "i-1") -> None:
+    async def ready() -> bool:
+        return (await told(client, revision_id, instance_id)).ready.status == TRUE
+
+    await eventually(ready, what=f"{instance_id}/{revision_id} ready in HQ")
+
+
+async def until_not_ready(client: Client, reason: str, revision_id: str = "r1") -> None:
+    async def seen() -> bool:
+        found = (await told(client, revision_id)).ready
+        return found.status == FALSE and found.reason == reason
+
+    await eventually(seen, what=f"{revision_id} not ready in HQ: {reason}")
+
+
+async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    await client.create(instance(revision("r1"), revision("r2", ready=False)))
+    await from_hq(new_ctl, hq).start()
+    await until_ready(client, "r1")
+    found = await told(client, "r2")
+    assert (found.installed.status, found.ready.reason) == (TRUE, "NotWantedReady")
+    assert [c.name for c in (await told(client)).container] == ["main"]
+    await client.put_revision("i-1", revision("r2"))
+    await until_ready(client, "r2")
+    await until_not_ready(client, "NotWantedReady", "r1")
+
+
+async def test_the_end_of_a_child_is_reported_within_two_seconds_and_an_orderly_end_at_once(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    await client.create(instance(revision("r1")))
+    ctl = await from_hq(new_ctl, hq).start()
+    await until_ready(client)
+    assert await ctl.terminate() == 0
+    found = (await told(client)).ready
+    assert (found.status, found.reason) == (FALSE, "Stopped")
+
+
+async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_is_back(
+    new_ctl: NewCtl, start_hq: StartHq
+) -> None:
+    hq = await start_hq()
+    ctl = from_hq(new_ctl, hq)
+    async with Client([hq.grpc]) as client:
+        await client.create(instance(revision("r1")))
+        await ctl.start()
+        await until_ready(client)
+    await ctl.terminate()
+    await hq.terminate()
+    await ctl.start()
+    await ctl.until("r1", "ready")
+    assert "HQ cannot be asked" in (await ctl.status())["source_trouble"]
+    back = await start_hq("--grpc", hq.grpc)
+    async with Client([back.grpc]) as client:
+        await until_ready(client)
+
+
+async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_back(
+    new_ctl: NewCtl, start_hq: StartHq
+) -> None:
+    hq = await start_hq()
+    async with Client([hq.grpc]) as client:
+        await client.create(instance(revision("r1")))
+        ctl = await from_hq(new_ctl, hq).start()
+        await until_ready(client)
+    pid = await ctl.section_pid()
+    await hq.kill()
+
+    async def failing() -> bool:
+        return bool((await ctl.status())["reports"]["failing_for_s"])
+
+    await eventually(failing, timeout_s=20)
+    assert is_alive(pid)
+    back = await start_hq("--grpc", hq.grpc)
+    async with Client([back.grpc]) as client:
+        await client.put_revision("i-1", revision("r2"))
+        await until_ready(client, "r2")
+
+
+async def test_when_one_replica_goes_the_other_hears_the_reports(new_ctl: NewCtl, start_hq: StartHq) -> None:
+    first, second = await start_hq(), await start_hq()
+    async with Client([second.grpc]) as client:
+        await client.create(instance(revision("r1")))
+        ctl = await from_hq(new_ctl, first, second).start()
+        await until_ready(client)
+        await first.kill()
+        await client.put_revision("i-1", revision("r2"))
+        await until_ready(client, "r2")
+    assert (await ctl.status())["fenced"] == ""
+
+
+async def test_a_fenced_twin_stops_reporting_and_stops_its_children(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    await client.create(instance(revision("r1")))
+    old = await from_hq(new_ctl, hq, name="old").start()
+    await until_ready(client)
+    pid = await old.section_pid()
+    new = await from_hq(new_ctl, hq, name="new").start()
+
+    async def fenced() -> str:
+        return str((await old.status())["fenced"])
+
+    assert "took this revision over" in await eventually(fenced)
+    await eventually(lambda: not is_alive(pid))
+    await until_ready(client)
+    assert (await new.status())["fenced"] == ""
+    incarnation = (await told(client)).incarnation
+    await new.until("r1", "ready")
+    assert (await told(client)).incarnation == incarnation
+
+
+async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_incarnation(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    await client.create(instance(revision("r1")))
+    ctl = await from_hq(new_ctl, hq).start()
+    await until_ready(client)
+    pid, before = await ctl.section_pid(), (await told(client)).incarnation
+    await ctl.kill()
+    await ctl.start()
+
+    async def again() -> bool:
+        found = await told(client)
+        return found.incarnation != before and found.ready.status == TRUE
+
+    await eventually(again)
+    assert await ctl.section_pid() == pid
+
+
+async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    wanted = revision("r1")
+    wanted.volume.add(name="data", mount_path="data", persistent=True)
+    await client.create(instance(wanted))
+    ctl = await from_hq(new_ctl, hq).start()
+    await until_ready(client)
+    pid = await ctl.section_pid()
+    await client.delete("i-1")
+    assert await ctl.wait() == 0
+    assert not is_alive(pid)
+    left = {path.name for path in ctl.directory.rglob("*") if path.is_file() or path.name == "data"}
+    assert left == {"lock"}
+
+
+async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq: StartHq) -> None:
+    hq = await start_hq()
+    async with Client([hq.grpc]) as client:
+        await client.create(instance(revision("r1")))
+        ctl = await from_hq(new_ctl, hq).start()
+        await until_ready(client)
+    pid = await ctl.section_pid()
+    await hq.terminate()
+    empty = await start_hq("--grpc", hq.grpc, "--prefix", "/empty/")
+
+    async def in_doubt() -> bool:
+        return "lost its memory" in (await ctl.status())["source_trouble"]
+
+    await eventually(in_doubt, timeout_s=30)
+    assert is_alive(pid)
+    async with Client([empty.grpc]) as client:
+        await client.create(instance(revision("r1")))
+        await until_ready(client)
+    assert await ctl.section_pid() == pid
+
+
+async def test_another_life_of_the_instance_keeps_nothing_of_the_earlier_one(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    wanted = revision("r1", script="echo life >> data/seen; cat data/seen; exec sleep 600")
+    wanted.volume.add(name="data", mount_path="data", persistent=True)
+    await client.create(instance(wanted))
+    ctl = await from_hq(new_ctl, hq).start()
+    await until_ready(client)
+    await ctl.kill()
+    await client.delete("i-1")
+    await client.create(instance(wanted))
+    await ctl.start()
+    await until_ready(client)
+    await eventually(lambda: ctl.section_log() == "life\n")
+    assert len(ctl.processes()) == 1
+
+
+async def test_a_revision_removed_and_put_back_is_reported_again(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+) -> None:
+    await client.create(instance(revision("r1"), revision("r2", ready=False)))
+    ctl = await from_hq(new_ctl, hq).start()
+    await until_ready(client)
+    await client.delete_revision("i-1", "r1")
+    await client.put_revision("i-1", revision("r1"))
+    await until_ready(client)
+    assert (await ctl.status())["fenced"] == ""
+
+
+async def test_silence_is_no_problem_while_nothing_happens(new_ctl: NewCtl, client: Client, hq: ReplicaProcess) -> None:
+    """Beats come as often as HQ asks: here every second."""
+    await client.create(instance(revision("r1")))
+    await from_hq(new_ctl, hq).start()
+    await until_ready(client)
+    first = (await client.get("i-1")).instance.status.last_heartbeat_time.ToMilliseconds()
+
+    async def beaten() -> bool:
+        return (await client.get("i-1")).instance.status.last_heartbeat_time.ToMilliseconds() > first + 500
+
+    await eventually(beaten)

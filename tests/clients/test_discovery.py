@@ -1,0 +1,405 @@
+"""Discovery against replicas on real sockets: what it shows, keeps, saves and never does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+
+import grpc
+import pytest
+
+from clients.discovery import (
+    Discovery,
+    DiscoverySettings,
+    Endpoint,
+    EndpointChanges,
+    NoEndpoints,
+    NotReady,
+    Origin,
+    Service,
+)
+from clients.discovery.feed import FeedSettings
+from clients.discovery.subscription import MOST_PENDING
+from hqpb.v1 import service_pb2 as pb
+from tests.clients.conftest import SETTINGS
+from tests.clients.deeds import refuse
+from tests.clients.fake_hq import FakeReplica, say
+from tests.clients.telling import History, Step, TellingReplica, as_step, serving, telling_replica
+
+Code = grpc.StatusCode
+QUICK = DiscoverySettings(client=SETTINGS, feed=FeedSettings(save_after_s=0.01, refused_s=0.02))
+
+
+@pytest.fixture
+def history() -> History:
+    return History(random.Random(5))
+
+
+@pytest.fixture
+async def telling(history: History) -> AsyncIterator[list[TellingReplica]]:
+    both = [telling_replica(history, name) for name in ("fake-1", "fake-2")]
+    for replica in both:
+        await replica.start()
+    yield both
+    for replica in both:
+        await replica.stop()
+
+
+def discovery(replicas: Sequence[FakeReplica], directory: Path | None = None, **options: object) -> Discovery:
+    addresses = [replica.address for replica in replicas]
+    return Discovery(addresses, state_dir=directory, settings=QUICK, rng=random.Random(3), **options)  # type: ignore[arg-type]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def ids(service: Service) -> list[str]:
+    return [endpoint.instance_id for endpoint in service.endpoints]
+
+
+def snapshot(*names: str, service: str = "web") -> pb.WatchInstancesResponse:
+    events = [pb.WatchEvent(version=1, put=serving(name, service=service)) for name in names]
+    return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SNAPSHOT, events=events)
+
+
+def synced(token: str = "t") -> pb.WatchInstancesResponse:
+    return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SYNCED, resume_token=token)
+
+
+RESYNC = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_RESYNC, reason="too slow")
+
+
+# --- following ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_service_has_its_ready_endpoints(history: History, telling: list[TellingReplica]) -> None:
+    history.write("web-1", "web-2")
+    async with discovery(telling).service("web", port="http") as web:
+        await web.ready()
+        assert [(e.instance_id, e.address) for e in web.endpoints] == [
+            ("web-1", "127.0.0.1:80"),
+            ("web-2", "127.0.0.1:80"),
+        ]
+        assert (web.source, web.stale, web.error, web.age_s < 5) == (Origin.LIVE, False, None, True)
+        assert {web.pick().instance_id for _ in range(4)} == {"web-1", "web-2"}
+    (asked,) = [r for replica in telling for r in replica.requests["WatchInstances"]]
+    assert (list(asked.filter.service_id), asked.filter.readiness) == (["web"], pb.READINESS_FILTER_READY)
+
+
+async def test_callbacks_plain_and_async_are_told_in_order(history: History, telling: list[TellingReplica]) -> None:
+    history.write("web-1")
+    plain: list[Step] = []
+    slow: list[Step] = []
+
+    async def slowly(changes: EndpointChanges) -> None:
+        await asyncio.sleep(0.001)
+        slow.append(as_step(changes))
+
+    async with discovery(telling).service("web", port="http") as web:
+        web.on_change(lambda changes: plain.append(as_step(changes)))
+        web.on_change(slowly)
+        await web.ready()
+        for _ in range(20):
+            history.write_at_random()
+        await until(lambda: len(slow) >= len(history.steps))
+    assert plain == slow == history.steps
+
+
+async def test_who_subscribes_later_begins_with_all_that_is_there(
+    history: History, telling: list[TellingReplica]
+) -> None:
+    history.write("web-1", "web-2")
+    async with discovery(telling).service("web", port="http") as web:
+        await web.ready()
+        async for changes in web.changes():
+            assert [e.instance_id for e in changes.added] == ["web-1", "web-2"]
+            break
+
+
+async def test_a_callback_that_fails_does_not_stop_the_others_nor_itself(
+    history: History, telling: list[TellingReplica], caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[Step] = []
+
+    def fails(changes: EndpointChanges) -> None:
+        told.append(as_step(changes))
+        raise ZeroDivisionError
+
+    async with discovery(telling).service("web", port="http") as web:
+        web.on_change(fails)
+        await web.ready(at_least=0)
+        history.write("web-1")
+        history.write("web-2")
+        await until(lambda: len(told) == 2)
+    assert "it is called again for the next" in caplog.text
+
+
+async def test_an_ended_subscription_is_silent(history: History, telling: list[TellingReplica]) -> None:
+    told: list[Step] = []
+    async with discovery(telling).service("web", port="http") as web:
+        end = web.on_change(lambda changes: told.append(as_step(changes)))
+        await web.ready(at_least=0)
+        history.write("web-1")
+        await until(lambda: len(told) == 1)
+        end()
+        history.write("web-2")
+        await web.ready(at_least=2)
+    assert len(told) == 1
+
+
+async def test_a_subscriber_that_does_not_keep_up_gets_one_collapsed_step(
+    history: History, telling: list[TellingReplica]
+) -> None:
+    gate = asyncio.Event()
+    told: list[EndpointChanges] = []
+
+    async def stuck(changes: EndpointChanges) -> None:
+        told.append(changes)
+        await gate.wait()
+
+    async with discovery(telling).service("web", port="http") as web:
+        await web.ready(at_least=0)
+        web.on_change(stuck)
+        for _ in range(MOST_PENDING + 5):
+            history.write("web-1")
+        mark = str(history.version)
+        await until(lambda: bool(web.endpoints) and web.endpoints[0].labels["mark"] == mark)
+        gate.set()
+        await until(lambda: len(told) == 2)
+    assert [c.collapsed for c in told] == [False, True]
+    ((_, after),) = told[1].changed
+    assert after.labels["mark"] == mark
+
+
+async def test_several_services_share_one_watch(replicas: list[FakeReplica]) -> None:
+    for replica in replicas:
+        replica.watches.append(say(snapshot("web-1"), snapshot("db-1", "db-2", service="db"), synced()))
+    async with discovery(replicas).services(["web", "db"], port="http") as both:
+        await both.ready()
+        assert {name: ids(service) for name, service in both.items()} == {"web": ["web-1"], "db": ["db-1", "db-2"]}
+    asked = [r for replica in replicas for r in replica.requests["WatchInstances"]]
+    assert [list(r.filter.service_id) for r in asked] == [["db", "web"]]
+
+
+async def test_handles_of_one_service_share_a_watch_whatever_their_port(replicas: list[FakeReplica]) -> None:
+    for replica in replicas:
+        replica.watches.append(say(snapshot("web-1"), synced()))
+    found = discovery(replicas)
+    async with found.service("web", port="http") as by_http, found.service("web", port="grpc") as by_grpc:
+        await by_http.ready()
+        with pytest.raises(NotReady, match="1 ready instances have no port of that name"):
+            await by_grpc.ready(0.01)
+        assert (by_grpc.endpoints, by_grpc.without_port, by_http.without_port) == ((), 1, 0)
+    assert sum(replica.calls["WatchInstances"] for replica in replicas) == 1
+
+
+async def test_a_discovery_can_be_used_again_after_its_last_handle(
+    history: History, telling: list[TellingReplica]
+) -> None:
+    history.write("web-1")
+    found = discovery(telling)
+    for _ in range(2):
+        async with found.service("web", port="http") as web:
+            await web.ready()
+
+
+async def test_a_list_is_never_empty_while_a_snapshot_is_under_way(replicas: list[FakeReplica]) -> None:
+    script = say(snapshot("web-1", "web-2"), synced(), RESYNC, snapshot("web-2"))
+    for replica in replicas:
+        replica.watches.append(script)
+        replica.watches.append(say(snapshot("web-2"), snapshot("web-3"), synced("t2")))
+    told: list[EndpointChanges] = []
+    async with discovery(replicas[:1]).service("web", port="http") as web:
+        web.on_change(told.append)
+        await web.ready()
+        await until(lambda: web.source is Origin.KEPT)
+        assert (ids(web), web.stale) == (["web-1", "web-2"], True)
+        await until(lambda: ids(web) == ["web-2", "web-3"])  # the silent stream was given up for the next
+        await until(lambda: len(told) == 2)
+        assert web.resyncs >= 1
+    assert [bool(changes.resync) for changes in told] == [False, True]
+    assert ([e.instance_id for e in told[1].removed], [e.instance_id for e in told[1].added]) == (["web-1"], ["web-3"])
+
+
+# --- HQ away ------------------------------------------------------------------------------------------------------
+
+
+async def test_it_answers_from_the_last_good_state_and_says_how_old_it_is(
+    history: History, telling: list[TellingReplica]
+) -> None:
+    history.write("web-1")
+    async with discovery(telling).service("web", port="http") as web:
+        await web.ready(live=True)
+        for replica in telling:
+            await replica.stop()
+        await until(lambda: web.source is Origin.KEPT)
+        before = web.age_s
+        await asyncio.sleep(0.05)
+        assert web.age_s >= before + 0.05
+        assert (ids(web), web.stale, web.pick().instance_id) == (["web-1"], True, "web-1")
+        assert web.error is not None
+        history.write("web-2")
+        await telling[1].restart()
+        await web.ready(at_least=2)
+        await until(lambda: not web.stale)
+        assert web.resyncs == 0
+        await until(lambda: web.error is None)
+
+
+async def test_with_hq_away_for_the_whole_start_the_saved_addresses_serve(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1", "web-2")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    for replica in telling:
+        await replica.stop()
+    hour_later = discovery(telling, tmp_path, wall=lambda: time.time() + 3600)
+    async with hour_later.service("web", port="http") as web:
+        await web.ready(0.1)
+        assert (ids(web), web.source, web.stale) == (["web-1", "web-2"], Origin.SAVED, True)
+        assert 3600 <= web.age_s < 3700
+        assert {web.pick().instance_id for _ in range(2)} == {"web-1", "web-2"}
+        with pytest.raises(NotReady, match=r"in a list that is 36\d\d s old"):
+            await web.ready(0.05, live=True)
+
+
+async def test_a_restart_goes_on_behind_what_was_saved(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    history.write("web-2")
+    told: list[EndpointChanges] = []
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        web.on_change(told.append)
+        await web.ready(at_least=2)
+        assert web.resyncs == 0
+        await until(lambda: len(told) == 2)
+    assert [as_step(changes) for changes in told] == history.steps
+
+
+async def test_a_saved_token_that_hq_refuses_costs_a_resync_and_no_addresses(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    history.write("web-2")
+    for replica in telling:
+        replica.order("WatchInstances", refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST"))
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        assert ids(web) == ["web-1"]
+        await web.ready(at_least=2, live=True)
+        assert (ids(web), web.resyncs) == (["web-1", "web-2"], 1)
+
+
+async def test_a_file_that_is_damaged_is_no_obstacle(
+    history: History, telling: list[TellingReplica], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history.write("web-1")
+    (tmp_path / "web.json").write_text("{")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    assert "starting without it" in caplog.text
+    assert json.loads((tmp_path / "web.json").read_text())["instances"][0]["id"] == "web-1"
+
+
+async def test_changes_are_saved_soon_not_only_at_the_end(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready(at_least=0)
+        history.write("web-1")
+        file = tmp_path / "web.json"
+        await until(lambda: file.exists() and "web-1" in file.read_text())
+
+
+async def test_a_directory_that_cannot_be_written_is_no_obstacle(
+    history: History, telling: list[TellingReplica], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history.write("web-1")
+    (tmp_path / "file").touch()
+    async with discovery(telling, tmp_path / "file").service("web", port="http") as web:
+        await web.ready()
+    assert "would find older addresses" in caplog.text or "cannot be read" in caplog.text
+
+
+async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
+    for replica in telling:
+        await replica.stop()
+    async with discovery(telling).service("web", port="http") as web:
+        assert (web.endpoints, web.source, web.age_s, web.stale) == ((), Origin.NONE, float("inf"), True)
+        with pytest.raises(NoEndpoints, match="nothing is known of web yet"):
+            web.pick()
+        with pytest.raises(NotReady, match=r"after 0\.2 s: nothing is known of web yet; HQ: .* refuses connections"):
+            await web.ready(0.2)
+
+
+@pytest.mark.parametrize("code", [Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED])
+async def test_a_refusal_does_not_end_the_watch_for_good(
+    code: grpc.StatusCode, history: History, telling: list[TellingReplica], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    history.write("web-1")
+    for replica in telling:
+        replica.order("WatchInstances", refuse(code, "REFUSED"))
+    async with discovery(telling).service("web", port="http") as web:
+        await until(lambda: web.error is not None and web.error.code is code)
+        await web.ready()
+    assert "HQ refuses the watch" in caplog.text
+
+
+# --- picking and using --------------------------------------------------------------------------------------------
+
+
+def use_and_raise(service: Service, error: Exception) -> Endpoint:
+    used: list[Endpoint] = []
+
+    def work() -> None:
+        with service.using() as endpoint:
+            used.append(endpoint)
+            raise error
+
+    with pytest.raises(type(error)):
+        work()
+    assert service.uses(used[0]) == 0
+    return used[0]
+
+
+async def test_uses_are_counted_and_failures_are_passed_over(history: History, telling: list[TellingReplica]) -> None:
+    history.write("web-1", "web-2")
+    async with discovery(telling).service("web", port="http") as web:
+        await web.ready(at_least=2)
+        with web.using() as endpoint:
+            assert web.uses(endpoint) == 1
+        assert web.uses(endpoint) == 0
+        failed = use_and_raise(web, ConnectionRefusedError())
+        assert failed not in {web.pick() for _ in range(6)}
+        assert failed in web.endpoints
+        other = use_and_raise(web, KeyError())
+        assert other in {web.pick() for _ in range(6)}
+        web.succeeded(failed)
+        assert failed in {web.pick() for _ in range(6)}
+
+
+async def test_a_handle_says_how_to_use_it() -> None:
+    web = Discovery("127.0.0.1:1").service("web", port="http")
+    with pytest.raises(RuntimeError, match="enter it first"):
+        await web.ready()
+    with pytest.raises(NoEndpoints):
+        web.pick()
+    async with web:
+        with pytest.raises(RuntimeError, match="entered once"):
+            await web.__aenter__()
+    with pytest.raises(ValueError, match="a port for each"):
+        Discovery("127.0.0.1:1").services(["web"])

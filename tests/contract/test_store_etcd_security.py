@@ -1,0 +1,139 @@
+"""etcd with TLS and with passwords."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hq.embedded import free_ports
+from hq.store.etcd import EtcdConfig, EtcdStore
+from hq.store.port import Disconnected, Unavailable
+from tests.support.certificates import Authority
+from tests.support.etcd import OwnEtcd
+from tests.support.etcd_users import PASSWORD, USER, forget_tokens, require_password
+from tests.support.stores import Place, batches
+
+
+@asynccontextmanager
+async def opened(config: EtcdConfig) -> AsyncIterator[Place]:
+    store = EtcdStore(config)
+    yield Place(store, b"/test/")
+    await store.close()
+
+
+async def works(place: Place) -> None:
+    head = await place.put("a")
+    async with place.watch(head) as stream:
+        await batches(stream, await place.put("b"))
+
+
+# --- TLS --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Secured:
+    """An etcd behind TLS, and who signed its certificate."""
+
+    endpoint: str
+    authority: Authority
+
+
+async def secured(own_etcd: OwnEtcd, tmp_path: Path, *flags: str) -> Secured:
+    authority = Authority(tmp_path / "tls")
+    server = authority.issue("server")
+    ports, (tls_port, _) = free_ports(), free_ports()
+    endpoint = f"127.0.0.1:{tls_port}"
+    await own_etcd(
+        ports=lambda: ports,
+        extra_flags=(
+            f"--listen-client-urls=http://127.0.0.1:{ports[0]},https://{endpoint}",
+            f"--cert-file={server.cert}",
+            f"--key-file={server.key}",
+            *(flag.format(ca=authority.cert) for flag in flags),
+        ),
+    )
+    return Secured(endpoint, authority)
+
+
+async def test_tls_needs_the_authority_that_signed(own_etcd: OwnEtcd, tmp_path: Path) -> None:
+    etcd = await secured(own_etcd, tmp_path)
+    async with opened(EtcdConfig((etcd.endpoint,), ca=str(etcd.authority.cert))) as place:
+        await works(place)
+    stranger = Authority(tmp_path / "other", "stranger")
+    async with opened(EtcdConfig((etcd.endpoint,), ca=str(stranger.cert))) as place:
+        with pytest.raises(Unavailable, match=r"(?i)certificate"):
+            await place.put("a")
+    async with opened(EtcdConfig((etcd.endpoint,))) as place:
+        with pytest.raises(Unavailable):
+            await place.put("a")
+
+
+async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: OwnEtcd, tmp_path: Path) -> None:
+    etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
+    ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
+    async with opened(EtcdConfig((etcd.endpoint,), ca=ca, cert=str(client.cert), key=str(client.key))) as place:
+        await works(place)
+    async with opened(EtcdConfig((etcd.endpoint,), ca=ca)) as place:
+        with pytest.raises(Unavailable):
+            await place.head()
+
+
+# --- passwords --------------------------------------------------------------------------------------------------------
+
+
+async def test_etcd_lets_in_who_knows_the_password(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd()
+    await asyncio.to_thread(require_password, etcd.endpoint)
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+        await works(place)
+        assert [member.error for member in await place.store.members()] == [""]
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password="wrong")) as place:
+        with pytest.raises(Unavailable, match="nobody was let in as root"):
+            await place.put("a")
+    async with opened(EtcdConfig((etcd.endpoint,))) as place:
+        with pytest.raises(Unavailable, match="user name is empty"):
+            await place.put("a")
+
+
+async def test_a_token_that_was_forgotten_is_replaced_unnoticed(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd()
+    await asyncio.to_thread(require_password, etcd.endpoint)
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+        head = await place.put("a")
+        async with place.watch(head) as stream:
+            await asyncio.to_thread(forget_tokens, etcd.endpoint)
+            at = await place.put("b")
+            await batches(stream, at)  # a watch that stands does not need its token any more
+        await asyncio.to_thread(forget_tokens, etcd.endpoint)
+        await asyncio.gather(*(place.get("a") for _ in range(20)))
+
+
+async def test_a_watch_with_a_forgotten_token_opens_at_the_second_try(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd()
+    await asyncio.to_thread(require_password, etcd.endpoint)
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+        head = await place.put("a")
+        await asyncio.to_thread(forget_tokens, etcd.endpoint)
+        for attempt in range(2):
+            try:
+                async with place.watch(head - 1) as stream:
+                    await batches(stream, head)
+            except Disconnected:
+                assert attempt == 0
+
+
+async def test_a_token_that_expired_is_replaced_unnoticed(own_etcd: OwnEtcd) -> None:
+    etcd = await own_etcd(extra_flags=("--auth-token-ttl=1",))
+    await asyncio.to_thread(require_password, etcd.endpoint)
+    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+        await place.put("a")
+        token = place.store._tokens[etcd.endpoint]  # type: ignore[attr-defined]
+        first = await token.metadata()
+        await asyncio.sleep(2.5)  # etcd's clock is not ours
+        await place.put("b")
+        assert await token.metadata() != first

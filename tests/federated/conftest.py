@@ -1,0 +1,91 @@
+"""Locations in this process, and a front over them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import pytest
+
+from federated.channel import insecure_channel
+from federated.clock import SystemClock
+from federated.config import ConfigFile
+from federated.front import Front
+from federated.locations import Locations
+from federated.server import Addresses, Server
+from hqpb.v1 import service_pb2_grpc
+from serving.calls import RequestIds
+from serving.limits import Limits
+from serving.surroundings import Surroundings
+from tests.federated.fake_location import FakeLocation
+from tests.federated.fronts import write_config
+
+
+@dataclass
+class RunningFront:
+    """A front in the test's own loop, and a client of it."""
+
+    front: Front
+    stub: service_pb2_grpc.InstanceServiceAsyncStub
+    addresses: Addresses
+    config: Path
+
+
+StartFront = Callable[..., Awaitable[RunningFront]]
+StartLocations = Callable[..., Awaitable[list[FakeLocation]]]
+
+
+@asynccontextmanager
+async def running_front(config: Path) -> AsyncIterator[RunningFront]:
+    """Serve until the block ends."""
+    clock, rng = SystemClock(), random.Random(1)
+    locations = Locations(ConfigFile(config), clock, rng, insecure_channel, 1 << 20)
+    shared = Surroundings(Limits(), clock, RequestIds("test"))
+    front = Front(locations, clock, rng, 3 << 20)
+    server = Server(front, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)
+    serving = asyncio.create_task(server.serve())
+    try:
+        addresses = await server.listening
+        await locations.started.wait()
+        async with grpc.aio.insecure_channel(addresses.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            yield RunningFront(front, service_pb2_grpc.InstanceServiceStub(channel), addresses, config)
+            server.stop()  # before the channel closes: clients are to hear of it
+            await asyncio.wait([serving], timeout=5)
+    finally:
+        server.stop()
+        await serving
+
+
+@pytest.fixture
+async def start_locations() -> AsyncIterator[StartLocations]:
+    """`await start_locations("east", "west", replicas=2)`."""
+    started: list[FakeLocation] = []
+
+    async def start(*names: str, replicas: int = 1) -> list[FakeLocation]:
+        made = [FakeLocation(name, replicas) for name in names]
+        for location in made:
+            await location.start()
+        started.extend(made)
+        return made
+
+    yield start
+    for location in started:
+        await location.stop()
+
+
+@pytest.fixture
+async def start_front(tmp_path: Path) -> AsyncIterator[StartFront]:
+    """`await start_front(locations, timeout="300ms")`."""
+    async with AsyncExitStack() as stack:
+
+        async def start(locations: Sequence[FakeLocation], timeout: str = "300ms") -> RunningFront:
+            config = tmp_path / "front.yaml"
+            write_config(config, {one.name: one.addresses for one in locations}, timeout)
+            return await stack.enter_async_context(running_front(config))
+
+        yield start

@@ -1,0 +1,71 @@
+"""Replicas of one location that are slow or away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.answers import errors
+from tests.federated.conftest import RunningFront, StartFront, StartLocations
+from tests.federated.fake_location import FakeLocation
+from tests.support.scenes import eventually
+
+EVERYTHING = pb.FindInstancesRequest()
+
+
+async def ask_often(front: RunningFront, times: int) -> float:
+    """The longest time that one of many answers took, in seconds."""
+    longest = 0.0
+    for _ in range(times):
+        began = time.monotonic()
+        answer = await front.stub.FindInstances(EVERYTHING)
+        assert not any(errors(answer.sources).values())
+        longest = max(longest, time.monotonic() - began)
+    return longest
+
+
+def preferred(front: RunningFront, location: FakeLocation) -> int:
+    """Which replica the front asks first."""
+    first = front.front.locations[location.name].race.endpoints.all[0].address
+    return location.addresses.index(first)
+
+
+async def test_one_slow_replica_does_not_make_answers_slow(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east", replicas=2)
+    front = await start_front(locations, "5s")
+    await ask_often(front, 50)
+    east.replicas[preferred(front, east)].delay_s = 2.0
+    assert await ask_often(front, 100) < 0.5
+    stats = front.front.locations["east"].race.stats
+    assert stats.hedges <= 1 + stats.calls / 10
+
+
+async def test_many_calls_at_once_survive_a_replica_that_becomes_slow(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east", replicas=2)
+    front = await start_front(locations, "5s")
+    await ask_often(front, 50)
+    east.replicas[preferred(front, east)].delay_s = 2.0
+    assert max(await asyncio.gather(*(ask_often(front, 2) for _ in range(30)))) < 1.0
+    stats = front.front.locations["east"].race.stats
+    assert stats.hedges <= 1 + stats.calls / 10
+
+
+async def test_a_stopped_replica_is_replaced_by_another(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east", replicas=2)
+    front = await start_front(locations, "5s")
+    doomed = east.replicas[preferred(front, east)]
+    await doomed.stop()
+    await ask_often(front, 20)
+    await doomed.restart()
+    endpoints = front.front.locations["east"].race.endpoints
+    await eventually(lambda: not any(e.is_set_aside for e in endpoints.all), what="it is healthy again")
+    before = doomed.calls["FindInstances"]
+    await ask_often(front, 5)
+    assert doomed.calls["FindInstances"] > before

@@ -1,0 +1,118 @@
+"""A random history over three real installations: whatever restarts, a watch loses and doubles nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from pathlib import Path
+
+import grpc
+import pytest
+
+from hq.embedded import EtcdBinary
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.fronts import FrontProcess
+from tests.federated.watcher import Watcher
+from tests.federated.worlds import NAMES, World
+from tests.support.scenes import eventually, instance
+
+STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+Change = tuple[str, str, int]
+
+
+class Writer:
+    """Creates, changes and deletes instances of one location through a front; `done` is what was acknowledged."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.name, self.done = name, list[Change]()
+        self.unsure: set[str] = set()  # ids of writes whose outcome nobody knows: not looked at
+        self._rng = random.Random(f"{name}-{seed}")
+        self._known: set[str] = set()
+
+    async def run(self, fronts: list[FrontProcess], stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            instance_id = f"{self.name}-{self._rng.randrange(20)}"
+            try:
+                async with fronts[-1].stub() as stub:
+                    for _ in range(10):
+                        await self._change(stub, instance_id)
+                        instance_id = f"{self.name}-{self._rng.randrange(20)}"
+            except grpc.aio.AioRpcError:
+                self.unsure.add(instance_id)
+                self._known.discard(instance_id)
+                await asyncio.sleep(0.2)
+
+    async def _change(self, stub: object, instance_id: str) -> None:
+        if instance_id in self.unsure:
+            return
+        header = (("x-hq-cluster", self.name),)
+        if instance_id in self._known and self._rng.random() < 0.3:
+            gone = await stub.DeleteInstance(  # type: ignore[attr-defined]
+                pb.DeleteInstanceRequest(id=instance_id), metadata=header, timeout=8
+            )
+            self._known.discard(instance_id)
+            self.done.append((self.name, instance_id, gone.version))
+            return
+        made = instance(instance_id, text=str(self._rng.random()))
+        made.meta.cluster = self.name
+        if instance_id in self._known:
+            answer = await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=made), timeout=8)  # type: ignore[attr-defined]
+        else:
+            answer = await stub.CreateInstance(pb.CreateInstanceRequest(instance=made), timeout=8)  # type: ignore[attr-defined]
+        self._known.add(instance_id)
+        self.done.append((self.name, instance_id, answer.instance.meta.version))
+
+
+@pytest.fixture
+async def world(tmp_path: Path, etcd35: EtcdBinary):  # type: ignore[no-untyped-def]
+    made = World(tmp_path, etcd35)
+    try:
+        await made.start()
+        yield made
+    finally:
+        await made.end()
+
+
+async def test_restarts_of_a_location_and_of_the_front_lose_and_double_no_event(world: World) -> None:
+    fronts = [await world.front()]
+    writers = [Writer(name, seed=1) for name in NAMES]
+    stop = asyncio.Event()
+    async with fronts[0].stub() as stub:
+        watcher = Watcher(stub)
+        await eventually(lambda: watcher.synced == set(NAMES))
+        writing = [asyncio.create_task(writer.run(fronts, stop)) for writer in writers]
+        await asyncio.sleep(1.0)
+        await world.restart("north", 0, kill=False)
+        await asyncio.sleep(0.5)
+        await world.restart("north", 1, kill=True)
+        world.gates["east"][0].reset()
+        await asyncio.sleep(0.5)
+        successor = await world.front()
+        await fronts[0].kill()
+        fronts.append(successor)
+        await eventually(lambda: watcher.error, what="the watch breaks with its front")
+        await watcher.end()
+    async with successor.stub() as stub:
+        second = Watcher(stub, watcher.token, watcher)
+        await asyncio.sleep(1.0)
+        for gate in world.gates["west"]:
+            gate.cut()
+        await asyncio.sleep(1.0)
+        for gate in world.gates["west"]:
+            gate.heal()
+        await asyncio.sleep(2.0)
+        stop.set()
+        await asyncio.gather(*writing)
+        done = {change for writer in writers for change in writer.done}
+        await eventually(lambda: done <= set(second.shown), what="everything acknowledged was shown")
+        shown = Counter(second.shown)
+        assert [change for change, times in shown.items() if times > 1] == []
+        assert all("RESYNC" not in w.kinds[name] for w in (watcher, second) for name in NAMES)
+        unsure = {instance_id for writer in writers for instance_id in writer.unsure}
+        assert {change for change in shown if change[1] not in unsure} <= done
+        assert all(len(writer.done) > 20 for writer in writers)
+        answer = await stub.FindInstances(pb.FindInstancesRequest(read=STRONG))
+        stored = {(i.meta.cluster, i.meta.id, i.meta.version) for i in answer.instances}
+        assert stored == {(c, i, v) for c, known in second.known.items() for i, v in known.items()}
+        await second.end()

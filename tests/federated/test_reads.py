@@ -1,0 +1,301 @@
+"""Reads over several locations, one of which misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+
+import grpc
+
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.answers import errors, ids, refused
+from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.fronts import write_config
+from tests.support.scenes import eventually
+
+Code = grpc.StatusCode
+EVERYTHING = pb.FindInstancesRequest()
+
+
+async def test_ten_locations_answer_as_one(start_locations: StartLocations, start_front: StartFront) -> None:
+    locations = await start_locations(*(f"l{n}" for n in range(10)), replicas=2)
+    for n in range(100):
+        locations[n % 10].put(f"i-{n:03}")
+    front = await start_front(locations, "5s")
+    answer = await front.stub.FindInstances(EVERYTHING)
+    assert ids(answer) == [(f"i-{n:03}", f"l{n % 10}") for n in range(100)]
+    assert errors(answer.sources) == {f"l{n}": "" for n in range(10)}
+    assert {s.version for s in answer.sources} == {110}
+    count = await front.stub.CountInstances(pb.CountInstancesRequest(group_by=pb.COUNT_GROUP_SERVICE))
+    assert [(g.key, g.total) for g in count.groups] == [("svc", 100)]
+    assert (await front.stub.GetInstance(pb.GetInstanceRequest(id="i-042"))).instance.meta.cluster == "l2"
+
+
+async def test_pages_across_locations_are_complete_and_in_order(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "north", "west")
+    for n in range(50):
+        locations[n * n % 3].put(f"i-{n:03}")
+    locations[0].put("i-001")
+    locations[0].put("i-002")
+    for location, largest in zip(locations, (3, 1_000, 7), strict=True):
+        location.replicas[0].largest_page = largest
+    front = await start_front(locations, "5s")
+    seen: list[tuple[str, str]] = []
+    request = pb.FindInstancesRequest(page_size=8)
+    while True:
+        page = await front.stub.FindInstances(request)
+        assert len(page.instances) <= 8
+        assert errors(page.sources) == {"east": "", "north": "", "west": ""}
+        seen += ids(page)
+        if not page.next_page_token:
+            break
+        request.page_token = page.next_page_token
+    assert seen == sorted((i, location.name) for location in locations for i in location.instances)
+
+
+async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    west.replicas[0].delay_s = 30
+    answer = await front.stub.FindInstances(EVERYTHING)
+    assert ids(answer) == [("a", "east")]
+    assert errors(answer.sources)["east"] == ""
+    assert "no answer within 0.3 s" in errors(answer.sources)["west"]
+    asked = west.replicas[0].calls["FindInstances"]
+    for _ in range(10):
+        await front.stub.FindInstances(EVERYTHING)
+    assert west.replicas[0].calls["FindInstances"] == asked
+    west.replicas[0].delay_s = 0
+    await eventually(lambda: front.front.locations["west"].standing.is_up, what="west up after a probe")
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
+
+
+async def test_a_caller_in_a_hurry_gets_the_others_before_its_deadline(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations, "20s")
+    west.replicas[0].delay_s = 30
+    answer = await front.stub.FindInstances(EVERYTHING, timeout=0.6)
+    assert ids(answer) == [("a", "east")]
+    assert front.front.locations["west"].standing.is_up
+
+
+async def test_where_all_are_required_a_silent_one_is_named(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    await west.stop()
+    read = pb.ReadOptions(require_all_locations=True)
+    for call in (
+        front.stub.FindInstances(pb.FindInstancesRequest(read=read)),
+        front.stub.CountInstances(pb.CountInstancesRequest(read=read)),
+        front.stub.GetInstance(pb.GetInstanceRequest(id="a", read=read)),
+    ):
+        error = await refused(call)
+        assert error.code() is Code.UNAVAILABLE
+        assert "west" in (error.details() or "")
+        assert "east" not in (error.details() or "")
+
+
+async def test_where_nobody_answers_no_list_looks_complete(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    for location in locations:
+        await location.stop()
+    for call in (
+        front.stub.FindInstances(EVERYTHING),
+        front.stub.CountInstances(pb.CountInstancesRequest()),
+        front.stub.GetInstance(pb.GetInstanceRequest(id="a")),
+    ):
+        error = await refused(call)
+        assert error.code() is Code.UNAVAILABLE
+        assert "east" in (error.details() or "")
+        assert "west" in (error.details() or "")
+
+
+async def test_an_instance_is_called_missing_only_if_everybody_was_asked(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.NOT_FOUND
+    await west.stop()
+    assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.UNAVAILABLE
+    assert (await refused(front.stub.ExplainInstance(pb.ExplainInstanceRequest(id="a")))).code() is Code.UNAVAILABLE
+    east.put("a")
+    answer = await front.stub.GetInstance(pb.GetInstanceRequest(id="a"))
+    assert answer.instance.meta.cluster == "east"
+    assert errors(answer.sources)["west"]
+
+
+async def test_one_id_in_two_locations_takes_a_name_to_tell_them_apart(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    for location in locations:
+        location.put("twin")
+    front = await start_front(locations, "5s")
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("twin", "east"), ("twin", "west")]
+    for call in (
+        front.stub.GetInstance(pb.GetInstanceRequest(id="twin")),
+        front.stub.ExplainInstance(pb.ExplainInstanceRequest(id="twin")),
+    ):
+        error = await refused(call)
+        assert error.code() is Code.FAILED_PRECONDITION
+        assert "in east and in west" in (error.details() or "")
+    west = (("x-hq-cluster", "west"),)
+    answer = await front.stub.GetInstance(pb.GetInstanceRequest(id="twin"), metadata=west)
+    assert answer.instance.meta.cluster == "west"
+    assert list(errors(answer.sources)) == ["west"]
+    explained = await front.stub.ExplainInstance(pb.ExplainInstanceRequest(id="twin"), metadata=west)
+    assert explained.meta.cluster == "west"
+
+
+async def test_explain_is_told_by_the_owner_with_a_source_for_each_location(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    _, north, west = locations = await start_locations("east", "north", "west")
+    north.put("a")
+    front = await start_front(locations)
+    await west.stop()
+    answer = await front.stub.ExplainInstance(pb.ExplainInstanceRequest(id="a"))
+    assert answer.meta.cluster == "north"
+    assert {name: bool(error) for name, error in errors(answer.sources).items()} == {
+        "east": False,
+        "north": False,
+        "west": True,
+    }
+
+
+async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    await front.stub.FindInstances(EVERYTHING)  # whoever asked first need not have allowed it
+    await front.stub.CountInstances(pb.CountInstancesRequest())
+    await west.stop()
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east")]
+    old = await front.stub.FindInstances(allowing)
+    assert ids(old) == [("a", "east"), ("b", "west")]
+    told = {source.cluster: source for source in old.sources}["west"]
+    assert told.stale
+    assert told.staleness.ToMilliseconds() >= 5
+    assert "this is the last one" in told.error
+    assert [g.total for g in (await front.stub.CountInstances(count)).groups] == [2]
+    never_asked = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=["b"]), read=allowing.read)
+    assert not (await front.stub.FindInstances(never_asked)).instances
+    strong = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True, consistency=pb.READ_CONSISTENCY_STRONG))
+    assert ids(await front.stub.FindInstances(strong)) == [("a", "east")]
+
+
+async def test_replicas_of_another_cluster_are_not_taken_for_this_one(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    west.name = "south"
+    front = await start_front([east])
+    write_config(front.config, {"east": east.addresses, "west": west.addresses}, "300ms")
+    await eventually(lambda: "west" in front.front.locations.by_name)
+    answer = await front.stub.FindInstances(EVERYTHING)
+    assert ids(answer) == [("a", "east")]
+    assert "call themselves 'south'" in errors(answer.sources)["west"]
+
+
+async def test_a_changed_configuration_comes_into_force_while_it_serves(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = await start_locations("east", "west")
+    west.put("b")
+    front = await start_front([east])
+    assert list(errors((await front.stub.FindInstances(EVERYTHING)).sources)) == ["east"]
+    front.config.write_text("locations: [")
+    await eventually(lambda: front.front.locations.file.fault)
+    assert list(errors((await front.stub.FindInstances(EVERYTHING)).sources)) == ["east"]
+    write_config(front.config, {"west": west.addresses})
+    await eventually(lambda: list(front.front.locations.by_name) == ["west"])
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("b", "west")]
+
+
+async def test_a_filter_by_cluster_asks_these_only_and_knows_no_others(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    request = pb.FindInstancesRequest(filter=pb.InstanceFilter(cluster=["east"]))
+    answer = await front.stub.FindInstances(request)
+    assert ids(answer) == [("a", "east")]
+    assert list(errors(answer.sources)) == ["east"]
+    assert not west.replicas[0].calls["FindInstances"]
+    nowhere = pb.FindInstancesRequest(filter=pb.InstanceFilter(cluster=["south"]))
+    assert (await refused(front.stub.FindInstances(nowhere))).code() is Code.INVALID_ARGUMENT
+    error = await refused(front.stub.FindInstances(request, metadata=(("x-hq-cluster", "west"),)))
+    assert error.code() is Code.INVALID_ARGUMENT
+
+
+async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    read = pb.ReadOptions(min_version=100, epoch="epoch-of-west")
+    await front.stub.FindInstances(pb.FindInstancesRequest(read=read))
+    assert east.replicas[0].reads[-1] == pb.ReadOptions()
+    assert west.replicas[0].reads[-1] == read
+    for faulty in (pb.ReadOptions(min_version=100), pb.ReadOptions(epoch="gone")):
+        error = await refused(front.stub.FindInstances(pb.FindInstancesRequest(read=faulty)))
+        assert error.code() in (Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION)
+
+
+async def test_a_field_mask_keeps_what_tells_instances_apart(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east")
+    east.put("a")
+    front = await start_front(locations)
+    request = pb.FindInstancesRequest()
+    request.field_mask.paths.append("spec.node_name")
+    assert ids(await front.stub.FindInstances(request)) == [("a", "east")]
+
+
+async def test_json_over_http_says_the_same(start_locations: StartLocations, start_front: StartFront) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    await west.stop()
+
+    def post(body: dict[str, object]) -> dict[str, object]:
+        url = f"http://{front.addresses.http}/hq.v1.InstanceService/FindInstances"
+        request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with direct.open(request, timeout=10) as answer:
+            found = json.loads(answer.read())
+        assert isinstance(found, dict)
+        return found
+
+    found = await asyncio.to_thread(post, {})
+    assert [i["meta"]["id"] for i in found["instances"]] == ["a"]  # type: ignore[attr-defined]
+    assert [s["cluster"] for s in found["sources"]] == ["east", "west"]  # type: ignore[attr-defined]
+    none = await asyncio.to_thread(post, {"filter": {"instanceId": ["b"]}})
+    assert "instances" not in none
+    assert none["sources"]

@@ -1,0 +1,235 @@
+"""Three real installations behind a front: one stopped, one slow, one restored from an old backup."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import pytest
+import pytest_asyncio
+from connectrpc.client import ConnectClient
+from connectrpc.method import IdempotencyLevel, MethodInfo
+
+from hq.embedded import EtcdBinary
+from hqpb.v1 import service_pb2 as pb
+from tests.clients.process import hqctl
+from tests.federated.answers import errors, ids, refused
+from tests.federated.fronts import FrontProcess
+from tests.federated.watcher import Watcher
+from tests.federated.worlds import NAMES, World
+from tests.support.scenes import eventually, instance
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+Code = grpc.StatusCode
+STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(tmp_path_factory: pytest.TempPathFactory, etcd35: EtcdBinary) -> AsyncIterator[World]:
+    made = World(tmp_path_factory.mktemp("world"), etcd35)
+    try:
+        await made.start()
+        yield made
+    finally:
+        await made.end()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def front(world: World) -> FrontProcess:
+    return await world.front()
+
+
+def create(instance_id: str, cluster: str, service: str) -> pb.CreateInstanceRequest:
+    made = instance(instance_id, service)
+    made.meta.cluster = cluster
+    return pb.CreateInstanceRequest(instance=made)
+
+
+def of_service(service: str, **more: object) -> pb.FindInstancesRequest:
+    return pb.FindInstancesRequest(filter=pb.InstanceFilter(service_id=[service]), **more)  # type: ignore[arg-type]
+
+
+async def fill(front: FrontProcess, service: str) -> None:
+    """One instance of this service in each location."""
+    async with front.stub() as stub:
+        for name in NAMES:
+            await stub.CreateInstance(create(f"{service}-{name}", name, service))
+
+
+async def whole(front: FrontProcess, service: str) -> bool:
+    """Every location answers without an error."""
+    async with front.stub() as stub:
+        answer = await stub.FindInstances(of_service(service, read=STRONG))
+        return len(answer.instances) == 3 and not any(errors(answer.sources).values())
+
+
+async def test_three_installations_answer_as_one(front: FrontProcess) -> None:
+    await fill(front, "basic")
+    async with front.stub() as stub:
+        answer = await stub.FindInstances(of_service("basic", read=STRONG))
+        assert ids(answer) == [(f"basic-{name}", name) for name in NAMES]
+        assert [s.cluster for s in answer.sources] == list(NAMES)
+        assert len({s.epoch for s in answer.sources}) == 3
+        assert all(s.version and s.replica and not s.error for s in answer.sources)
+        page = await stub.FindInstances(of_service("basic", page_size=2))
+        rest = await stub.FindInstances(of_service("basic", page_size=2, page_token=page.next_page_token))
+        assert ids(page) + ids(rest) == ids(answer)
+        count = await stub.CountInstances(pb.CountInstancesRequest(filter=of_service("basic").filter))
+        assert [(g.total, g.ready) for g in count.groups] == [(3, 0)]
+        put = pb.PutRevisionRequest(instance_id="basic-west")
+        put.revision.id = "r2"
+        assert (await stub.PutRevision(put)).instance.meta.cluster == "west"
+        assert (await stub.ExplainInstance(pb.ExplainInstanceRequest(id="basic-west"))).meta.cluster == "west"
+        asked = pb.BeginReportingRequest(instance_id="basic-west", revision_id="r1", node="node-1")
+        assert (await refused(stub.BeginReporting(asked))).code() is Code.FAILED_PRECONDITION
+    assert (await front.get("/readyz?fresh=10s"))[0] == 200
+    assert 'hq_front_location_up{location="east"} 1.0' in (await front.get("/metrics"))[1]
+
+
+async def test_hqctl_works_unchanged_with_a_cluster_column(front: FrontProcess, tmp_path: Path) -> None:
+    await fill(front, "tool")
+    listed = await hqctl(front.grpc, "find", "--service", "tool")
+    assert listed.code == 0, listed.err
+    rows = [line.split()[:2] for line in listed.out.splitlines()]
+    assert rows == [["CLUSTER", "INSTANCE"], *([name, f"tool-{name}"] for name in NAMES)]
+    shown = await hqctl(front.grpc, "get", "tool-west", "-o", "yaml")
+    (tmp_path / "west.yaml").write_text(shown.out.replace("serviceId: tool", "serviceId: tool2"))
+    applied = await hqctl(front.grpc, "apply", "-f", str(tmp_path / "west.yaml"))
+    assert "tool-west updated" in applied.out, applied.err
+    counted = await hqctl(front.grpc, "count", "--by", "service", "--service", "tool2")
+    assert counted.out.split()[-4:] == ["tool2", "1", "0", "1"]
+    why = await hqctl(front.grpc, "why", "tool-north")
+    assert "tool-north has not been reported yet" in why.out, why.err
+    gone = await hqctl(front.grpc, "delete", "tool-east")
+    assert gone.out == "tool-east deleted\n", gone.err
+
+
+async def test_a_foreign_connect_client_reads_and_watches(front: FrontProcess) -> None:
+    def method(name: str, request: type, response: type) -> MethodInfo:  # type: ignore[type-arg]
+        return MethodInfo(
+            name=name,
+            service_name="hq.v1.InstanceService",
+            input=request,
+            output=response,
+            idempotency_level=IdempotencyLevel.UNKNOWN,
+        )
+
+    await fill(front, "foreign")
+    find = method("FindInstances", pb.FindInstancesRequest, pb.FindInstancesResponse)
+    watch = method("WatchInstances", pb.WatchInstancesRequest, pb.WatchInstancesResponse)
+    for proto_json in (False, True):
+        async with ConnectClient(f"http://{front.http}", proto_json=proto_json) as client:
+            answer = await client.execute_unary(request=of_service("foreign", read=STRONG), method=find)
+            assert [i.meta.id for i in answer.instances] == [f"foreign-{name}" for name in NAMES]
+            request = pb.WatchInstancesRequest(filter=of_service("foreign").filter)
+            synced: set[str] = set()
+            async for message in client.execute_server_stream(request=request, method=watch, timeout_ms=10_000):
+                if message.kind == pb.WATCH_KIND_SYNCED:
+                    synced.add(message.sources[0].cluster)
+                if synced == set(NAMES):
+                    break
+
+
+async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World, front: FrontProcess) -> None:
+    await fill(front, "slow")
+    world.delay("west", 5.0)
+    async with front.stub() as stub:
+        began = time.monotonic()
+        first = await stub.FindInstances(of_service("slow"))
+        assert time.monotonic() - began < 3.0
+        assert ids(first) == [("slow-east", "east"), ("slow-north", "north")]
+        assert "no answer within 2 s" in errors(first.sources)["west"]
+        began = time.monotonic()
+        for _ in range(10):
+            assert len((await stub.FindInstances(of_service("slow"))).instances) == 2
+        assert time.monotonic() - began < 1.0
+        error = await refused(stub.FindInstances(of_service("slow", read=pb.ReadOptions(require_all_locations=True))))
+        assert error.code() is Code.UNAVAILABLE
+        assert "west: " in (error.details() or "")
+    listed = await hqctl(front.grpc, "find", "--service", "slow")
+    assert "west did not answer" in listed.err
+    world.delay("west", 0)
+    await eventually(lambda: whole(front, "slow"), what="west is back")
+
+
+async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, front: FrontProcess) -> None:
+    await fill(front, "hedge")
+    async with front.stub() as stub:
+        for index in range(2):
+            for _ in range(20):
+                await stub.FindInstances(of_service("hedge"))
+            world.gates["north"][index].delay(1.0)
+            longest = 0.0
+            for _ in range(50):
+                began = time.monotonic()
+                answer = await stub.FindInstances(of_service("hedge"))
+                longest = max(longest, time.monotonic() - began)
+                assert not any(errors(answer.sources).values())
+            assert longest < 0.5
+            world.gates["north"][index].heal()
+            await asyncio.sleep(1.5)  # for the probe that takes it back
+
+
+async def test_a_stopped_location_costs_its_own_instances_only(world: World, front: FrontProcess) -> None:
+    await fill(front, "stop")
+    async with front.stub() as stub:
+        watcher = Watcher(stub)
+        await eventually(lambda: watcher.synced == set(NAMES))
+        for gate in world.gates["north"]:
+            gate.cut()
+        answer = await stub.FindInstances(of_service("stop"))
+        assert ids(answer) == [("stop-east", "east"), ("stop-west", "west")]
+        assert errors(answer.sources)["north"]
+        old = await stub.FindInstances(of_service("stop", read=pb.ReadOptions(allow_last_good=True)))
+        assert errors(old.sources)["north"]
+        assert (await refused(stub.GetInstance(pb.GetInstanceRequest(id="nowhere")))).code() is Code.UNAVAILABLE
+        assert (await stub.GetInstance(pb.GetInstanceRequest(id="stop-west"))).instance.meta.cluster == "west"
+        await stub.CreateInstance(create("stop-east-2", "east", "stop"))
+        refusal = await refused(stub.CreateInstance(create("stop-north-2", "north", "stop"), timeout=5))
+        assert refusal.code() is Code.UNAVAILABLE
+        await eventually(lambda: watcher.trouble["north"], what="the watch says that north is silent")
+        await eventually(lambda: "stop-east-2" in watcher.known["east"], what="east goes on")
+        async with world.replicas["north"][0].stub() as inside:
+            await inside.CreateInstance(pb.CreateInstanceRequest(instance=instance("stop-north-3", "stop")))
+        for gate in world.gates["north"]:
+            gate.heal()
+        await eventually(lambda: "stop-north-3" in watcher.known["north"], what="north goes on")
+        assert "RESYNC" not in watcher.kinds["north"]
+        assert watcher.kinds["north"].count("SYNCED") >= 2
+        await watcher.end()
+
+
+async def test_a_location_restored_from_an_old_backup_voids_its_own_tokens_only(
+    world: World, front: FrontProcess
+) -> None:
+    await fill(front, "restore")
+    snapshot = await world.back_up("east")
+    async with front.stub() as stub:
+        await stub.CreateInstance(create("restore-lost", "east", "restore"))
+        await stub.CreateInstance(create("restore-west-2", "west", "restore"))
+        watcher = Watcher(stub)
+        await eventually(lambda: watcher.synced == set(NAMES) and "restore-lost" in watcher.known["east"])
+        before = await stub.FindInstances(of_service("restore", page_size=1, read=STRONG))
+        assert before.instances[0].meta.cluster == "east"
+        await world.restore("east", snapshot)
+        epochs = {s.cluster: s.epoch for s in before.sources}
+
+        async def moved_on() -> bool:
+            answer = await stub.FindInstances(of_service("restore"))
+            now = {s.cluster: s.epoch for s in answer.sources if not s.error and not s.stale}
+            return len(now) == 3 and {n for n in NAMES if now[n] != epochs[n]} == {"east"}
+
+        await eventually(moved_on, what="a new epoch in east only")
+        found = await stub.FindInstances(of_service("restore", read=STRONG))
+        assert [i for i, _ in ids(found)] == ["restore-east", "restore-north", "restore-west", "restore-west-2"]
+        await eventually(lambda: "restore-lost" not in watcher.known.get("east", {"restore-lost": 0}))
+        await eventually(lambda: "east" in watcher.synced)
+        assert {name for name in NAMES if "RESYNC" in watcher.kinds[name]} == {"east"}
+        stale = of_service("restore", page_size=1, page_token=before.next_page_token)
+        assert (await refused(stub.FindInstances(stale))).code() is Code.FAILED_PRECONDITION
+        old = pb.ReadOptions(epoch=epochs["east"], min_version=1)
+        assert (await refused(stub.FindInstances(of_service("restore", read=old)))).code() is Code.FAILED_PRECONDITION
+        await watcher.end()

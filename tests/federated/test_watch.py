@@ -1,0 +1,168 @@
+"""One watch over several locations."""
+
+from __future__ import annotations
+
+import grpc
+
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.answers import refused
+from tests.federated.conftest import StartFront, StartLocations, running_front
+from tests.federated.fake_location import FakeLocation
+from tests.federated.fronts import write_config
+from tests.federated.watcher import Watcher
+from tests.support.scenes import eventually
+
+
+def state(locations: list[FakeLocation]) -> dict[str, dict[str, int]]:
+    return {one.name: {i.meta.id: i.meta.version for i in one.instances.values()} for one in locations}
+
+
+def holds(watcher: Watcher, locations: list[FakeLocation]) -> bool:
+    known = {one.name: watcher.known.get(one.name, {}) for one in locations}
+    return watcher.synced >= {one.name for one in locations} and known == state(locations)
+
+
+async def test_each_location_is_synced_by_itself_and_changes_follow(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    for location in locations:
+        location.put("a")
+    front = await start_front(locations)
+    watcher = Watcher(front.stub)
+    await eventually(lambda: holds(watcher, locations))
+    assert watcher.kinds["east"][:2] == watcher.kinds["west"][:2] == ["SNAPSHOT", "SYNCED"]
+    locations[0].put("b")
+    locations[1].remove("a")
+    await eventually(lambda: holds(watcher, locations))
+    await watcher.end()
+    await eventually(lambda: not front.front.watches.open, what="the watch is closed")
+
+
+async def test_a_watch_goes_on_at_another_front_with_its_token(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    locations[0].put("a")
+    front = await start_front(locations)
+    async with running_front(front.config) as doomed:
+        first = Watcher(doomed.stub)
+        await eventually(lambda: holds(first, locations))
+    await eventually(lambda: first.error)
+    await first.end()
+    locations[0].put("b")
+    locations[1].put("c")
+    second = Watcher(front.stub, first.token, first)
+    await eventually(lambda: holds(second, locations))
+    assert second.kinds["east"] == second.kinds["west"] == ["SYNCED", "EVENTS"]
+    await second.end()
+
+
+async def test_a_location_that_lost_continuity_leaves_the_others_alone(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    watcher = Watcher(front.stub)
+    await eventually(lambda: holds(watcher, locations))
+    west.oldest_token = 10_000
+    await west.stop()
+    west.put("c")
+    west.remove("b")
+    await west.replicas[0].restart()
+    await eventually(lambda: holds(watcher, locations))
+    assert watcher.kinds["west"].count("RESYNC") == 1
+    assert "RESYNC" not in watcher.kinds["east"]
+    assert front.front.watches.resyncs == {"west": 1}
+    await watcher.end()
+
+
+async def test_a_location_lost_and_back_goes_on_without_a_snapshot(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    watcher = Watcher(front.stub)
+    await eventually(lambda: holds(watcher, locations))
+    await west.stop()
+    await eventually(lambda: watcher.trouble["west"], what="the watch says that west is silent")
+    east.put("b")
+    west.put("c")
+    await eventually(lambda: "b" in watcher.known["east"], what="east goes on meanwhile")
+    await west.replicas[0].restart()
+    await eventually(lambda: holds(watcher, locations) and not watcher.trouble["west"])
+    assert "SNAPSHOT" not in watcher.kinds["west"]
+    assert "RESYNC" not in watcher.kinds["west"]
+    await watcher.end()
+
+
+async def test_a_snapshot_cut_off_in_the_middle_starts_over(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east")
+    for instance_id in "abc":
+        east.put(instance_id)
+    east.replicas[0].cut_snapshot = True
+    front = await start_front(locations)
+    watcher = Watcher(front.stub)
+    await eventually(lambda: holds(watcher, locations))
+    assert watcher.kinds["east"] == ["SNAPSHOT", "RESYNC", "SNAPSHOT", "SNAPSHOT", "SNAPSHOT", "SYNCED"]
+    await watcher.end()
+
+
+async def test_a_token_without_a_location_makes_the_watcher_forget_what_it_may_have_seen_of_it(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    west.replicas[0].delay_s = 30
+    first = Watcher(front.stub)
+    await eventually(lambda: first.synced == {"east"})
+    await first.end()
+    west.replicas[0].delay_s = 0
+    second = Watcher(front.stub, first.token, first)
+    await eventually(lambda: holds(second, locations))
+    assert second.kinds["east"] == ["SYNCED"]
+    assert second.kinds["west"] == ["RESYNC", "SNAPSHOT", "SYNCED"]
+    await second.end()
+
+
+async def test_locations_come_and_go_under_a_watch(start_locations: StartLocations, start_front: StartFront) -> None:
+    east, west, south = locations = await start_locations("east", "west", "south")
+    for location in locations:
+        location.put("a")
+    front = await start_front([east, west])
+    watcher = Watcher(front.stub)
+    await eventually(lambda: holds(watcher, [east, west]))
+    write_config(front.config, {one.name: one.addresses for one in (east, south)})
+    await eventually(lambda: holds(watcher, [east, south]) and "west" not in watcher.known)
+    assert watcher.kinds["west"][-1] == "RESYNC"
+    assert watcher.kinds["east"] == ["SNAPSHOT", "SYNCED"]
+    token = watcher.token
+    await watcher.end()
+    resumed = Watcher(front.stub, token, watcher)
+    await eventually(lambda: holds(resumed, [east, south]))
+    assert resumed.kinds == {"east": ["SYNCED"], "south": ["SYNCED"]}
+    await resumed.end()
+
+
+async def test_a_front_that_goes_away_says_so(start_locations: StartLocations, start_front: StartFront) -> None:
+    locations = await start_locations("east")
+    front = await start_front(locations)
+    async with running_front(front.config) as doomed:
+        watcher = Watcher(doomed.stub)
+        await eventually(lambda: holds(watcher, locations))
+    await eventually(lambda: watcher.error)
+    assert isinstance(watcher.error, grpc.aio.AioRpcError)
+    assert "resume at another" in (watcher.error.details() or "")
+
+
+async def test_a_token_of_a_single_hq_is_refused(start_locations: StartLocations, start_front: StartFront) -> None:
+    front = await start_front(await start_locations("east"))
+    call = front.stub.WatchInstances(pb.WatchInstancesRequest(resume_token="WyJlIiwiZiIsMV0"))
+    assert (await refused(call.read())).code() is grpc.StatusCode.INVALID_ARGUMENT

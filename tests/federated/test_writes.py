@@ -1,0 +1,170 @@
+"""Writes through a front, and the calls that it refuses."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.answers import refused
+from tests.federated.conftest import StartFront, StartLocations
+
+Code = grpc.StatusCode
+WEST = (("x-hq-cluster", "west"),)
+
+
+def instance(instance_id: str, cluster: str = "") -> model.Instance:
+    return model.Instance(meta=model.InstanceMeta(id=instance_id, cluster=cluster, service_id="svc"))
+
+
+def create(instance_id: str, cluster: str = "") -> pb.CreateInstanceRequest:
+    return pb.CreateInstanceRequest(instance=instance(instance_id, cluster))
+
+
+async def test_a_new_instance_goes_where_the_caller_says(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations, "5s")
+    answer = await front.stub.CreateInstance(create("a", "east"))
+    assert answer.instance.meta.cluster == "east"
+    await front.stub.CreateInstance(create("b"), metadata=WEST)
+    assert (set(east.instances), set(west.instances)) == ({"a"}, {"b"})
+    for faulty in (create("c"), create("c", "south")):
+        error = await refused(front.stub.CreateInstance(faulty))
+        assert error.code() is Code.INVALID_ARGUMENT
+        assert "east, west" in (error.details() or "")
+    error = await refused(front.stub.CreateInstance(create("c", "east"), metadata=WEST))
+    assert "which one?" in (error.details() or "")
+
+
+async def test_where_there_is_one_location_it_need_not_be_named(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east")
+    front = await start_front(locations, "5s")
+    await front.stub.CreateInstance(create("a"))
+    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a"))
+    assert east.replicas[0].calls["FindInstances"] == 0
+
+
+async def test_a_write_finds_the_owner_of_its_instance(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations, "5s")
+    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b"))
+    assert (set(east.instances), set(west.instances)) == ({"a"}, set())
+    error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b")))
+    assert error.code() is Code.NOT_FOUND
+
+
+async def test_an_ambiguous_write_changes_nothing_and_names_both(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("twin")
+    west.put("twin")
+    front = await start_front(locations, "5s")
+    error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin")))
+    assert error.code() is Code.FAILED_PRECONDITION
+    assert "in east and in west" in (error.details() or "")
+    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin"), metadata=WEST)
+    assert (set(east.instances), set(west.instances)) == ({"twin"}, set())
+
+
+async def test_an_owner_is_not_guessed_while_a_location_is_silent(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    await west.stop()
+    error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a")))
+    assert error.code() is Code.UNAVAILABLE
+    assert "x-hq-cluster" in (error.details() or "")
+    assert set(east.instances) == {"a"}
+    await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a"), metadata=(("x-hq-cluster", "east"),))
+    assert not east.instances
+
+
+async def test_a_conflict_comes_back_with_its_details(start_locations: StartLocations, start_front: StartFront) -> None:
+    from clients.errors import decode
+
+    east, west = locations = await start_locations("east", "west")
+    at = east.put("a").meta.version
+    front = await start_front(locations, "5s")
+    raised = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a", version=at - 1)))
+    error = decode(raised)
+    assert (error.code, error.reason, error.current_version) == (Code.ABORTED, "VERSION_CONFLICT", at)
+    assert error.metadata["cluster"] == "east"
+    assert error.message.startswith("east: ")
+    assert not west.replicas[0].calls["DeleteInstance"]
+
+
+async def test_many_instances_go_each_where_they_belong(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    for location in locations:
+        location.put("twin")
+    west.put("b")
+    front = await start_front(locations, "5s")
+    items = [
+        instance("a", "east"),
+        instance("b"),
+        instance("bad", "west"),
+        instance("twin"),
+        instance("new"),
+        instance("c", "west"),
+    ]
+    answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
+    assert [r.id for r in answer.result] == ["a", "b", "bad", "twin", "new", "c"]
+    codes = [grpc.StatusCode.OK.value[0] if not r.HasField("error") else r.error.code for r in answer.result]
+    assert codes == [0, 0, 3, 9, 3, 0]
+    assert answer.result[2].error.field == "instance[2].spec"
+    assert answer.result[3].error.reason == "AMBIGUOUS"
+    assert answer.result[4].error.field == "instance[4].meta.cluster"
+    assert (set(east.instances), set(west.instances)) == ({"twin", "a"}, {"twin", "b", "c"})
+
+
+async def test_a_silent_location_fails_its_own_items_only(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    await west.stop()
+    items = [instance("a", "east"), instance("b", "west")]
+    answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
+    assert [r.HasField("error") for r in answer.result] == [False, True]
+    assert answer.result[1].error.message.startswith("west: ")
+    assert set(east.instances) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("GetRevision", pb.GetRevisionRequest(instance_id="a", node="n")),
+        ("BeginReporting", pb.BeginReportingRequest(instance_id="a", revision_id="r", node="n")),
+        ("ReportStatus", pb.ReportStatusRequest(instance_id="a")),
+        ("ReportStatuses", pb.ReportStatusesRequest(report=[pb.ReportStatusRequest(instance_id="a")])),
+    ],
+)
+async def test_agents_are_sent_to_their_own_location(
+    start_locations: StartLocations, start_front: StartFront, name: str, request_: object
+) -> None:
+    from clients.errors import decode
+
+    east, west = locations = await start_locations("east", "west")
+    west.put("a")
+    front = await start_front(locations, "5s")
+    error = decode(await refused(getattr(front.stub, name)(request_)))
+    assert error.code is Code.FAILED_PRECONDITION
+    assert error.reason == "ASK_LOCATION"
+    assert error.metadata == {"cluster": "west", "replicas": west.addresses[0]}
+    assert west.addresses[0] in error.message
+    assert east.addresses[0] not in error.message
+    assert not error.violations  # no word that makes an agent stop

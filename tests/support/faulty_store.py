@@ -1,0 +1,185 @@
+"""A store in memory that fails as networks, members and disks do. Every fault is planned or comes from a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from hq.store.memory import MemoryStore
+from hq.store.port import (
+    Batch,
+    Commit,
+    Compare,
+    Disconnected,
+    MemberStatus,
+    NoSpace,
+    Page,
+    Record,
+    Rejected,
+    Unavailable,
+    UnknownOutcome,
+    WatchStream,
+    Write,
+)
+
+
+class Fate(Enum):
+    """What becomes of a transaction."""
+
+    DONE = auto()
+    AWAY = auto()  # certainly not sent
+    LOST = auto()  # sent, and lost: unknown
+    UNANSWERED = auto()  # took place, and the answer is lost: unknown
+    LATE = auto()  # unknown, and it arrives later through another member
+    FULL = auto()  # certainly refused, for want of space
+    SILENT = auto()  # neither takes place nor is answered before the timeout
+
+
+@dataclass(slots=True)
+class _Plan:
+    fate: Fate
+    touching: bytes
+
+
+class FaultyStore:
+    """Wraps a store in memory. `plan` decides single transactions, `chances` the others.
+
+    Attributes:
+        delay_s: every call takes up to so long.
+        late_s: a late transaction arrives within so long.
+        cut_chance: of a watch to end before each batch.
+        away: nothing can be reached, watches end.
+        full: what puts without conditions is refused for want of space.
+        poisonous: a transaction with such a write is rejected as a whole.
+        sent: all transactions that were tried, with what they were guarded by.
+    """
+
+    def __init__(self, store: MemoryStore, rng: random.Random, chances: Mapping[Fate, float] | None = None) -> None:
+        self.store, self._rng, self.chances = store, rng, dict(chances or {})
+        self.delay_s = 0.0
+        self.late_s = 5.0
+        self.cut_chance = 0.0
+        self.away = self.full = False
+        self.poisonous: Callable[[Write], bool] = lambda _: False
+        self.sent: list[tuple[Sequence[Compare], Sequence[Write]]] = []
+        self._plans: list[_Plan] = []
+        self._late: set[asyncio.Task[None]] = set()
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+
+    def plan(self, *fates: Fate, touching: bytes = b"") -> None:
+        """What becomes of the next transactions, or of those that put or delete keys with this beginning."""
+        self._plans += [_Plan(fate, touching) for fate in fates]
+
+    def silence(self) -> None:
+        """Watches stay open and bring nothing, those opened from now on too."""
+        self._flowing.clear()
+
+    def speak(self) -> None:
+        self._flowing.set()
+
+    def go_away(self) -> None:
+        self.away = True
+        self.store.disconnect()
+
+    async def arrived(self) -> None:
+        """Return when every late transaction has arrived."""
+        while self._late:
+            await asyncio.gather(*self._late)
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        await self._call()
+        self.sent.append((guards, writes))
+        if any(map(self.poisonous, writes)):
+            raise Rejected("poisoned")
+        if self.full and any(write.puts and not write.when for write in writes):
+            raise NoSpace("the store is full")
+        fate = self._fate(writes)
+        if fate is Fate.AWAY:
+            raise Unavailable("connection refused")
+        if fate is Fate.FULL:
+            raise NoSpace("the store is full")
+        if fate is Fate.LATE:
+            task = asyncio.create_task(self._arrive(guards, writes))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+        elif fate in (Fate.DONE, Fate.UNANSWERED):
+            commit = await self.store.commit(guards, writes, timeout_s)
+            if fate is Fate.DONE:
+                await self._call()
+                return commit
+        # A connection that broke says so at once, a member that hangs never does.
+        await asyncio.sleep(timeout_s if fate is Fate.SILENT else self._rng.uniform(0, timeout_s))
+        raise UnknownOutcome(fate.name.lower())
+
+    async def _arrive(self, guards: Sequence[Compare], writes: Sequence[Write]) -> None:
+        await asyncio.sleep(self._rng.uniform(0, self.late_s))
+        await self.store.commit(guards, writes, 1.0)
+
+    def _fate(self, writes: Sequence[Write]) -> Fate:
+        keys = [key for write in writes for key in (*(key for key, _ in write.puts), *write.deletes)]
+        for plan in self._plans:
+            if any(key.startswith(plan.touching) for key in keys):
+                self._plans.remove(plan)
+                return plan.fate
+        draw = self._rng.random()
+        for fate, chance in self.chances.items():
+            draw -= chance
+            if draw < 0:
+                return fate
+        return Fate.DONE
+
+    async def _call(self) -> None:
+        await asyncio.sleep(self._rng.uniform(0, self.delay_s))
+        if self.away:
+            raise Unavailable("the store is away")
+
+    async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
+        await self._call()
+        return await self.store.get(key, revision=revision)
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        await self._call()
+        return await self.store.page(start, end, revision=revision, limit=limit)
+
+    async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
+        await self._call()
+        return await self.store.newest(start, end)
+
+    @asynccontextmanager
+    async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[WatchStream]:
+        if self.away:
+            raise Disconnected("the store is away")
+        async with self.store.watch(start, end, after=after) as stream:
+            yield _FaultyWatch(self, stream)
+
+    async def pass_on(self) -> None:
+        """Before each batch of a watch."""
+        await self._flowing.wait()
+        await asyncio.sleep(self._rng.uniform(0, self.delay_s))
+        if self._rng.random() < self.cut_chance:
+            raise Disconnected("the watch was cut off")
+
+    async def compact(self, revision: int) -> None:
+        await self._call()
+        await self.store.compact(revision)
+
+    async def members(self) -> list[MemberStatus]:
+        return await self.store.members()
+
+    async def close(self) -> None:
+        await self.store.close()
+
+
+class _FaultyWatch:
+    def __init__(self, store: FaultyStore, stream: WatchStream) -> None:
+        self._store, self._stream = store, stream
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        async for batch in self._stream:
+            await self._store.pass_on()
+            yield batch

@@ -1,0 +1,148 @@
+"""A TCP proxy that fails on demand: networks that break, hang, lose one direction, or are slow.
+
+async with Proxy(etcd.endpoint) as proxy:
+    store = EtcdStore(EtcdConfig((proxy.endpoint,)))
+    proxy.stall()       # half-open: connections stand, nothing passes
+    proxy.heal()        # and what was held back goes on
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from types import TracebackType
+
+_CHUNK_BYTES = 1 << 16
+_ABORT = struct.pack("ii", 1, 0)  # close with RST
+
+
+class Direction:
+    """One way through the proxy, for all connections.
+
+    Attributes:
+        delay_s: each piece of data is held so long; the order is kept.
+        passed_bytes: how much has gone through.
+    """
+
+    def __init__(self) -> None:
+        self.delay_s = 0.0
+        self.passed_bytes = 0
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def stall(self) -> None:
+        self._open.clear()
+
+    def heal(self) -> None:
+        self._open.set()
+        self.delay_s = 0.0
+
+    async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Carry data until the sender ends."""
+        while data := await reader.read(_CHUNK_BYTES):
+            if self.delay_s:
+                await asyncio.sleep(self.delay_s)
+            await self._open.wait()
+            writer.write(data)
+            await writer.drain()
+            self.passed_bytes += len(data)
+        await self._open.wait()
+        writer.write_eof()
+
+
+class Proxy:
+    """Listens on a port of its own and forwards to `target`, given as host:port.
+
+    Attributes:
+        requests, answers: from clients to the target, and back; each can be stalled and delayed.
+        connections: how many were ever accepted.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._host, _, port = target.rpartition(":")
+        self._port = int(port)
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._refuses = False
+        self.requests, self.answers = Direction(), Direction()
+        self.connections = 0
+
+    @property
+    def endpoint(self) -> str:
+        assert self._server is not None, "use the proxy as a context manager"
+        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    def cut(self) -> None:
+        """Reset every connection, and every new one at once, until `heal`."""
+        self._refuses = True
+        self.reset()
+
+    def reset(self) -> None:
+        """Reset every connection; new ones are served."""
+        for writer in self._writers:
+            _abort(writer)
+
+    def stall(self) -> None:
+        """Let nothing pass, in connections that stand and in new ones: half-open, as behind a dead firewall."""
+        self.requests.stall()
+        self.answers.stall()
+
+    def delay(self, seconds: float) -> None:
+        """Hold everything so long, in each direction."""
+        self.requests.delay_s = self.answers.delay_s = seconds
+
+    def heal(self) -> None:
+        """Work again. What was stalled and not reset meanwhile goes on, late."""
+        self._refuses = False
+        self.requests.heal()
+        self.answers.heal()
+
+    async def __aenter__(self) -> Proxy:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.reset()
+        for task in self._connections:
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._refuses:
+            _abort(writer)
+            return
+        self._writers.add(writer)
+        upstream: asyncio.StreamWriter | None = None
+        try:
+            answers, upstream = await asyncio.open_connection(self._host, self._port)
+            self._writers.add(upstream)
+            async with asyncio.TaskGroup() as pumps:
+                pumps.create_task(self.requests.pump(reader, upstream))
+                pumps.create_task(self.answers.pump(answers, writer))
+        except* OSError:
+            pass  # one side is gone: so is the other
+        finally:
+            for end in filter(None, (writer, upstream)):
+                self._writers.discard(end)
+                _abort(end)
+
+
+def _abort(writer: asyncio.StreamWriter) -> None:
+    """Close with a reset: what is on its way is lost."""
+    sock = writer.get_extra_info("socket")
+    if sock is not None and sock.fileno() >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
+    writer.transport.abort()

@@ -1,0 +1,210 @@
+"""Which endpoint a caller gets."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clients.discovery.choosing import Chooser, Use
+from clients.discovery.ejection import Ejections, EjectionSettings
+from clients.discovery.endpoint import Endpoint, ReadyInstance
+from clients.discovery.listing import Listing
+from clients.discovery.picking import LeastUsed, Picker, Random, Rank, RoundRobin, near
+
+
+class SetClock:
+    def __init__(self) -> None:
+        self.time = 1000.0
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, delay_s: float) -> None:
+        raise AssertionError("nothing waits here")
+
+
+def instance(id_: str, *, node: str = "n", uid: int = 1, **labels: str) -> ReadyInstance:
+    return ReadyInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",))
+
+
+def chooser(
+    *instances: ReadyInstance,
+    picker: Picker | None = None,
+    prefer: Rank | None = None,
+    clock: SetClock | None = None,
+    settings: EjectionSettings | None = None,
+) -> tuple[Chooser, Listing]:
+    listing = Listing("web", "http")
+    listing.begin({i.key: i for i in instances})
+    rng = random.Random(1)
+    ejections = Ejections(clock or SetClock(), rng, settings or EjectionSettings())
+    return Chooser(listing, picker or RoundRobin(rng), prefer, ejections), listing
+
+
+def picked(choose: Chooser, times: int) -> list[str]:
+    found = [choose.pick() for _ in range(times)]
+    return [e.instance_id for e in found if e is not None]
+
+
+def named(listing: Listing, id_: str) -> Endpoint:
+    return next(e for e in listing.endpoints if e.instance_id == id_)
+
+
+def test_there_is_nothing_to_pick_from_nothing() -> None:
+    assert chooser()[0].pick() is None
+
+
+def test_round_robin_takes_everyone_in_turn() -> None:
+    choose, _ = chooser(*map(instance, "abc"))
+    assert Counter(picked(choose, 9)) == {"a": 3, "b": 3, "c": 3}
+    assert len(set(picked(choose, 3))) == 3
+
+
+def test_round_robin_goes_on_where_it_was_when_endpoints_come_and_go() -> None:
+    choose, listing = chooser(*map(instance, "acd"))
+    while picked(choose, 1) != ["a"]:
+        pass
+    listing.begin({("c", "b"): instance("b")})
+    assert picked(choose, 4) == ["b", "c", "d", "a"]
+
+
+def test_clients_begin_anywhere() -> None:
+    first = {picked(chooser(*map(instance, "abcd"), picker=RoundRobin(random.Random(i)))[0], 1)[0] for i in range(40)}
+    assert first == set("abcd")
+
+
+def test_random_takes_any() -> None:
+    assert set(picked(chooser(*map(instance, "abc"), picker=Random(random.Random(1)))[0], 60)) == set("abc")
+
+
+def test_the_least_used_is_taken_and_uses_end() -> None:
+    choose, listing = chooser(*map(instance, "abc"), picker=LeastUsed(random.Random(1)))
+    uses = []
+    for _ in range(6):
+        endpoint = choose.pick()
+        assert endpoint is not None
+        uses.append(Use(choose, endpoint))
+    assert [choose.uses(e) for e in listing.endpoints] == [2, 2, 2]
+    done = next(use for use in uses if use.endpoint.instance_id == "b")
+    done.done()
+    done.done()
+    assert picked(choose, 3) == ["b", "b", "b"]
+
+
+def test_the_least_used_of_many_are_nearly_even() -> None:
+    choose, listing = chooser(*(instance(f"i{n}") for n in range(200)), picker=LeastUsed(random.Random(1)))
+    for _ in range(2000):
+        endpoint = choose.pick()
+        assert endpoint is not None
+        Use(choose, endpoint)
+    counts = [choose.uses(e) for e in listing.endpoints]
+    assert max(counts) - min(counts) <= 4
+
+
+@pytest.mark.parametrize(
+    ("rank", "expected"),
+    [
+        (near(node="n1"), {"a"}),
+        (near(node="elsewhere"), {"a", "b", "c", "d"}),
+        (near(labels={"zone": "z2"}), {"b", "c"}),
+        (near(labels={"zone": "z2", "rack": "r1"}), {"c"}),
+        (near(node="n1", labels={"zone": "z2"}), {"a"}),
+        (near(node="elsewhere", labels={"zone": "z2", "rack": "r1"}), {"c"}),
+    ],
+)
+def test_the_nearest_are_taken_while_there_are_any(rank: Rank, expected: set[str]) -> None:
+    everyone = (
+        instance("a", node="n1", zone="z1"),
+        instance("b", node="n2", zone="z2"),
+        instance("c", node="n2", zone="z2", rack="r1"),
+        instance("d", node="n2"),
+    )
+    assert set(picked(chooser(*everyone, prefer=rank)[0], 12)) == expected
+
+
+def test_those_further_away_serve_when_the_nearest_fails_or_goes() -> None:
+    choose, listing = chooser(instance("a", node="n1"), instance("b", node="n2"), prefer=near(node="n1"))
+    assert picked(choose, 2) == ["a", "a"]
+    choose.ejections.failed(named(listing, "a"))
+    assert picked(choose, 2) == ["b", "b"]
+
+
+def test_an_endpoint_called_failing_is_passed_over_for_a_while() -> None:
+    clock = SetClock()
+    choose, listing = chooser(*map(instance, "ab"), clock=clock)
+    choose.ejections.failed(named(listing, "a"))
+    assert set(picked(choose, 6)) == {"b"}
+    clock.time += 6.1
+    assert set(picked(choose, 6)) == {"a", "b"}
+
+
+def test_it_is_passed_over_for_longer_each_time_up_to_a_limit() -> None:
+    clock = SetClock()
+    choose, listing = chooser(*map(instance, "ab"), clock=clock)
+    pauses = []
+    for _ in range(7):
+        choose.ejections.failed(named(listing, "a"))
+        began = clock.time
+        while choose.ejections.excluded(listing.endpoints):
+            clock.time += 0.5
+        pauses.append(clock.time - began)
+    assert pauses == sorted(pauses[:4]) + pauses[4:]
+    assert (pauses[0] < 7, max(pauses) <= 72.5, pauses[-1] > 40) == (True, True, True)
+
+
+def test_a_hundred_failures_at_once_are_one() -> None:
+    clock = SetClock()
+    choose, listing = chooser(*map(instance, "ab"), clock=clock)
+    for _ in range(100):
+        choose.ejections.failed(named(listing, "a"))
+    clock.time += 6.1
+    assert not choose.ejections.excluded(listing.endpoints)
+
+
+def test_an_answer_makes_up_for_failures() -> None:
+    choose, listing = chooser(*map(instance, "ab"))
+    choose.ejections.failed(named(listing, "a"))
+    choose.ejections.succeeded(named(listing, "a"))
+    assert not choose.ejections.excluded(listing.endpoints)
+
+
+def test_another_life_of_an_instance_is_not_blamed_for_the_first() -> None:
+    choose, listing = chooser(*map(instance, "ab"))
+    choose.ejections.failed(named(listing, "a"))
+    listing.begin({("c", "a"): instance("a", uid=2)})
+    assert not choose.ejections.excluded(listing.endpoints)
+
+
+def test_when_too_many_fail_those_who_failed_longest_ago_are_let_back_in() -> None:
+    clock = SetClock()
+    choose, listing = chooser(*map(instance, "abcd"), clock=clock, settings=EjectionSettings(first_s=50))
+    for id_ in "abcd":
+        choose.ejections.failed(named(listing, id_))
+        clock.time += 21  # more than the jitter of two
+    clock.time -= 40
+    assert set(picked(choose, 8)) == {"a", "b"}
+
+
+@given(st.integers(0, 12), st.sets(st.integers(0, 11)), st.floats(0.0, 1.0))
+def test_never_are_all_passed_over_nor_more_than_their_share(count: int, failing: set[int], share: float) -> None:
+    _, listing = chooser(*(instance(f"i{n:02}") for n in range(count)))
+    ejections = Ejections(SetClock(), random.Random(1), EjectionSettings(max_share=share))
+    for n in failing & set(range(count)):
+        ejections.failed(listing.endpoints[n])
+    out = len(ejections.excluded(listing.endpoints))
+    assert out <= max(0, count - 1)
+    assert out <= max(1, count * share)
+
+
+pickers: list[Callable[[], Picker]] = [RoundRobin, Random, LeastUsed]
+
+
+@pytest.mark.parametrize("make", pickers)
+def test_whatever_is_picked_is_there(make: Callable[[], Picker]) -> None:
+    choose, listing = chooser(*(instance(f"i{n}") for n in range(5)), picker=make())
+    assert set(picked(choose, 50)) <= {e.instance_id for e in listing.endpoints}

@@ -1,0 +1,282 @@
+"""Fences: what they prove, whom they serve, and what they notice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from hq.errors import ShuttingDown, StoreUnavailable
+from hq.store.fence import FenceTimes
+from hq.store.memory import MemoryStore
+from hq.store.port import Write
+from hq.store.words import encode_word
+from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.parts import Parts
+from tests.support.virtual_time import in_virtual_time
+
+KEY = b"/hq/v1/fence/one"
+
+
+def faulty() -> FaultyStore:
+    return FaultyStore(MemoryStore(), random.Random(1))
+
+
+def fences_in(store: FaultyStore) -> int:
+    return sum(change.key == KEY for batch in store.store._log for change in batch.changes)
+
+
+async def foreign_write(store: FaultyStore, name: str = "ops/guard", prefix: str = "/hq/v1/") -> int:
+    put = Write((), (((prefix + name).encode(), b"x"),))
+    return (await store.store.commit((), (put,), 1)).revision
+
+
+@in_virtual_time
+async def test_what_was_acknowledged_before_the_call_is_in_memory_when_the_fence_has_come_back() -> None:
+    store = faulty()
+    store.delay_s = 0.2
+    async with Parts(store) as parts:
+        for n in range(20):
+            acknowledged = await foreign_write(store, f"ops/{n}")
+            passed = await parts.fence.passed()
+            assert passed > acknowledged
+            assert parts.version >= passed
+
+
+@in_virtual_time
+async def test_a_fence_serves_only_those_who_asked_before_its_put_was_sent() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.silence()
+        first = asyncio.create_task(parts.fence.passed())
+        await asyncio.sleep(0.1)
+        sent = fences_in(store)
+        second = asyncio.create_task(parts.fence.passed())
+        store.speak()
+        versions = [await first, await second]
+        assert fences_in(store) == sent + 1
+        assert versions[0] < versions[1]
+
+
+@in_virtual_time
+async def test_callers_that_come_together_share_a_fence() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        before = fences_in(store)
+        await asyncio.gather(*(parts.fence.passed() for _ in range(50)))
+        assert fences_in(store) == before + 1
+
+
+@in_virtual_time
+async def test_negative_answers_share_at_most_five_fences_a_second() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        before, until = fences_in(store), parts.clock.now() + 10
+
+        async def ask_again_and_again() -> None:
+            while parts.clock.now() < until:
+                await parts.fence.passed(hurry=False)
+
+        await asyncio.gather(*(ask_again_and_again() for _ in range(20)))
+        assert 10 <= fences_in(store) - before <= 51
+
+
+@in_virtual_time
+async def test_one_in_a_hurry_does_not_wait_for_others_to_share() -> None:
+    async with Parts(faulty()) as parts:
+        patient = asyncio.create_task(parts.fence.passed(hurry=False))
+        await asyncio.sleep(0.01)
+        before = parts.clock.now()
+        await parts.fence.passed()
+        assert parts.clock.now() - before < 0.05
+        assert patient.done()
+
+
+@in_virtual_time
+async def test_an_idle_replica_proves_its_freshness_every_three_seconds() -> None:
+    async with Parts(faulty()) as parts:
+        for _ in range(100):
+            await asyncio.sleep(0.37)
+            staleness_s = parts.fence.staleness_s()
+            assert staleness_s is not None
+            assert staleness_s <= FenceTimes().idle_s + 0.2
+
+
+@in_virtual_time
+async def test_without_a_store_staleness_grows_and_callers_are_told() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.go_away()
+        with pytest.raises(StoreUnavailable):
+            await parts.fence.passed()
+        await asyncio.sleep(60)
+        staleness_s = parts.fence.staleness_s()
+        assert staleness_s is not None
+        assert staleness_s > 59
+        assert parts.fence.error
+        store.away = False
+        await asyncio.sleep(5)
+        staleness_s = parts.fence.staleness_s()
+        assert staleness_s is not None
+        assert staleness_s < 5
+        assert not parts.fence.error
+
+
+@in_virtual_time
+async def test_a_silent_watch_is_noticed_by_the_fence_and_opened_again() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        restarts = parts.follower.restarts
+        store.silence()
+        with pytest.raises(StoreUnavailable):
+            await parts.fence.passed()
+        at = await foreign_write(store)
+        store.speak()
+        await asyncio.sleep(0.5)
+        assert parts.follower.restarts > restarts
+        assert parts.version >= at
+        await parts.fence.passed()
+
+
+@in_virtual_time
+async def test_a_watch_that_is_slow_but_brings_something_is_left_alone() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        restarts = parts.follower.restarts
+        store.delay_s = 1.5
+        for n in range(40):
+            await foreign_write(store, f"ops/{n}")
+        with pytest.raises(StoreUnavailable):
+            await parts.fence.passed()
+        await asyncio.sleep(60)
+        assert parts.follower.restarts == restarts
+
+
+@in_virtual_time
+async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for _ in range(20):
+            fence = asyncio.create_task(parts.fence.passed())
+            store.silence()
+            await asyncio.sleep(store._rng.uniform(0, 2.1))
+            store.go_away()
+            await asyncio.sleep(store._rng.uniform(0, 3))
+            store.away = False
+            store.speak()
+            await asyncio.gather(fence, return_exceptions=True)
+        await parts.fence.passed()
+
+
+@in_virtual_time
+async def test_a_put_without_an_answer_that_came_back_is_proof_enough() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.plan(Fate.UNANSWERED, touching=KEY)
+        before = fences_in(store)
+        await parts.fence.passed()
+        assert fences_in(store) == before + 1
+
+
+@in_virtual_time
+async def test_a_word_of_a_lost_try_that_comes_late_proves_nothing() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.plan(Fate.LATE, touching=KEY)
+        with pytest.raises(StoreUnavailable):
+            await parts.fence.passed()
+        passed = await parts.fence.passed()
+        assert parts.version >= passed
+        await store.arrived()
+        await parts.fence.passed()
+
+
+@in_virtual_time
+async def test_a_new_epoch_makes_the_cache_unproven() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        parts.reset()
+        assert parts.fence.staleness_s() is None
+
+
+@in_virtual_time
+async def test_callers_are_told_when_the_replica_goes_away() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.silence()
+        served = asyncio.create_task(parts.fence.passed())
+        await asyncio.sleep(0.1)
+        waiting = asyncio.create_task(parts.fence.passed())
+        await asyncio.sleep(0.1)
+        await parts.stop()
+        answers = await asyncio.gather(served, waiting, return_exceptions=True)
+        assert [type(answer) for answer in answers] == [ShuttingDown, ShuttingDown]
+        with pytest.raises(ShuttingDown):
+            await parts.fence.passed()
+
+
+# --- a full store takes no puts ---------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_full_store_is_read_instead() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.full = True
+        acknowledged = await foreign_write(store)
+        assert await parts.fence.passed() >= acknowledged
+        await asyncio.sleep(30)
+        staleness_s = parts.fence.staleness_s()
+        assert staleness_s is not None
+        assert staleness_s < 4
+
+
+@in_virtual_time
+async def test_in_a_full_store_the_writes_of_others_elsewhere_do_not_count() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.full = True
+        elsewhere = await foreign_write(store, "other", prefix="/elsewhere/")
+        assert await parts.fence.passed() < elsewhere
+
+
+@in_virtual_time
+async def test_in_a_full_store_a_silent_watch_is_noticed_too() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.full = True
+        store.silence()
+        at = await foreign_write(store)
+        with pytest.raises(StoreUnavailable):
+            await parts.fence.passed()
+        store.speak()
+        assert await parts.fence.passed() >= at
+
+
+@in_virtual_time
+async def test_in_a_full_store_a_deletion_that_did_not_come_is_noticed() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await foreign_write(store)
+        await parts.fence.passed()
+        store.full = True
+        store.silence()
+        await store.store.commit((), (Write((), deletes=(b"/hq/v1/ops/guard",)),), 1)
+        with pytest.raises(StoreUnavailable):
+            await parts.fence.passed()
+        store.speak()
+        await parts.fence.passed()
+        assert b"/hq/v1/ops/guard" not in parts.records
+
+
+@in_virtual_time
+async def test_a_full_store_of_another_epoch_proves_nothing() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.full = True
+        store.silence()
+        other = Write((), ((parts.key_names.epoch, encode_word(1)),))
+        await store.store.commit((), (other,), 1)
+        with pytest.raises(StoreUnavailable, match="epoch"):
+            await parts.fence.passed()

@@ -1,0 +1,375 @@
+"""Following: nothing is lost, nothing is doubled, and another history is noticed however it shows."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hq.errors import HqError
+from hq.store.epoch import FormatTooNew
+from hq.store.memory import MemoryStore
+from hq.store.port import Compare, Record, Write
+from hqpb.storage.v1 import storage_pb2
+from tests.support.faulty_store import FaultyStore
+from tests.support.parts import Parts
+from tests.support.virtual_time import in_virtual_time, run_virtually
+
+OPS = b"/hq/v1/ops/"
+
+
+def faulty() -> FaultyStore:
+    return FaultyStore(MemoryStore(), random.Random(1))
+
+
+async def put(store: FaultyStore, name: str, value: bytes = b"x") -> int:
+    return (await store.store.commit((), (Write((), ((OPS + name.encode(), value),)),), 1)).revision
+
+
+async def delete(store: FaultyStore, name: str) -> int:
+    return (await store.store.commit((), (Write((), deletes=(OPS + name.encode(),)),), 1)).revision
+
+
+def below_prefix(store: FaultyStore) -> dict[bytes, Record]:
+    return {key: record for key, record in store.store._live.items() if key.startswith(b"/hq/v1/")}
+
+
+async def caught_up(parts: Parts) -> None:
+    """Return when the mirror shows what the store holds; fails if it never does."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                await parts.fence.passed()
+            except HqError:
+                continue
+            break
+    assert isinstance(parts.store, FaultyStore)
+    assert parts.records == below_prefix(parts.store)
+    assert parts.follower.key_count == len(parts.records)
+
+
+@in_virtual_time
+async def test_a_start_reads_everything_and_follows_from_there() -> None:
+    store = faulty()
+    for n in range(3_000):
+        await put(store, f"{n:05}")
+    async with Parts(store) as parts:
+        await put(store, "later")
+        await caught_up(parts)
+        assert parts.listings == 1
+
+
+@in_virtual_time
+async def test_a_start_replays_since_the_last_compaction_mark() -> None:
+    store = faulty()
+    await put(store, "a")
+    async with Parts(store) as first:
+        await first.compactor.once()
+        first.compactor.seen(first.records[first.key_names.compaction])
+        since = await put(store, "b")
+        await caught_up(first)
+        await first.compactor.once()
+        async with Parts(store, "two", seed=2) as second:
+            await caught_up(second)
+            assert since in [change.revision for batch, _ in second.told for change in batch.changes]
+
+
+@in_virtual_time
+async def test_a_mark_that_cannot_be_read_or_is_gone_is_passed_over() -> None:
+    for revision in (1, 10**6, -5):
+        store = faulty()
+        mark = storage_pb2.CompactionRecord(revision=revision).SerializeToString()
+        for value in (mark, b"\xff broken"):
+            at = (await store.store.commit((), (Write((), ((b"/hq/v1/compaction", value),)),), 1)).revision
+            if revision == 1:
+                await store.compact(at)
+            async with Parts(store) as parts:
+                await caught_up(parts)
+
+
+@in_virtual_time
+async def test_every_change_is_told_once_over_many_interruptions() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        after = parts.version
+        for n in range(200):
+            await put(store, f"{n % 10}", b"%d" % n)
+            if n % 7 == 0:
+                store.store.disconnect()
+            await asyncio.sleep(0.02)
+        await caught_up(parts)
+        told = [change.revision for batch, _ in parts.told for change in batch.changes]
+        expected = [c.revision for b in store.store._log for c in b.changes if b.revision > after]
+        assert told[-len(expected) :] == expected
+        assert parts.listings == 1
+        assert parts.follower.restarts > 10
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), cut_chance=st.sampled_from([0.05, 0.3]), compacts=st.booleans())
+def test_the_mirror_ends_up_as_the_store_is(seed: int, cut_chance: float, compacts: bool) -> None:
+    async def history() -> None:
+        rng = random.Random(seed)
+        store = FaultyStore(MemoryStore(), rng)
+        async with Parts(store) as parts:
+            store.cut_chance, store.delay_s = cut_chance, 0.05
+            for n in range(rng.randrange(300)):
+                name = str(rng.randrange(20))
+                head = await (delete(store, name) if rng.random() < 0.3 else put(store, name, b"%d" % n))
+                if compacts and rng.random() < 0.05 and head > store.store._compacted:
+                    await store.store.compact(head)
+                if rng.random() < 0.3:
+                    await asyncio.sleep(rng.uniform(0, 0.2))
+            store.cut_chance = 0.0
+            await caught_up(parts)
+
+    run_virtually(history)
+
+
+# --- compaction -----------------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_after_a_compaction_the_difference_is_told_as_one_collapsed_batch() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for name in ("kept", "changed", "gone", "anew"):
+            await put(store, name)
+        await caught_up(parts)
+        store.go_away()
+        await put(store, "changed", b"1")
+        await put(store, "changed", b"2")
+        await delete(store, "gone")
+        await delete(store, "anew")
+        await put(store, "anew", b"again")
+        head = await put(store, "new")
+        await store.store.compact(head)
+        store.away = False
+        await caught_up(parts)
+        collapsed = [batch for batch, is_collapsed in parts.told if is_collapsed]
+        assert len(collapsed) == 1
+        changes = {c.key[len(OPS) :]: c.value for c in collapsed[0].changes if c.key.startswith(OPS)}
+        assert changes == {b"changed": b"2", b"gone": None, b"anew": b"again", b"new": b"x"}
+        assert parts.listings == 1
+        assert parts.resets == 2  # both of the start
+
+
+@in_virtual_time
+async def test_an_epoch_replaced_in_a_compacted_gap_is_noticed() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.go_away()
+        await asyncio.sleep(1)
+        new = storage_pb2.EpochRecord(epoch="new", predecessor=[parts.epoch.current]).SerializeToString()
+        head = (await store.store.commit((), (Write((), ((parts.key_names.epoch, new),)),), 1)).revision
+        await store.store.compact(head)
+        store.away = False
+        await caught_up(parts)
+        assert parts.epoch.current == "new"
+        assert await parts.write("a") > 0
+
+
+@in_virtual_time
+async def test_an_epoch_replaced_between_reading_it_and_listing_is_noticed() -> None:
+    store = faulty()
+    async with Parts(store, "two", seed=2) as other:
+        parts = Parts(store)
+        await parts.epoch.settle()
+        settle = parts.epoch.settle
+
+        async def and_then_it_moves() -> None:
+            await settle()
+            if parts.resets == 1:
+                await other.epoch.moved()
+
+        parts.epoch.settle = and_then_it_moves  # type: ignore[method-assign]
+        async with parts:
+            assert parts.epoch.current == other.epoch.current
+            assert await parts.write("a") > 0
+
+
+# --- another history --------------------------------------------------------------------------------------------------
+
+
+async def restored(
+    store: FaultyStore, parts: Parts, change: Callable[[], Awaitable[None]], *, snapshot_before: int = 0
+) -> None:
+    """The store goes away, its last revisions are undone, other ones may be made, and it comes back."""
+    before, told = parts.epoch.current, parts.listings
+    store.go_away()
+    await asyncio.sleep(1)
+    old = store.store
+    new = MemoryStore()
+    new._revision = old._revision - snapshot_before
+    new._log = [batch for batch in old._log if batch.revision <= new._revision]
+    new._live = new._replayed(new._revision)
+    store.store = new
+    await change()
+    store.away = False
+    await caught_up(parts)
+    assert parts.epoch.current != before
+    assert parts.listings == told + 1
+
+
+async def nothing() -> None:
+    pass
+
+
+@in_virtual_time
+async def test_a_store_restored_to_a_lower_revision_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for n in range(5):
+            await put(store, f"{n}")
+        await caught_up(parts)
+        await restored(store, parts, nothing, snapshot_before=3)
+
+
+@in_virtual_time
+async def test_a_store_restored_and_grown_beyond_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for n in range(5):
+            await put(store, f"{n}")
+        await caught_up(parts)
+
+        async def grow() -> None:
+            for n in range(50):
+                await put(store, f"other-{n}")
+
+        await restored(store, parts, grow, snapshot_before=3)
+
+
+@in_virtual_time
+async def test_another_value_at_the_same_revision_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await caught_up(parts)
+
+        async def same_key_other_value() -> None:
+            last = max(below_prefix_of_mirror.values(), key=lambda r: r.modified)
+            await store.store.commit((), (Write((), ((last.key, b"another"),)),), 1)
+
+        below_prefix_of_mirror = dict(parts.records)
+        await restored(store, parts, same_key_other_value, snapshot_before=1)
+
+
+@in_virtual_time
+async def test_a_restored_store_without_the_last_deletion_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await put(store, "a")
+        await caught_up(parts)
+        gone = await delete(store, "a")
+        while parts.version < gone:
+            await asyncio.sleep(0)
+
+        async def grow() -> None:
+            await put(store, "b")
+            await put(store, "c")
+
+        await restored(store, parts, grow, snapshot_before=store.store._revision - gone + 1)
+
+
+@in_virtual_time
+async def test_a_restored_and_compacted_store_without_the_last_fence_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await caught_up(parts)
+        await caught_up(parts)
+
+        async def grow_and_compact() -> None:
+            head = [await put(store, f"other-{n}") for n in range(20)][-1]
+            await store.store.compact(head)
+
+        # The snapshot holds an older word of this replica's fence: that must not pass.
+        await restored(store, parts, grow_and_compact, snapshot_before=1)
+
+
+@in_virtual_time
+async def test_an_empty_store_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await restored(store, parts, nothing, snapshot_before=store.store._revision - 1)
+
+
+@in_virtual_time
+async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        epoch = parts.epoch.current
+        for gap_s, compacts in ((1, False), (100, True), (4_000, True)):
+            store.go_away()
+            head = [await put(store, f"{n}") for n in range(10)][-1]
+            if compacts:
+                await store.store.compact(head)
+            await asyncio.sleep(gap_s)
+            store.away = False
+            await caught_up(parts)
+        assert parts.epoch.current == epoch
+        assert parts.listings == 1
+
+
+# --- what cannot be mended ------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_format_of_the_future_ends_the_follower_in_words() -> None:
+    store = faulty()
+    future = storage_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
+    await store.store.commit((), (Write((), ((b"/hq/v1/format", future),)),), 1)
+    parts = Parts(store)
+    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+        await parts.follower.run()
+
+
+@in_virtual_time
+async def test_a_broken_format_record_is_waited_out() -> None:
+    store = faulty()
+    key = b"/hq/v1/format"
+    await store.store.commit((), (Write((), ((key, b"\xff"),)),), 1)
+    parts = Parts(store)
+    following = asyncio.create_task(parts.follower.run())
+    await asyncio.sleep(10)
+    assert parts.listings == 0
+    assert not following.done()
+    await store.store.commit((), (Write((Compare(key, "value", b"\xff"),), deletes=(key,)),), 1)
+    await asyncio.sleep(10)
+    assert parts.listings == 1
+    following.cancel()
+
+
+@in_virtual_time
+async def test_no_failure_of_the_store_ends_the_follower() -> None:
+    store = faulty()
+    parts = Parts(store)
+    store.away = True
+    parts.start()
+    await asyncio.sleep(30)
+    store.away, store.full = False, True
+    await asyncio.sleep(30)
+    store.full, store.poisonous = False, lambda _: True
+    await asyncio.sleep(30)
+    store.poisonous = lambda _: False
+    await asyncio.sleep(10)
+    await caught_up(parts)
+    await parts.stop()
+
+
+@in_virtual_time
+async def test_cutting_a_watch_that_is_not_open_harms_nobody() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for wait_s in (0.0, 0.001, 0.01, 0.1, 1.0):
+            parts.follower.cut()
+            parts.follower.cut()
+            await asyncio.sleep(wait_s)
+        store.go_away()
+        await asyncio.sleep(0.5)
+        parts.follower.cut()
+        store.away = False
+        await caught_up(parts)

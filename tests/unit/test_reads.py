@@ -1,0 +1,320 @@
+"""Reads over a replica: pages, freshness, and errors that say what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from hq.errors import BehindVersion, EpochChanged, InvalidRequest, NotFound, NotLoaded
+from hq.query import Query
+from hqpb.v1 import service_pb2 as pb
+from tests.support.still import PLAIN, Still
+from tests.support.truth import Truth
+from tests.support.world import EPOCH, Step, World, filters, spec_of, steps
+
+some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+histories = st.lists(steps(spoiled=False), max_size=12)
+ALL = pb.InstanceFilter()
+
+
+def loaded(world: World, **settings: object) -> Still:
+    still = Still(**settings)
+    still.list(world.records(), world.version)
+    return still
+
+
+def many(world: World, count: int, text: str = "") -> None:
+    """Instances i-000 and on, in few transactions."""
+    for start in range(0, count, 50):
+        puts: dict[bytes, bytes | None] = {}
+        for number in range(start, min(start + 50, count)):
+            instance_id = f"i-{number:03d}"
+            world.uids[instance_id] = number + 1
+            labels = {"text": text} if text else {}
+            puts[world.keys.spec(instance_id)] = spec_of(world, instance_id, f"s-{number % 3}", "n", labels, 1)
+        world.change(puts)
+
+
+# --- pages ----------------------------------------------------------------------------------------------------------
+
+
+@some
+@given(histories, filters(), st.integers(1, 4))
+async def test_all_pages_together_hold_each_match_once_and_in_order(
+    history: list[Step], wanted: pb.InstanceFilter, page_size: int
+) -> None:
+    world, truth = World(), Truth()
+    for step in history:
+        truth.tell(world.step(step))
+    still = loaded(world)
+    found, token = [], ""
+    while True:
+        page = await still.find(wanted, page_size, token)
+        assert len(page.instances) <= page_size
+        found += page.instances
+        token = page.next_page_token
+        if not token:
+            break
+        assert len(page.instances) == page_size
+    assert found == truth.matching(wanted)
+
+
+@some
+@given(histories, st.lists(steps(spoiled=False), max_size=8), filters(), st.integers(1, 3))
+async def test_what_was_there_all_the_while_is_on_one_page_while_others_come_and_go(
+    history: list[Step], meanwhile: list[Step], wanted: pb.InstanceFilter, page_size: int
+) -> None:
+    world, truth = World(), Truth()
+    for step in history:
+        truth.tell(world.step(step))
+    still = loaded(world)
+    states = [truth.matching(wanted)]
+    found: list[str] = []
+    token = ""
+    while True:
+        page = await still.find(wanted, page_size, token)
+        found += [instance.meta.id for instance in page.instances]
+        token = page.next_page_token
+        if not token:
+            break
+        if meanwhile:
+            batch = world.step(meanwhile.pop(0))
+            truth.tell(batch)
+            still.apply(batch)
+            states.append(truth.matching(wanted))
+    ids = [{instance.meta.id for instance in state} for state in states]
+    assert found == sorted(set(found))
+    assert set.intersection(*ids) <= set(found) <= set.union(*ids)
+
+
+async def test_a_page_ends_where_it_would_get_too_large() -> None:
+    world = World()
+    many(world, 100, text="x" * 1_000)
+    still = loaded(world, page_bytes=10_000)
+    first = await still.find(ALL)
+    assert 5 <= len(first.instances) <= 9
+    assert sum(instance.ByteSize() for instance in first.instances) <= 10_000
+    rest = await still.find(ALL, 0, first.next_page_token)
+    assert rest.instances[0].meta.id == f"i-{len(first.instances):03d}"
+
+
+async def test_an_instance_that_is_larger_than_a_page_has_one_for_itself() -> None:
+    world = World()
+    many(world, 3, text="x" * 1_000)
+    still = loaded(world, page_bytes=10)
+    ids, token = [], ""
+    while True:
+        page = await still.find(ALL, 0, token)
+        ids.append([instance.meta.id for instance in page.instances])
+        token = page.next_page_token
+        if not token:
+            break
+    assert ids == [["i-000"], ["i-001"], ["i-002"]]
+
+
+async def test_a_page_that_is_just_full_at_the_end_has_no_next_one() -> None:
+    world = World()
+    many(world, 4)
+    page = await loaded(world).find(ALL, 4)
+    assert (len(page.instances), page.next_page_token) == (4, "")
+
+
+async def test_a_list_of_many_services_is_in_order_too_however_many_there_are() -> None:
+    world = World()
+    many(world, 999)
+    still = loaded(world)
+    wanted = pb.InstanceFilter(service_id=["s-2", "s-0", "nothing"])
+    found = [instance.meta.id for instance in (await still.find(wanted)).instances]
+    assert found == [f"i-{number:03d}" for number in range(999) if number % 3 != 1]
+
+
+async def test_a_long_scan_gives_the_loop_its_turns() -> None:
+    world = World()
+    many(world, 999)
+    still = loaded(world)
+    everything = still.replica.cache._indexes._all
+    everything._blocks = [(entry,) for block in everything.lend() for entry in block]  # as if there were a million
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    page = await still.find(pb.InstanceFilter(readiness=pb.READINESS_FILTER_READY))
+    counting.cancel()
+    assert not page.instances
+    assert turns > 200
+
+
+# --- tokens ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_token_of_another_filter_is_refused() -> None:
+    world = World()
+    many(world, 9)
+    still = loaded(world)
+    token = (await still.find(ALL, 2)).next_page_token
+    with pytest.raises(InvalidRequest, match="another filter"):
+        await still.find(pb.InstanceFilter(service_id=["s-1"]), 2, token)
+    with pytest.raises(InvalidRequest):
+        await anext(still.watch(ALL, token))
+
+
+async def test_a_token_of_another_epoch_starts_over() -> None:
+    world = World()
+    many(world, 9)
+    still = loaded(world)
+    token = (await still.find(ALL, 2)).next_page_token
+    still.replica.cache.epoch = "another"
+    with pytest.raises(EpochChanged):
+        await still.find(ALL, 2, token)
+
+
+@some
+@given(
+    st.text(max_size=30)
+    | st.binary(max_size=60).map(lambda raw: base64.urlsafe_b64encode(raw).decode())
+    | st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5).map(
+        lambda value: base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+    )
+)
+@example(base64.urlsafe_b64encode(b"[" * 3_000).decode())
+@example(base64.urlsafe_b64encode(b'["\\ud800","a",1]').decode())
+@example(base64.urlsafe_b64encode(b'{"a":1,"b":2,"c":3}').decode())
+@example(base64.urlsafe_b64encode(b'["a","b",true]').decode())
+@example(base64.urlsafe_b64encode(b'["a","b",' + b"9" * 5_000 + b"]").decode())
+@example("\u00e4" * 8)
+@example("x" * 100_000)
+async def test_no_word_taken_for_a_token_does_harm(word: str) -> None:
+    still = loaded(World())
+    if word:
+        with pytest.raises(InvalidRequest) as refused:
+            await still.find(ALL, 0, word)
+        str(refused.value).encode()
+        with pytest.raises(InvalidRequest):
+            await anext(still.watch(ALL, word))
+
+
+# --- freshness ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_read_waits_for_its_version() -> None:
+    world = World()
+    still = loaded(world)
+    world.uids["a"] = 1
+    batch = world.change({world.keys.spec("a"): spec_of(world, "a", "s", "n", {}, 1)})
+    reading = asyncio.create_task(still.find(ALL, read=pb.ReadOptions(min_version=batch.revision, epoch=EPOCH)))
+    await asyncio.sleep(0)
+    assert not reading.done()
+    still.apply(batch)
+    answer = await reading
+    assert [instance.meta.id for instance in answer.instances] == ["a"]
+    assert answer.sources[0].version >= batch.revision
+
+
+async def test_a_read_whose_version_does_not_come_is_told_to_try_again() -> None:
+    still = loaded(World())
+    with pytest.raises(BehindVersion) as told:
+        await still.reads.find(Query(ALL), 0, "", pb.ReadOptions(min_version=999), still.clock.now())
+    assert told.value.retry_delay_s > 0
+
+
+async def test_a_read_of_another_epoch_starts_over() -> None:
+    with pytest.raises(EpochChanged):
+        await loaded(World()).find(ALL, read=pb.ReadOptions(min_version=1, epoch="another"))
+
+
+async def test_a_replica_about_to_read_a_new_history_answers_in_the_old_ones_name_only() -> None:
+    still = loaded(World())
+    still.replica.epoch.current = "the-next"
+    assert (await still.find(ALL)).sources[0].epoch == EPOCH
+    with pytest.raises(NotLoaded):
+        await still.find(ALL, read=pb.ReadOptions(min_version=1, epoch="the-next"))
+    async for message in still.watch(ALL):
+        if message.resume_token:
+            break
+    resumed = still.watch(ALL, message.resume_token)
+    assert (await anext(resumed)).kind == pb.WATCH_KIND_SYNCED
+    await resumed.aclose()
+
+
+async def test_a_strong_read_sees_what_a_fence_brings() -> None:
+    world = World()
+    still = loaded(world)
+    world.uids["a"] = 1
+    still.held_back.append(world.change({world.keys.spec("a"): spec_of(world, "a", "s", "n", {}, 1)}))
+    assert not (await still.find(ALL)).instances
+    strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+    assert len((await still.find(ALL, read=strong)).instances) == 1
+
+
+async def test_not_found_is_said_after_a_fence_only() -> None:
+    world = World()
+    still = loaded(world)
+    world.uids["a"] = 1
+    still.held_back.append(world.change({world.keys.spec("a"): spec_of(world, "a", "s", "n", {}, 1)}))
+    entry, source = await still.reads.get("a", PLAIN, None)
+    assert entry.traits.id == "a"
+    assert source.version == world.version
+    for absent in ("a-1", "b", "A"):
+        with pytest.raises(NotFound):
+            await still.reads.get(absent, PLAIN, None)
+
+
+async def test_nothing_is_read_before_everything_was() -> None:
+    still = Still()
+    with pytest.raises(NotLoaded):
+        await still.find(ALL)
+    with pytest.raises(NotLoaded):
+        await anext(still.watch(ALL))
+
+
+async def test_an_answer_says_at_most_how_stale_it_is_and_when_that_is_too_much() -> None:
+    still = loaded(World())
+    assert (await still.find(ALL)).sources[0].stale
+    still.replica.fence.proven_at = still.clock.now()
+    still.clock.advance(1.0)
+    source = (await still.find(ALL)).sources[0]
+    assert not source.stale
+    assert 1_000 <= source.staleness.ToMilliseconds() <= 1_010
+    still.clock.advance(0.004)
+    assert (await still.find(ALL)).sources[0].staleness.ToMilliseconds() >= 1_004
+    still.clock.advance(8.0)
+    still.replica.fence.error = "the store is away"
+    source = (await still.find(ALL)).sources[0]
+    assert (source.stale, source.error) == (True, "the store is away")
+
+
+# --- counts ---------------------------------------------------------------------------------------------------------
+
+
+@some
+@given(histories, filters())
+async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.InstanceFilter) -> None:
+    world, truth = World(), Truth()
+    for step in history:
+        truth.tell(world.step(step))
+    still = loaded(world)
+    for group, keys_of in (
+        (pb.COUNT_GROUP_UNSPECIFIED, lambda i: [""]),
+        (pb.COUNT_GROUP_SERVICE, lambda i: [i.meta.service_id]),
+        (pb.COUNT_GROUP_NODE, lambda i: [i.spec.node_name]),
+        (pb.COUNT_GROUP_REVISION, lambda i: [revision.id for revision in i.spec.revision]),
+    ):
+        counts, _ = await still.reads.count(Query(wanted), group, PLAIN, None)
+        keys = [key for instance in truth.matching(wanted) for key in keys_of(instance)]
+        assert [(count.key, count.total) for count in counts] == [(key, keys.count(key)) for key in sorted(set(keys))]
+    ready, _ = await still.reads.count(Query(wanted), pb.COUNT_GROUP_UNSPECIFIED, PLAIN, None)
+    of_ready = pb.InstanceFilter()
+    of_ready.CopyFrom(wanted)
+    if wanted.readiness != 2:
+        of_ready.readiness = pb.READINESS_FILTER_READY
+        assert sum(count.ready for count in ready) == len(truth.matching(of_ready))

@@ -1,0 +1,168 @@
+"""The session word: settled before the first transaction, changed after one without an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from hq.errors import StoreUnavailable
+from hq.store.keys import SESSION
+from hq.store.memory import MemoryStore
+from hq.store.port import Compare, Write
+from hq.store.words import word_of
+from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.parts import Parts, stored
+from tests.support.virtual_time import in_virtual_time
+
+KEY = b"/hq/v1/session/one"
+
+
+def faulty() -> FaultyStore:
+    return FaultyStore(MemoryStore(), random.Random(1))
+
+
+async def word_in(store: FaultyStore) -> int:
+    record = await stored(store, KEY)
+    return word_of(record.value) if record else 0
+
+
+async def holds(store: FaultyStore, guard: Compare) -> bool:
+    return (await store.store.commit((guard,), (), 1)).guarded
+
+
+@in_virtual_time
+async def test_the_first_use_puts_a_word_that_the_guard_compares() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        assert not await holds(store, parts.session.guard())
+        await parts.session.ready(1)
+        assert await word_in(store) != 0
+        assert await holds(store, parts.session.guard())
+
+
+@in_virtual_time
+async def test_a_word_that_stands_is_kept() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.session.ready(1)
+        word = await word_in(store)
+        parts.session.doubt()
+        await parts.session.ready(1)
+        assert await word_in(store) == word
+
+
+@in_virtual_time
+async def test_users_that_come_together_settle_one_word() -> None:
+    store = faulty()
+    store.delay_s = 0.1
+    async with Parts(store) as parts:
+        await asyncio.gather(*(parts.session.ready(5) for _ in range(5)))
+        assert await holds(store, parts.session.guard())
+
+
+@in_virtual_time
+async def test_a_change_shuts_the_old_guard_out() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.session.ready(1)
+        old = parts.session.guard()
+        await parts.session.change()
+        assert not await holds(store, old)
+        assert await holds(store, parts.session.guard())
+
+
+@in_virtual_time
+async def test_a_change_returns_only_when_it_has_come_back_through_the_watch() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.session.ready(1)
+        store.silence()
+        change = asyncio.create_task(parts.session.change())
+        await asyncio.sleep(0.5)
+        assert not change.done()
+        store.speak()
+        await change
+        record = await stored(store, KEY)
+        assert record is not None
+        assert parts.version >= record.modified
+
+
+@pytest.mark.parametrize("fate", [Fate.LOST, Fate.UNANSWERED, Fate.LATE, Fate.AWAY, Fate.SILENT])
+@in_virtual_time
+async def test_a_change_that_was_lost_is_tried_until_it_stands(fate: Fate) -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.session.ready(1)
+        old = parts.session.guard()
+        store.plan(fate, fate, touching=KEY)
+        await parts.session.change()
+        await store.arrived()
+        assert not await holds(store, old)
+        assert await holds(store, parts.session.guard())
+
+
+@in_virtual_time
+async def test_a_session_whose_key_was_removed_is_settled_anew() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.write("a")
+        await store.store.commit((), (Write((), deletes=(KEY,)),), 1)
+        with pytest.raises(StoreUnavailable):
+            await parts.write("a")
+        assert await parts.write("a") > 0
+
+
+@in_virtual_time
+async def test_a_change_survives_the_removal_of_its_key() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.session.ready(1)
+        await store.store.commit((), (Write((), deletes=(KEY,)),), 1)
+        await parts.session.change()
+        assert await holds(store, parts.session.guard())
+
+
+@in_virtual_time
+async def test_a_new_epoch_ends_a_change_that_cannot_succeed() -> None:
+    store = faulty()
+    async with Parts(store) as parts, Parts(store, "two", seed=2) as other:
+        await parts.session.ready(1)
+        store.plan(*[Fate.LOST] * 5, touching=KEY)
+        change = asyncio.create_task(parts.session.change())
+        await other.epoch.moved()
+        await change
+        await parts.session.ready(1)
+        assert await holds(store, parts.session.guard())
+
+
+@in_virtual_time
+async def test_while_a_change_is_under_way_others_are_told_to_come_again() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.session.ready(1)
+        store.silence()
+        change = asyncio.create_task(parts.session.change())
+        await asyncio.sleep(0.1)
+        parts.session.doubt()
+        with pytest.raises(StoreUnavailable):
+            await parts.session.ready(1)
+        store.speak()
+        await change
+
+
+@in_virtual_time
+async def test_without_a_store_there_is_no_session() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        store.away = True
+        with pytest.raises(StoreUnavailable):
+            await parts.session.ready(1)
+        store.away = False
+        store.delay_s = 100
+        with pytest.raises(StoreUnavailable):
+            await parts.session.ready(1)
+        store.delay_s = 0
+        await parts.session.ready(1)
+        assert parts.key_names.of(SESSION, "one") == KEY

@@ -1,0 +1,223 @@
+"""The guard and the operators' orders over simulated hours: what is held, for how long, and how it goes ahead."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hq.registry.writes import Precondition
+from hqpb.v1 import admin_pb2, service_pb2
+from tests.support.simulation import Agent, Simulation
+from tests.support.virtual_time import run_virtually
+
+NO_DEMAND = Precondition()
+RELEASE, FORCE = service_pb2.GUARD_OVERRIDE_KIND_RELEASE, service_pb2.GUARD_OVERRIDE_KIND_FORCE
+
+
+async def settled(simulation: Simulation, replicas: int = 1, agents: int = 40, nodes: int = 10) -> None:
+    for _ in range(replicas):
+        await simulation.start_replica()
+    await simulation.add_agents(agents, nodes)
+    await asyncio.sleep(200)
+
+
+def silence(agents: list[Agent]) -> list[Agent]:
+    for agent in agents:
+        agent.fall_silent()
+    return agents
+
+
+def silences_s(simulation: Simulation, agents: list[Agent]) -> list[float]:
+    """For how long each was silent when it was flipped."""
+    return [flip.at_s - agent.last_report for agent in agents for flip in simulation.flips(agent)]
+
+
+async def order(simulation: Simulation, kind: int, seconds: float) -> service_pb2.GuardState:
+    admin = simulation.any_registry().admin
+    return await admin.order_guard(kind, round(seconds * 1000), "ann", "drill", simulation.now + 5)
+
+
+async def suspend(simulation: Simulation, node: str, seconds: float) -> admin_pb2.Suspension:
+    admin = simulation.any_registry().admin
+    return await admin.suspend(node, round(seconds * 1000), "ann", "new disks", simulation.now + 5)
+
+
+def test_when_30_percent_fall_silent_flips_wait_for_one_timeout_and_then_go_ahead() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation, replicas=3)
+            silent = silence(simulation.agents[:12])
+            await asyncio.sleep(620)
+            assert simulation.flips() == []
+            for replica in simulation.replicas:
+                guard = replica.registry.admin.guard()
+                assert (guard.holding, guard.expected, guard.silent) == (True, 40, 12)
+                assert 1 <= guard.waiting <= 12
+                assert guard.until.ToMilliseconds() > guard.since.ToMilliseconds()
+            await asyncio.sleep(700)
+            assert len(silences_s(simulation, silent)) == 12
+            assert max(silences_s(simulation, silent)) <= 1_260
+            assert simulation.false_flips() == []
+            verdicts = {t.condition.receipt.guard_verdict for t in simulation.any_registry().admin.transitions("", 100)}
+            assert all("held for 600 s already" in verdict for verdict in verdicts)
+
+    run_virtually(main)
+
+
+def test_who_comes_back_while_the_guard_holds_was_never_not_ready() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation)
+            silent = silence(simulation.agents[:12])
+            await asyncio.sleep(650)
+            for agent in silent:
+                agent.silent = False
+            await asyncio.sleep(400)
+            assert simulation.changes == []
+            assert not simulation.any_registry().admin.guard().holding
+
+    run_virtually(main)
+
+
+def test_a_release_lets_them_go_at_their_deadline() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation, replicas=3)
+            silent = silence(simulation.agents[:12])
+            await asyncio.sleep(390)
+            state = await order(simulation, RELEASE, 3_600)
+            assert state.override.by == "ann"
+            await asyncio.sleep(300)
+            assert len(silences_s(simulation, silent)) == 12
+            assert max(silences_s(simulation, silent)) <= 660
+
+    run_virtually(main)
+
+
+def test_a_force_holds_even_one_flip_until_it_ends() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation, replicas=2)
+            await order(simulation, FORCE, 3_000)
+            silent = silence(simulation.agents[:1])
+            await asyncio.sleep(2_900)
+            assert simulation.flips() == []
+            assert all(r.registry.admin.guard().holding for r in simulation.replicas)
+            await asyncio.sleep(200)
+            assert len(silences_s(simulation, silent)) == 1
+
+    run_virtually(main)
+
+
+def test_an_order_acknowledged_before_a_sweep_s_fence_is_obeyed_by_that_sweep() -> None:
+    """Also if it comes between the first look and the fence: the sweep looks again."""
+
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation)
+            [agent] = silence(simulation.agents[:1])
+            replica = simulation.replicas[0].registry.replica
+            sweep, passed = replica.watchman.sweep, replica.fence.passed
+            orders = 0
+
+            async def passed_after_an_order(*, hurry: bool = True) -> int:
+                nonlocal orders
+                if not orders:
+                    orders += 1
+                    await order(simulation, FORCE, 100)
+                return await passed(hurry=hurry)
+
+            replica.fence.passed = passed_after_an_order  # type: ignore[method-assign]
+            while not orders:
+                await asyncio.sleep(1)
+            await asyncio.sleep(60)
+            assert simulation.flips() == []
+            assert sweep.verdict.hold
+            await asyncio.sleep(60)
+            assert len(simulation.flips(agent)) == 1
+
+    run_virtually(main)
+
+
+def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation, replicas=2)
+            for node in ("node-1", "node-2", "node-3"):
+                await suspend(simulation, node, 3_000)
+            at_work = silence([a for a in simulation.agents if a.node in ("node-1", "node-2", "node-3")])
+            elsewhere = silence([a for a in simulation.agents if a.node == "node-4"][:1])
+            await asyncio.sleep(700)
+            assert [flip.key for flip in simulation.flips()] == [elsewhere[0].key]
+            assert silences_s(simulation, elsewhere)[0] <= 660
+            assert simulation.any_registry().admin.guard().expected == 28
+            await asyncio.sleep(2_200)
+            for agent in at_work:
+                agent.silent = False  # they come back before the work is over
+            await asyncio.sleep(1_500)
+            assert len(simulation.changes) == 1
+
+    run_virtually(main)
+
+
+def test_who_is_still_silent_after_planned_work_is_flipped_a_timeout_after_it() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation)
+            await suspend(simulation, "node-1", 1_000)
+            began = simulation.now
+            at_work = silence([a for a in simulation.agents if a.node == "node-1"])
+            await asyncio.sleep(1_700)
+            flips = simulation.flips()
+            assert {flip.key for flip in flips} == {agent.key for agent in at_work}
+            assert all(1_600 <= flip.at_s - began <= 1_660 for flip in flips)
+
+    run_virtually(main)
+
+
+def test_instances_that_are_deleted_are_no_reason_to_hold() -> None:
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation)
+            gone, [silent] = silence(simulation.agents[:20]), silence(simulation.agents[20:21])
+            for agent in gone:
+                writes = simulation.any_registry().writes
+                await writes.delete(agent.key.instance_id, NO_DEMAND, simulation.now + 5)
+            await asyncio.sleep(700)
+            assert [flip.key for flip in simulation.flips()] == [silent.key]
+            assert simulation.any_registry().replica.watchman.guard.holds == 0
+
+    run_virtually(main)
+
+
+def test_after_a_hold_three_replicas_together_flip_no_faster_than_one_may() -> None:
+    async def main() -> None:
+        async with Simulation(timeout_s=60, interval_s=18) as simulation:
+            await settled(simulation, replicas=3, agents=320, nodes=10)
+            silent = silence(simulation.agents[:250])
+            await asyncio.sleep(150)
+            flips = [flip.at_s for flip in simulation.flips()]
+            assert len(flips) == len(silent) == 250
+            for at_s in flips:
+                assert sum(at_s <= other < at_s + 1 for other in flips) <= 110  # one second's worth, and the rate
+            assert 3 <= max(flips) - min(flips) <= 15
+
+    run_virtually(main)
+
+
+def test_hundreds_of_due_flips_are_written_in_one_sweep() -> None:
+    async def main() -> None:
+        async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
+            await settled(simulation, agents=250, nodes=10)
+            sweep = simulation.any_registry().replica.watchman.sweep
+            await order(simulation, FORCE, 100)
+            silence(simulation.agents[:230])
+            await asyncio.sleep(100)
+            before = simulation.now
+            while not simulation.flips():
+                await asyncio.sleep(0.5)
+            await asyncio.sleep(1)
+            assert len(simulation.flips()) == 230
+            assert simulation.now - before < 5
+            assert sweep.waiting == 0
+
+    run_virtually(main)

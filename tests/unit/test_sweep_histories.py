@@ -1,0 +1,64 @@
+"""Random simulated hours of cuts, crashes, pauses and silences: nobody is flipped wrongly, and the silent all are."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.support.simulation import Simulation
+from tests.support.virtual_time import VirtualLoop, run_virtually
+
+AGENTS, NODES = 12, 3  # too few for the guard, which would only hide false flips
+
+
+async def cut_some(simulation: Simulation) -> None:
+    some = simulation.rng.sample(simulation.replicas, simulation.rng.randint(1, len(simulation.replicas)))
+    await simulation.outage(simulation.rng.choice([2, 8, 40, 200, 900]), some)
+
+
+async def hold_back_a_watch(simulation: Simulation) -> None:
+    link = simulation.rng.choice(simulation.replicas).link
+    link.hold_watch()
+    await asyncio.sleep(simulation.rng.choice([1, 10, 300]))
+    link.release_watch()
+
+
+async def crash_one(simulation: Simulation) -> None:
+    await simulation.stop_replica(simulation.rng.choice(simulation.replicas))
+    await asyncio.sleep(simulation.rng.choice([1, 100, 700]))
+    await simulation.start_replica(clock_off_s=simulation.rng.choice([0, 86_400, -86_400]))
+
+
+async def suspend_the_machine(simulation: Simulation) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.jump(simulation.rng.choice([3, 30, 1_000]))
+
+
+async def silence_one(simulation: Simulation) -> None:
+    reporting = [agent for agent in simulation.agents if not agent.silent]
+    if len(reporting) > 6:
+        simulation.rng.choice(reporting).fall_silent()
+
+
+DEEDS = [cut_some, hold_back_a_watch, crash_one, suspend_the_machine, silence_one]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_in_any_history_only_the_silent_are_flipped_and_all_of_them(seed: int) -> None:
+    async def main() -> Simulation:
+        async with Simulation(seed) as simulation:
+            for _ in range(1 + seed % 3):
+                await simulation.start_replica()
+            await simulation.add_agents(AGENTS, NODES)
+            for _ in range(12):
+                await simulation.rng.choice(DEEDS)(simulation)
+                await asyncio.sleep(simulation.rng.choice([0.3, 4, 50, 400]))
+            await asyncio.sleep(900)
+        return simulation
+
+    simulation = run_virtually(main)
+    assert simulation.false_flips() == []
+    flipped = [change.key for change in simulation.changes]
+    assert sorted(flipped) == sorted(agent.key for agent in simulation.agents if agent.silent)

@@ -1,0 +1,180 @@
+"""Whatever happens in the store and to the replicas, a watch keeps its promises; see tests/support/watch_checkers.py."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hq.store.port import Record
+from hqpb.v1 import service_pb2 as pb
+from tests.support.still import Still
+from tests.support.truth import Truth
+from tests.support.watch_checkers import Checkers, version_of
+from tests.support.world import Step, World, filters, steps
+
+some = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class Client:
+    """Watches with one filter, at one replica after the other."""
+
+    def __init__(self, stage: Stage, wanted: pb.InstanceFilter) -> None:
+        self._stage, self._wanted = stage, wanted
+        self.checkers = Checkers(stage.truth, wanted)
+        self.token = ""
+        self._stream: AsyncGenerator[pb.WatchInstancesResponse, None] | None = None
+
+    async def open(self, replica: int) -> None:
+        """At another replica, from the last token."""
+        if self._stream is not None:
+            await self._stream.aclose()
+        self._stream = self._stage.replicas[replica].watch(self._wanted, self.token)
+        self.checkers.opened(self.token)
+
+    async def read(self) -> pb.WatchInstancesResponse:
+        """The next message; a bookmark if there is no news."""
+        assert self._stream is not None
+        message = await anext(self._stream)
+        self.checkers.saw(message)
+        self.token = message.resume_token or self.token
+        if message.kind == pb.WATCH_KIND_RESYNC:
+            self.token = ""
+        return message
+
+    async def read_all(self) -> None:
+        """Up to where the store is."""
+        for _ in range(200):
+            message = await self.read()
+            if message.kind == pb.WATCH_KIND_BOOKMARK and version_of(message) == self._stage.truth.version:
+                return
+        raise AssertionError("the watch does not get to the end")
+
+    async def close(self) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
+
+
+class Stage:
+    """A store, two replicas and some clients."""
+
+    def __init__(self, wanted: list[pb.InstanceFilter], **limits: object) -> None:
+        self._limits = limits
+        self.world, self.truth = World(), Truth()
+        self.truth.version = self.world.version
+        self._listing: tuple[list[Record], int] = self.world.records(), self.world.version
+        self._log: list[Any] = []
+        self.replicas = [Still(), Still()]
+        for number in (0, 1):
+            self.restart(number)
+        self.clients = [Client(self, each) for each in wanted]
+
+    def change(self, step: Step) -> None:
+        """The store changes; no replica knows it yet."""
+        batch = self.world.step(step)
+        if batch.changes:
+            self.truth.tell(batch)
+            self._log.append(batch)
+            for replica in self.replicas:
+                replica.held_back.append(batch)
+
+    def restart(self, number: int) -> None:
+        """A new process: it lists at the last compaction mark and replays what came since."""
+        self.replicas[number] = still = Still(f"replica-{number}", **self._limits)
+        still.list(*self._listing)
+        for batch in self._log:
+            still.apply(batch)
+
+    def miss(self, number: int) -> None:
+        """The store was compacted under a replica: it gets the difference only."""
+        still = self.replicas[number]
+        if still.held_back:
+            still.held_back.clear()
+            known = set(still.replica.cache.keys()) | {self.world.keys.epoch}
+            still.apply(self.world.difference(known, still.replica.cache.version), collapsed=True)
+
+    async def close(self) -> None:
+        for client in self.clients:
+            await client.close()
+
+
+@st.composite
+def acts(draw: st.DrawFn, missing: bool) -> list[tuple[Any, ...]]:
+    """What happens, one thing after the other."""
+    replica, client = st.integers(0, 1), st.integers(0, 2)
+    act = st.one_of(
+        st.tuples(st.just("change"), steps(spoiled=False)),
+        st.tuples(st.just("change"), steps(spoiled=False)),
+        st.tuples(st.just("bring"), replica, st.integers(1, 3)),
+        st.tuples(st.just("read"), client, st.integers(1, 3)),
+        st.tuples(st.just("open"), client, replica),
+        st.tuples(st.just("restart"), replica),
+        st.tuples(st.just("miss"), replica) if missing else st.nothing(),
+    )
+    return draw(st.lists(act, max_size=30))
+
+
+async def play(stage: Stage, plan: list[tuple[Any, ...]]) -> None:
+    for client in stage.clients:
+        await client.open(0)
+    for what, *arguments in plan:
+        if what == "change":
+            stage.change(arguments[0])
+        elif what == "bring":
+            stage.replicas[arguments[0]].catch_up(arguments[1])
+        elif what == "read":
+            for _ in range(arguments[1]):
+                await stage.clients[arguments[0]].read()
+        elif what == "open":
+            await stage.clients[arguments[0]].open(arguments[1])
+        elif what == "restart":
+            await restart(stage, arguments[0])
+        else:
+            stage.miss(arguments[0])
+    for still in stage.replicas:
+        still.catch_up()
+    for client in stage.clients:
+        await client.read_all()
+    await stage.close()
+
+
+async def restart(stage: Stage, number: int) -> None:
+    """Its streams break off; its clients go to the other one."""
+    stage.restart(number)
+    for client in stage.clients:
+        await client.open(1 - number)
+
+
+wanted = st.lists(st.just(pb.InstanceFilter()) | filters(), min_size=3, max_size=3)
+
+
+@some
+@given(wanted, acts(missing=False))
+async def test_a_watch_goes_on_at_any_replica_through_restarts_and_lags(
+    filters_: list[pb.InstanceFilter], plan: list[tuple[Any, ...]]
+) -> None:
+    await play(Stage(filters_), plan)
+
+
+@some
+@given(wanted, acts(missing=True), st.sampled_from((300, 2_000, 1 << 20)), st.sampled_from((900, 5_000, 1 << 20)))
+async def test_a_watch_that_cannot_go_on_says_so_and_is_right_afterwards(
+    filters_: list[pb.InstanceFilter], plan: list[tuple[Any, ...]], buffer_bytes: int, history_bytes: int
+) -> None:
+    stage = Stage(filters_, watch_buffer_bytes=buffer_bytes, history_bytes=history_bytes)
+    for client in stage.clients:
+        client.checkers.resumable.excused = ("behind",)
+    await play(stage, plan)
+
+
+@some
+@given(wanted, acts(missing=False))
+async def test_versions_that_are_larger_than_a_message_stay_whole(
+    filters_: list[pb.InstanceFilter], plan: list[tuple[Any, ...]]
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 250)
+        await play(Stage(filters_), plan)

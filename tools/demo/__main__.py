@@ -1,0 +1,5 @@
+"""`python -m tools.demo`."""
+
+from tools.demo.main import cli
+
+cli()

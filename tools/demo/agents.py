@@ -1,0 +1,97 @@
+"""The simulated agents: what one says of its instance as time goes by. No I/O."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+
+_INSTALL_S = (0.5, 1.2)
+_START_S = (0.4, 1.0)
+
+
+class Life:
+    """One revision on a node: it takes a while to be installed, and another to be ready.
+
+    Attributes:
+        incarnation: as BeginReporting gave it; 0: it has to begin.
+    """
+
+    def __init__(self, revision_id: str, installed_at: float) -> None:
+        self.id = revision_id
+        self.incarnation = 0
+        self._installed_at = installed_at
+        self._ready_at: float | None = None
+        self._sequence = 0
+
+    def want(self, *, ready: bool, now: float, start_s: float) -> None:
+        """What the spec says. Being told the same twice changes nothing."""
+        if not ready:
+            self._ready_at = None
+        elif self._ready_at is None:
+            self._ready_at = max(now, self._installed_at) + start_s
+
+    def began(self, incarnation: int) -> None:
+        """HQ takes reports from us."""
+        self.incarnation, self._sequence = incarnation, 0
+
+    def status(self, now: float) -> model.RevisionStatus:
+        """The next report."""
+        self._sequence += 1
+        made = model.RevisionStatus(id=self.id, incarnation=self.incarnation, sequence=self._sequence)
+        is_installed = now >= self._installed_at
+        is_ready = self._ready_at is not None and now >= self._ready_at
+        made.installed.status, made.ready.status = _holds(is_installed), _holds(is_ready)
+        made.ready.reason = "Running" if is_ready else "Installed" if self._ready_at is None else "Starting"
+        return made
+
+    def next_change_at(self, now: float) -> float | None:
+        """When there will be news by itself."""
+        return min((at for at in (self._installed_at, self._ready_at) if at is not None and at > now), default=None)
+
+
+class Agent:
+    """The agent of one instance."""
+
+    def __init__(self, instance_id: str, node: str, rng: random.Random) -> None:
+        self.instance_id, self.node = instance_id, node
+        self.uid = 0
+        self._rng = rng
+        self._lives: dict[str, Life] = {}
+
+    def told(self, spec: model.InstanceSpec, now: float) -> None:
+        """The revisions that shall be there, as the agent learns it from HQ."""
+        wanted = {revision.id: revision.target for revision in spec.revision}
+        self._lives = {id_: life for id_, life in self._lives.items() if id_ in wanted}
+        for id_, target in wanted.items():
+            life = self._lives.setdefault(id_, Life(id_, now + self._rng.uniform(*_INSTALL_S)))
+            is_ready = target == model.REVISION_TARGET_READY
+            life.want(ready=is_ready, now=now, start_s=self._rng.uniform(*_START_S))
+
+    def strangers(self) -> list[Life]:
+        """The revisions that have to begin before they may report."""
+        return [life for life in self._lives.values() if not life.incarnation]
+
+    def reports(self, now: float, *, unsettled: bool) -> Iterator[tuple[Life, pb.ReportStatusRequest]]:
+        """What it says of each revision that has begun."""
+        for life in self._lives.values():
+            if life.incarnation:
+                made = pb.ReportStatusRequest(instance_id=self.instance_id, uid=self.uid, node=self.node)
+                made.revision.CopyFrom(life.status(now))
+                made.unsettled = unsettled
+                yield life, made
+
+    def next_change_at(self, now: float) -> float | None:
+        """When any of its revisions will have news by itself."""
+        return earliest(life.next_change_at(now) for life in self._lives.values())
+
+
+def earliest(times: Iterable[float | None]) -> float | None:
+    """The first of those that are known; None: none is."""
+    return min((at for at in times if at is not None), default=None)
+
+
+def _holds(value: bool) -> model.ConditionStatus:
+    return model.CONDITION_STATUS_TRUE if value else model.CONDITION_STATUS_FALSE
