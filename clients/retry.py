@@ -11,6 +11,8 @@ import grpc
 from clients.errors import UNSURE_REASONS, HqApiError
 
 BLAMABLE_WAIT_S = 1.0
+# A server that stops cancels the calls that it still has. (A caller's own cancellation never becomes an HqApiError.)
+_SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 class Safety(enum.Enum):
@@ -70,7 +72,7 @@ def may_repeat(error: HqApiError, safety: Safety) -> bool:
         return False
     if error.from_hq:
         return error.reason in UNSURE_REASONS
-    return error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    return error.code in (*_SERVER_GONE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def elsewhere_may_help(error: HqApiError) -> bool:
@@ -84,7 +86,7 @@ def blames_endpoint(error: HqApiError, waited_s: float) -> bool:
         return error.reason in ("NOT_LOADED", "SHUTTING_DOWN")
     if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
         return waited_s >= BLAMABLE_WAIT_S  # less says more about the caller's haste than about the replica
-    return error.code is grpc.StatusCode.UNAVAILABLE
+    return error.code in _SERVER_GONE
 
 
 class Retries:

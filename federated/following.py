@@ -155,8 +155,9 @@ class Follower:
             message = apart(body)
         except ValueError as error:
             raise Silence(f"its message cannot be read: {error}") from error
-        if message.source:
-            self._locations[self.name].saw(message.source)
+        location = self._locations.get(self.name)
+        if message.source and location is not None:
+            location.saw(message.source)
         self._failures = 0
         return self.progress.received(message)
 

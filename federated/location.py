@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncIterator
 from typing import Final
@@ -21,6 +22,8 @@ from federated.lastgood import LastGood
 from federated.plan import Standing, patience_s
 from federated.race import Race
 from hqpb.v1 import service_pb2
+
+log = logging.getLogger(__name__)
 
 _NOBODY: Final = service_pb2.InstanceFilter(instance_id=["hq.front.probe"])
 PROBE: Final = service_pb2.CountInstancesRequest(filter=_NOBODY).SerializeToString()
@@ -53,6 +56,7 @@ class Location:
         channels = {address: ReplicaChannel(address, factory) for address in config.replicas}
         self.race = Race(endpoints, channels, clock)
         self.standing = Standing(clock.now())
+        self._was_up = True
         self.source: service_pb2.Source | None = None
         self.seen_at = clock.now()
         self.last_good = LastGood(last_good_bytes)
@@ -135,6 +139,7 @@ class Location:
         if not is_up and self.seen_at < began:
             words = self.standing.error or f"no replica answered a probe within {timeout_s:g} s"
             self.standing.failed(words, timeout_s, timeout_s, self._clock.now(), at_once=True)
+            self._note()
         return is_up
 
     async def keep_probing(self) -> None:
@@ -165,10 +170,21 @@ class Location:
             raise Silence(_words(error, timeout_s)) from error
         return answer
 
+    def _note(self) -> None:
+        """Log it when the location falls silent or is back."""
+        if self.standing.is_up == self._was_up:
+            return
+        self._was_up = self.standing.is_up
+        if self._was_up:
+            log.warning("%s answers again", self.name)
+        else:
+            log.warning("%s is silent, reads go on without it: %s", self.name, self.standing.error)
+
     def _failed(self, error: HqApiError, waited_s: float) -> None:
         at_once = error.code is not grpc.StatusCode.DEADLINE_EXCEEDED
         timeout_s, now = self.config.timeout_s, self._clock.now()
         self.standing.failed(_words(error, timeout_s), waited_s, timeout_s, now, at_once=at_once)
+        self._note()
 
     def _down_words(self) -> str:
         since_s = self._clock.now() - self.standing.since
@@ -186,9 +202,11 @@ class Location:
         except Silence as silence:
             self.probes[False] += 1
             self.standing.failed(str(silence), 0.0, 1.0, self._clock.now(), at_once=True)
+            self._note()
             return None
         self.probes[True] += 1
         self.standing.answered(self._clock.now())
+        self._note()
         return self._clock.now() - began
 
     async def _probe_replica(self, address: str) -> None:

@@ -57,12 +57,13 @@ class Locations:
         self._changed = asyncio.Event()
         self._probing: dict[str, asyncio.Task[None]] = {}
 
-    def __getitem__(self, name: str) -> Location:
-        return self.by_name[name]
+    def get(self, name: str) -> Location | None:
+        """The location of this name; None: there is none any more."""
+        return self.by_name.get(name)
 
     def addresses(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Addresses of their replicas."""
-        return {name: self.by_name[name].config.replicas for name in names}
+        return {name: self.by_name[name].config.replicas for name in names if name in self.by_name}
 
     async def ask(self, names: Iterable[str], question: Callable[[Location], Awaitable[T]]) -> Answers[T]:
         """Put a question to several locations at once, and sort the answers."""

@@ -72,5 +72,9 @@ class Single:
             raise NotFound(f"there is no instance {instance_id} in {' or '.join(ask.names)}")
         ask.check(answers.silent, anybody=True)
         body = next(iter(answers.said.values()))
-        seen = {n: s.SerializeToString() for n in answers.refused if (s := self._locations[n].source) is not None}
+        seen = {n: s.SerializeToString() for n in answers.refused if (s := _source(self._locations.get(n))) is not None}
         return body + sources.encoded(seen, answers.silent, number)
+
+
+def _source(location: Location | None) -> pb.Source | None:
+    return None if location is None else location.source

@@ -16,8 +16,17 @@ _LONGEST: Final = 256 * 1024
 
 
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
-    """A word that equal filters share."""
+    """A word that equal filters share, in whatever order they list their values."""
+    where = _sorted(where)
     return hashlib.blake2b(where.SerializeToString(deterministic=True), digest_size=8).hexdigest()
+
+
+def _sorted(where: service_pb2.InstanceFilter) -> service_pb2.InstanceFilter:
+    plain = service_pb2.InstanceFilter()
+    plain.CopyFrom(where)
+    for values in (plain.instance_id, plain.service_id, plain.node_name, plain.revision_id, plain.cluster):
+        values[:] = sorted(set(values))
+    return plain
 
 
 def page_token(digest: str, cursors: Mapping[str, Cursor]) -> str:

@@ -173,7 +173,7 @@ class _Stream:
 
 
 def _opening(locations: Locations, names: Sequence[str]) -> bytes:
-    known = [locations[name] for name in names]
+    known = [locations.by_name[name] for name in names]
     told = [
         pb.Source(cluster=one.name, error="" if one.standing.is_up else f"no answer: {one.standing.error}")
         for one in known

@@ -14,7 +14,7 @@ from federated.locations import Locations
 from federated.owners import OwnerSearch
 from federated.plan import chosen
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import invalid
+from serving.errors import Retry, invalid
 from serving.methods import Call
 
 WRITE_TIMEOUT_S: Final = 10.0
@@ -82,8 +82,11 @@ class Writes:
         safety = Safety.REPEATABLE if repeatable else Safety.UNLESS_STORED
         left_s = max(0.001, self.deadline(call) - self._clock.now())
         metadata = (("x-request-id", call.request_id),)
+        location = self._locations.get(name)
+        if location is None:
+            raise Retry(f"location {name} has just left the front's configuration")
         try:
-            return await self._locations[name].write(method, message.SerializeToString(), safety, left_s, metadata)
+            return await location.write(method, message.SerializeToString(), safety, left_s, metadata)
         except HqApiError as error:
             raise relayed(error, name) from error
 

@@ -11,10 +11,11 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import groupby
 
 from google.protobuf.message import DecodeError
 
-from hq.cache import Cache, Event
+from hq.cache import Cache
 from hq.clock import Clock
 from hq.config import ReplicaConfig
 from hq.errors import HqError, NotLoaded
@@ -141,36 +142,36 @@ class Replica:
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
         self.committer.observe(batch, collapsed=collapsed)
+        if collapsed:
+            # Also if nothing differs in the end: what came and went in between was seen by others' watchers.
+            self.history.reset(batch.revision)
+            self._apply_version(batch, collapsed=True)
+            because = "the store's history was compacted under this replica"
+            self.watchman.tracker.deadlines.restart(self.clock.now(), because)
+            return
+        # Version by version: a beat is judged by the status that was current at its place in the store's order.
+        for version, changes in groupby(batch.changes, key=lambda change: change.revision):
+            self._apply_version(Batch(version, list(changes)), collapsed=False)
+
+    def _apply_version(self, batch: Batch, *, collapsed: bool) -> None:
         events = self.cache.apply(batch, collapsed=collapsed)
         if self.loaded.is_set():
             for event in events:
                 self.watchman.tracker.observe(event)
-        if collapsed:
-            # Also if nothing differs in the end: what came and went in between was seen by others' watchers.
-            self.history.reset(batch.revision)
-        self._tell_watchers(events, batch.revision, collapsed=collapsed)
+        if events:
+            step = Step(batch.revision, [WatchedEvent(event) for event in events], collapsed)
+            self.history.add(step)
+            self.fanout.publish(step)
+        self.fanout.version = batch.revision
         for change in batch.changes:
             self._apply_other(change)
-        if collapsed:
-            self.watchman.tracker.deadlines.restart(
-                self.clock.now(), "the store's history was compacted under this replica"
-            )
 
     def connection(self, up: bool) -> None:
         log.info("the watch on the store is %s", "open" if up else "closed")
 
     def keys(self) -> Iterable[bytes]:
-        return self.cache.keys()
-
-    def _tell_watchers(self, events: list[Event], version: int, *, collapsed: bool) -> None:
-        by_version: dict[int, list[WatchedEvent]] = {}
-        for event in events:
-            by_version.setdefault(event.version, []).append(WatchedEvent(event))
-        for at, watched in by_version.items():
-            step = Step(at, watched, collapsed)
-            self.history.add(step)
-            self.fanout.publish(step)
-        self.fanout.version = version
+        yield from self.cache.keys()
+        yield from (self.key_names.of(k.OPS, name) for name in self.watchman.orders.names())
 
     def _apply_other(self, change: Change) -> None:
         """Everything that is no instance: beats, fences, orders, marks."""

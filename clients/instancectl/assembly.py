@@ -133,7 +133,7 @@ def _signals(supervisor: Supervisor) -> Iterator[None]:
     ending = (signal.SIGTERM, signal.SIGINT)
     for number in ending:
         loop.add_signal_handler(number, supervisor.end)
-    loop.add_signal_handler(signal.SIGHUP, supervisor.look_again)
+    loop.add_signal_handler(signal.SIGHUP, supervisor.wishes.look_again)
     try:
         yield
     finally:

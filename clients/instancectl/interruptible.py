@@ -6,12 +6,13 @@ import contextlib
 import http.client
 import socket
 import urllib.request
+from functools import partial
 from typing import Any
 
 from clients.instancectl.threads import Cancel
 
 SILENCE_S = 30.0
-_CONNECT_S = 5.0
+_CONNECT_S = 5.0  # cannot be cut
 
 
 def opener(cancel: Cancel) -> urllib.request.OpenerDirector:
@@ -42,11 +43,10 @@ def _connection(kind: Any, cancel: Cancel) -> Any:
 
     class Connection(kind):  # type: ignore[misc]
         def connect(self) -> None:
-            silence_s, self.timeout = self.timeout, _CONNECT_S
+            self.timeout = _CONNECT_S
             super().connect()
-            self.timeout = silence_s
-            self.sock.settimeout(silence_s)
-            cancel.interrupted_by(lambda connected=self.sock: _cut(connected))
+            self.sock.settimeout(SILENCE_S)
+            cancel.interrupted_by(partial(_cut, self.sock))
 
     return Connection
 

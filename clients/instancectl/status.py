@@ -23,7 +23,7 @@ def snapshot(supervisor: Supervisor, sink: Sink) -> dict[str, Any]:
         "node": desired.node if desired else "",
         "spec_version": desired.version if desired else 0,
         "supervisor_pid": os.getpid(),
-        "source_trouble": supervisor.trouble,
+        "source_trouble": supervisor.wishes.trouble,
         "fenced": supervisor.fenced,
         "reports": sink.describe(),
         "revisions": list(_revisions(supervisor)),

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from clients.instancectl import desired as wishes
+from clients.instancectl import desired as copies
 from clients.instancectl import telling
 from clients.instancectl.adopt import end_all, take_over
+from clients.instancectl.chores import Chores
 from clients.instancectl.desired import Desired
 from clients.instancectl.fingerprint import RevisionKey
 from clients.instancectl.housekeeping import Housekeeping
@@ -23,14 +22,14 @@ from clients.instancectl.plan import Action, Actual, Cancel, Prepare, Remove, Ru
 from clients.instancectl.prepare import Preparer
 from clients.instancectl.running import Running
 from clients.instancectl.sink import Sink
-from clients.instancectl.source import Asked, Gone, Source, Trouble, Update
+from clients.instancectl.source import Asked, Gone, Source
 from clients.instancectl.subject import SubjectId
+from clients.instancectl.wishes import Wishes
 from clients.instancectl.workshop import Workshop
 from hqpb.v1.instance_pb2 import RevisionStatus
 
 log = logging.getLogger(__name__)
 LAST_WORDS_S = 3.0
-_AFTER_FAILURE_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,7 @@ class Supervisor:
         desired: what is wanted; None: not known yet.
         running: what runs, or is being stopped.
         statuses: what was said last of each revision.
-        gone: the instance was deleted or moved.
         fenced: another reporter took over, as HQ puts it; empty: nobody did.
-        trouble: of the source; empty: none.
     """
 
     def __init__(
@@ -64,27 +61,20 @@ class Supervisor:
         self.desired: Desired | None = None
         self.running: Running | None = None
         self.statuses: dict[str, RevisionStatus] = {}
-        self.gone: Gone | None = None
-        self.fenced = self.trouble = ""
-        self._source = source
-        self._last_good = last_good
+        self.fenced = ""
         self._shop = workshop
         self._manner = manner
         self._wake = asyncio.Event()
+        self.wishes = Wishes(source, last_good, self._wake.set)
         self.installs = Installs(preparer, workshop.state, workshop.clock, self._wake.set)
         self._house = Housekeeping(workshop.layout, workshop.state)
-        self._next: Asked | None = None
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._chores = Chores(self._wake.set)
         self._ends = False
 
     def end(self) -> None:
         """Stop what runs and return from `run`."""
         self._ends = True
         self._wake.set()
-
-    def look_again(self) -> None:
-        """Ask the source anew."""
-        self._source.look_again()
 
     def stopped_reporting(self, subject: SubjectId, reason: str, message: str) -> None:
         """HQ does not want to hear of a revision any more."""
@@ -93,7 +83,7 @@ class Supervisor:
             self.fenced = message
             self._wake.set()
         else:
-            self._source.look_again()
+            self.wishes.look_again()
 
     async def run(self, sink: Sink) -> None:
         """Supervise until `end`, or until the instance is gone and has been freed.
@@ -101,11 +91,11 @@ class Supervisor:
         Raises:
             WrongDirectory: the directory belongs to another instance.
         """
-        background = [asyncio.create_task(self._follow()), asyncio.create_task(sink.run())]
+        background = [asyncio.create_task(self.wishes.follow()), asyncio.create_task(sink.run())]
         for task in background:
             task.add_done_callback(lambda _: self._wake.set())
         try:
-            while not (self._ends or self.gone):
+            while not (self._ends or self.wishes.gone):
                 await self._wake.wait()
                 self._wake.clear()
                 _raise_first(background)
@@ -118,44 +108,18 @@ class Supervisor:
 
     async def once(self, sink: Sink) -> bool:
         """Prepare and remove what there is to, tell once; whether every wanted revision is installed."""
-        async with aclosing(self._source.updates()) as updates:
-            self._heard(await anext(updates))
+        await self.wishes.hear_once()
         await self._turn(sink)
         await self.installs.wait()
-        while self._tasks:
-            await asyncio.wait(self._tasks.values())
-            await self._turn(sink)
         await self._turn(sink)
+        while self._chores.is_busy:
+            await self._chores.wait()
+            await self._turn(sink)
         await sink.flush(LAST_WORDS_S)
         await self.installs.close()
         return self.desired is not None and set(self.desired.by_key) <= self.installs.installed
 
     # --- what is wanted ---------------------------------------------------------------------------------------------
-
-    async def _follow(self) -> None:
-        async with aclosing(self._source.updates()) as updates:
-            async for update in updates:
-                self._heard(update)
-                self._wake.set()
-
-    def _heard(self, update: Update) -> None:
-        match update:
-            case Asked():
-                before = self._next
-                self._next = Asked(update.desired, update.afresh or (before is not None and before.afresh))
-                self.trouble = ""
-            case Gone():
-                self.gone = update
-            case Trouble():
-                self._in_trouble(update.message)
-
-    def _in_trouble(self, message: str) -> None:
-        if message != self.trouble:
-            log.warning("%s", message)
-        self.trouble = message
-        if self.desired is None and self._next is None and self._last_good is not None:
-            log.warning("going on with the last good copy, of version %d", self._last_good.version)
-            self._next = Asked(self._last_good)
 
     async def _take(self, asked: Asked, sink: Sink) -> None:
         """Make it the wanted state."""
@@ -163,15 +127,15 @@ class Supervisor:
         self._house.claim(new)
         if asked.afresh:
             log.warning("instance %s lives another life: nothing of the earlier one is kept", new.instance_id)
-            await self._clear()
+            await self._clear(old or new)
             self._house.claim(new)
         elif old is None and self._manner.starts:
             await self._adopt(new)
-        if new != self._last_good:
-            wishes.save(self._shop.layout.last_good, new)
-        self.desired = self._last_good = new
+        if new != old:
+            copies.save(self._shop.layout.last_good, new)
         if old is None:
             await self._house.tidy(self.installs.present | set(new.by_key))
+        self.desired = new
         for revision_id in set(self.statuses) - {key.id for key in new.by_key}:
             del self.statuses[revision_id]
             sink.forget(SubjectId(new.instance_id, new.node, revision_id))
@@ -187,20 +151,23 @@ class Supervisor:
     # --- doing it ---------------------------------------------------------------------------------------------------
 
     async def _turn(self, sink: Sink) -> None:
-        if self._next is not None:
-            asked, self._next = self._next, None
+        if (asked := self.wishes.take()) is not None:
             await self._take(asked, sink)
         if self.desired is None:
             return
-        if self.running is not None and self.running.key in self.desired.by_key and not self.running.is_stopping:
-            self.running.update(self.desired.by_key[self.running.key], self.desired)
+        self._update_running(self.desired)
         for action in plan(self._wanted(self.desired), self._actual()):
             self._do(action, self.desired)
         self._speak(self.desired, sink)
 
+    def _update_running(self, desired: Desired) -> None:
+        running = self.running
+        if running is not None and running.key in desired.by_key and not running.is_stopping:
+            running.update(desired.by_key[running.key], desired)
+
     def _wanted(self, desired: Desired) -> Wanted:
-        fenced = self.fenced and self._manner.stops_when_fenced
-        return Wanted(tuple(desired.by_key), None if fenced else desired.ready_key)
+        yields = self.fenced and self._manner.stops_when_fenced
+        return Wanted(tuple(desired.by_key), None if yields else desired.ready_key)
 
     def _actual(self) -> Actual:
         running = self.running
@@ -218,7 +185,7 @@ class Supervisor:
             case Prepare(key):
                 self.installs.begin(key, desired)
             case Cancel(key):
-                self._begin(f"cancel {key}", self.installs.cancel([key]))
+                self._chores.begin(f"cancel {key}", partial(self.installs.cancel, [key]))
             case Run(key) if self._manner.starts:
                 log.info("starting revision %s", key)
                 self.running = Running(key, self._shop, self._wake.set)
@@ -226,25 +193,9 @@ class Supervisor:
             case Stop(key) if self.running is not None:
                 log.info("stopping revision %s", key)
                 self.running.is_stopping = True
-                self._begin(f"stop {key}", self._stop(self.running))
+                self._chores.begin(f"stop {key}", partial(self._stop, self.running))
             case Remove(key):
-                self._begin(f"remove {key} {key.digest}", self._remove(key, desired))
-
-    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        """Do it in the background, once at a time, and plan anew when it is done."""
-        if name in self._tasks:
-            work.close()
-            return
-        self._tasks[name] = asyncio.create_task(work, name=name)
-        self._tasks[name].add_done_callback(lambda _: self._done(name))
-
-    def _done(self, name: str) -> None:
-        task = self._tasks.pop(name)
-        if not task.cancelled() and (error := task.exception()):
-            log.error("%s failed: %s", name, error)
-            asyncio.get_running_loop().call_later(_AFTER_FAILURE_S, self._wake.set)
-        else:
-            self._wake.set()
+                self._chores.begin(f"remove {key} ({key.digest[:12]})", partial(self._remove, key, desired))
 
     async def _stop(self, running: Running) -> None:
         await running.stop()
@@ -256,48 +207,44 @@ class Supervisor:
         await self._house.drop_traces(key, self.desired.by_key if self.desired else ())
         await self._house.drop_unused_contents(is_idle=not self.installs.preparing)
 
-    # --- saying it, and leaving -------------------------------------------------------------------------------------
-
     def _speak(self, desired: Desired, sink: Sink) -> None:
+        stage = telling.Stage(ends=self._ends)
+        if (running := self.running) is not None:
+            stage = telling.Stage(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
         wall_s = self._shop.clock.wall_s()
-        said = telling.statuses(desired, self.installs.verdict, self._stage(), self.statuses, wall_s)
-        for revision_id, status in said.items():
-            self.statuses[revision_id] = status
+        self.statuses = telling.statuses(desired, self.installs.verdict, stage, self.statuses, wall_s)
+        for revision_id, status in self.statuses.items():
             sink.say(SubjectId(desired.instance_id, desired.node, revision_id), status)
 
-    def _stage(self) -> telling.Stage:
-        running = self.running
-        if running is None:
-            return telling.Stage(ends=self._ends)
-        return telling.Stage(running.key, tuple(running.statuses()), running.is_stopping, self._ends)
+    # --- leaving ----------------------------------------------------------------------------------------------------
 
     async def _leave(self, sink: Sink) -> None:
-        if self.gone is not None:
-            log.warning("the instance is gone: %s", self.gone.message)
+        if self.wishes.gone is not None:
+            await self._free(self.wishes.gone)
         elif self.desired is not None:
-            self._speak(self.desired, sink)
-        await self._halt()
-        if self.gone is not None:
-            await self._house.free(self._last_good, keep_data=self.gone.moved)
-        elif self.desired is not None:
+            self._speak(self.desired, sink)  # not ready from now on, while it is being stopped
+            await self._halt()
             self._speak(self.desired, sink)
             await sink.flush(LAST_WORDS_S)
+
+    async def _free(self, gone: Gone) -> None:
+        log.warning("the instance is gone: %s", gone.message)
+        await self._clear(self.wishes.last_good, keep_data=gone.moved)
+
+    async def _clear(self, last: Desired | None, *, keep_data: bool = False) -> None:
+        """End and remove everything of the instance."""
+        await self._halt()
+        await end_all(self._shop.state, self._shop.children)
+        await self._house.free(last, keep_data=keep_data)
+        self.installs.forget()
 
     async def _halt(self) -> None:
         """End everything under way."""
         await self.installs.close()
-        if self.gone is not None and self.running is None:
-            await end_all(self._shop.state, self._shop.children)
         if self.running is not None and not self.running.is_stopping:
             await self._stop(self.running)
-        while self._tasks:
-            await asyncio.wait(self._tasks.values())
-
-    async def _clear(self) -> None:
-        await self._halt()
-        await end_all(self._shop.state, self._shop.children)
-        await self._house.free(self._last_good, keep_data=False)
-        self.installs.forget()
+        while self._chores.is_busy:
+            await self._chores.wait()
 
 
 def _raise_first(tasks: list[asyncio.Task[None]]) -> None:

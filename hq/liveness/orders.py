@@ -63,6 +63,10 @@ class Orders:
             ends = self._ends(since, duration, live)
             self._suspended[node] = Suspended(node, record.by, record.reason, since, since + duration, ends)
 
+    def names(self) -> list[str]:
+        """What lies under `ops/`, in force or over: "guard", "suspend/<node>"."""
+        return [*(["guard"] if self._guard else []), *(f"suspend/{node}" for node in self._suspended)]
+
     def guard(self) -> GuardWord | None:
         """The order to the guard that is in force."""
         word = self._guard

@@ -51,7 +51,7 @@ class Watchman:
         self.presence = Presence(
             self.tracker.deadlines,
             lambda: fence.proven_at,
-            lambda: self.tracker.deaf,
+            lambda: self.tracker.deaf or fence.store_is_full,
             fresh_s=min(5.5, timeout_s * 0.7),
         )
         flips = Flips(cache, keys, self.tracker, committer, clock, rng, config.replica)

@@ -173,9 +173,13 @@ class Committer:
             self._flight = None
 
     async def _send(self, flight: Flight) -> bool:
-        guards = (self._epoch.guard(), self._session.guard(), *flight.items[0].guards)
+        ours = (self._epoch.guard(), self._session.guard())
         try:
-            self._land(flight, await self._store.commit(guards, flight.writes(), self._timeout_s))
+            commit = await self._store.commit((*ours, *flight.items[0].guards), flight.writes(), self._timeout_s)
+            if commit.guarded:
+                self._land(flight, commit)
+            else:
+                self._turn_back(flight, ours)
         except UnknownOutcome as error:
             await self._settle(flight, error)
         except Rejected as error:
@@ -186,18 +190,24 @@ class Committer:
         except NoSpace as error:
             # What only deletes makes room, and may be let through if nothing is put beside it.
             flight.call_off()
-            _fail((item for item in flight.items if item.write.puts or len(flight.items) == 1), error)
+            _fail([item for item in flight.items if item.write.puts] or flight.items, error)
             return True
         except HqError as error:
             _fail(flight.items, error)
         return False
 
-    def _land(self, flight: Flight, commit: Commit) -> None:
-        if not commit.guarded:
-            # Which guard it was matters to nobody: nothing took place.
+    def _turn_back(self, flight: Flight, ours: tuple[Compare, Compare]) -> None:
+        """A guard did not hold: nothing took place."""
+        epoch, session = ours
+        if self._epoch.guard() == epoch and self._session.guard() != session and not flight.blind:
+            # Beats use the session too, and changed it meanwhile.
+            flight.call_off()
+            self._queue.put_back(flight.items)
+        else:
             self._session.doubt()
             _fail(flight.items, Guarded("the store moved on under this write; nothing was stored", 0.1))
-            return
+
+    def _land(self, flight: Flight, commit: Commit) -> None:
         self.groups += 1
         for item, outcome in zip(flight.items, commit.outcomes, strict=False):
             if isinstance(outcome, Applied):

@@ -50,6 +50,7 @@ class Fence:
     Attributes:
         proven_at: when the last fence that came back had been sent, on the injected clock; None: none has.
         error: why the last one failed; empty: it did not.
+        store_is_full: the last one could not be put: memory may be fresh, but nothing can be stored.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class Fence:
         self._closed = False
         self.proven_at: float | None = None
         self.error = ""
+        self.store_is_full = False
 
     def staleness_s(self) -> float | None:
         """For how long at most the cache may have missed changes; None: it was never proven fresh."""
@@ -160,7 +162,9 @@ class Fence:
         before = self._follower.applied
         try:
             await self._put(word)
+            self.store_is_full = False
         except NoSpace:
+            self.store_is_full = True
             return await self._without_writing()
         except UnknownOutcome:
             if not came_back.done():

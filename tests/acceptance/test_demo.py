@@ -33,7 +33,7 @@ class Demo:
     def output(self) -> str:
         return self._out.read_text()
 
-    async def shows(self, pattern: str, timeout_s: float = 30.0) -> None:
+    async def shows(self, pattern: str, timeout_s: float = 60.0) -> None:
         """Wait until a line of the output is like this."""
         await eventually(lambda: re.search(pattern, self.output()), timeout_s, what=f"{pattern}\n{self.output()}")
 
@@ -93,7 +93,7 @@ async def test_discovery_sees_all_instances_ready_and_what_is_ordered_and_nothin
         await running.shows(rf"east +replicas 1/2 fresh +{ALL_READY}\n")
         assert (await order(running.data, "kill-replica", "east", "1"))[0] == 1
         assert "there are kill-replica, " in (await order(running.data, "dance"))[1]
-        await running.shows(r"10 became not ready \(HeartbeatTimeout\): west 10\n")
+        await running.shows(r"became not ready \(HeartbeatTimeout\): .*west \d")
         await running.shows(r"west +replicas 2/2 fresh +web 18/20 .*; 10 of 100 agents silent\n")
         children = running.children()
         assert len(children) > 15

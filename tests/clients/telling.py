@@ -109,11 +109,16 @@ class TellingReplica(FakeReplica):
     def __init__(self, history: History, name: str) -> None:
         super().__init__(Stored(), name)
         self.history = history
+        self.streams = 0  # open at this moment
 
     async def WatchInstances(self, request: Any, context: Context) -> AsyncIterator[Any]:  # noqa: N802
         await self._arrived("WatchInstances", request, context)
-        async for message in self.history.tell(request.resume_token):
-            yield message
+        self.streams += 1
+        try:
+            async for message in self.history.tell(request.resume_token):
+                yield message
+        finally:
+            self.streams -= 1
 
 
 def telling_replica(history: History, name: str = "fake-1") -> TellingReplica:

@@ -92,7 +92,7 @@ async def test_revisions_compare_as_numbers(place: Place, field: str, relation: 
 async def test_values_compare_as_bytes(place: Place, relation: str, operand: bytes) -> None:
     await place.put("a", b"m")
     for given in ("=", "<", ">"):
-        condition = Compare(place.key("a"), "value", operand, given)  # type: ignore[arg-type]
+        condition = Compare(place.key("a"), "value", operand, given)
         assert isinstance(await place.attempt(condition), Applied) is (given == relation)
 
 

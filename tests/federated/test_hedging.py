@@ -27,7 +27,7 @@ async def ask_often(front: RunningFront, times: int) -> float:
 
 def preferred(front: RunningFront, location: FakeLocation) -> int:
     """Which replica the front asks first."""
-    first = front.front.locations[location.name].race.endpoints.all[0].address
+    first = front.front.locations.by_name[location.name].race.endpoints.all[0].address
     return location.addresses.index(first)
 
 
@@ -39,7 +39,7 @@ async def test_one_slow_replica_does_not_make_answers_slow(
     await ask_often(front, 50)
     east.replicas[preferred(front, east)].delay_s = 2.0
     assert await ask_often(front, 100) < 0.5
-    stats = front.front.locations["east"].race.stats
+    stats = front.front.locations.by_name["east"].race.stats
     assert stats.hedges <= 1 + stats.calls / 10
 
 
@@ -51,7 +51,7 @@ async def test_many_calls_at_once_survive_a_replica_that_becomes_slow(
     await ask_often(front, 50)
     east.replicas[preferred(front, east)].delay_s = 2.0
     assert max(await asyncio.gather(*(ask_often(front, 2) for _ in range(30)))) < 1.0
-    stats = front.front.locations["east"].race.stats
+    stats = front.front.locations.by_name["east"].race.stats
     assert stats.hedges <= 1 + stats.calls / 10
 
 
@@ -64,7 +64,7 @@ async def test_a_stopped_replica_is_replaced_by_another(
     await doomed.stop()
     await ask_often(front, 20)
     await doomed.restart()
-    endpoints = front.front.locations["east"].race.endpoints
+    endpoints = front.front.locations.by_name["east"].race.endpoints
     await eventually(lambda: not any(e.is_set_aside for e in endpoints.all), what="it is healthy again")
     before = doomed.calls["FindInstances"]
     await ask_often(front, 5)

@@ -105,7 +105,12 @@ async def test_restarts_of_a_location_and_of_the_front_lose_and_double_no_event(
         stop.set()
         await asyncio.gather(*writing)
         done = {change for writer in writers for change in writer.done}
-        await eventually(lambda: done <= set(second.shown), what="everything acknowledged was shown")
+
+        def all_shown() -> bool:
+            assert second.error is None, second.error
+            return done <= set(second.shown)
+
+        await eventually(all_shown, what="everything acknowledged was shown")
         shown = Counter(second.shown)
         assert [change for change, times in shown.items() if times > 1] == []
         assert all("RESYNC" not in w.kinds[name] for w in (watcher, second) for name in NAMES)

@@ -73,7 +73,7 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(
         await front.stub.FindInstances(EVERYTHING)
     assert west.replicas[0].calls["FindInstances"] == asked
     west.replicas[0].delay_s = 0
-    await eventually(lambda: front.front.locations["west"].standing.is_up, what="west up after a probe")
+    await eventually(lambda: front.front.locations.by_name["west"].standing.is_up, what="west up after a probe")
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
 
 
@@ -86,7 +86,7 @@ async def test_a_caller_in_a_hurry_gets_the_others_before_its_deadline(
     west.replicas[0].delay_s = 30
     answer = await front.stub.FindInstances(EVERYTHING, timeout=0.6)
     assert ids(answer) == [("a", "east")]
-    assert front.front.locations["west"].standing.is_up
+    assert front.front.locations.by_name["west"].standing.is_up
 
 
 async def test_where_all_are_required_a_silent_one_is_named(

@@ -335,7 +335,6 @@ async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_
         assert registry.admin.quarantine() == []
 
 
-@pytest.mark.xfail(strict=True, reason="Replica.apply takes the cache to the end of a message before its beats")
 @in_virtual_time
 async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_in_order() -> None:
     """A catch-up brings many versions at once. The beat was current when it was stored, and its sender was told so."""

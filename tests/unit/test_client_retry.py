@@ -27,6 +27,7 @@ STORE_AWAY = from_hq(Code.UNAVAILABLE, "STORE_UNAVAILABLE", 1.0)
 STORE_FULL = from_hq(Code.RESOURCE_EXHAUSTED, "STORE_FULL", 3.0)
 LEAVING = from_hq(Code.UNAVAILABLE, "SHUTTING_DOWN", 1.0)
 CUT = from_grpc(Code.UNAVAILABLE)
+STOPPED = from_grpc(Code.CANCELLED)
 LATE = from_grpc(Code.DEADLINE_EXCEEDED)
 UNSURE = from_hq(Code.DEADLINE_EXCEEDED, "OUTCOME_UNKNOWN")
 REFUSED = not_connected("a", "refused")
@@ -44,6 +45,7 @@ def retries(safety: Safety, settings: RetrySettings = SETTINGS, budget: RetryBud
         (REFUSED, True, True),
         (CUT, True, False),
         (LATE, True, False),
+        (STOPPED, True, False),
         (UNSURE, True, False),
         (LEAVING, True, False),
         (from_hq(Code.RESOURCE_EXHAUSTED, "TOO_LARGE"), False, False),

@@ -52,6 +52,8 @@ class History:
                     group.create_task(self._write())
                 for _ in range(self.epochs):
                     group.create_task(self._replace_the_epoch())
+                for _ in range(self.rng.randrange(3)):
+                    group.create_task(self._change_the_session())
             self.store.chances, self.store.cut_chance = {}, 0.0
             await self.store.arrived()
         self.check()
@@ -95,6 +97,11 @@ class History:
     def _version_of(self, name: str) -> int:
         record = self.parts.records.get(self.parts.spec(name))
         return record.modified if record else 0
+
+    async def _change_the_session(self) -> None:
+        """As beats do."""
+        await asyncio.sleep(self.rng.uniform(0, 10))
+        await self.parts.session.change()
 
     async def _replace_the_epoch(self) -> None:
         await asyncio.sleep(self.rng.uniform(0, 10))

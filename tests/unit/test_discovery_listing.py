@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients.discovery.endpoint import Endpoint, Key, ReadyInstance, endpoint, ready_instance
@@ -123,6 +123,7 @@ def test_endpoints_are_in_a_steady_order() -> None:
 states = st.dictionaries(st.sampled_from("abcd"), st.integers(80, 82))
 
 
+@settings(deadline=None)
 @given(st.lists(states, max_size=8))
 def test_a_difference_is_the_same_as_the_steps(story: list[dict[str, int]]) -> None:
     listing = Listing("web", "http")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients.discovery.choosing import Chooser, Use
@@ -190,6 +190,7 @@ def test_when_too_many_fail_those_who_failed_longest_ago_are_let_back_in() -> No
     assert set(picked(choose, 8)) == {"a", "b"}
 
 
+@settings(deadline=None)
 @given(st.integers(0, 12), st.sets(st.integers(0, 11)), st.floats(0.0, 1.0))
 def test_never_are_all_passed_over_nor_more_than_their_share(count: int, failing: set[int], share: float) -> None:
     _, listing = chooser(*(instance(f"i{n:02}") for n in range(count)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import grpc
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients.discovery.endpoint import Key, ReadyInstance, ready_instance
@@ -212,6 +212,7 @@ items = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(items, max_size=25))
 def test_the_steps_shown_always_add_up_to_the_list(story: list[WatchItem]) -> None:
     roster = Roster()

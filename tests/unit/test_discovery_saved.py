@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients.discovery.endpoint import ReadyInstance
@@ -90,6 +90,7 @@ def test_what_no_discovery_wrote_is_refused(tmp_path: Path, where: tuple[Any, ..
         load(path, ["web"])
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_rubbish_is_refused(tmp_path_factory: pytest.TempPathFactory, rubbish: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "rubbish.json"
@@ -98,6 +99,7 @@ def test_rubbish_is_refused(tmp_path_factory: pytest.TempPathFactory, rubbish: b
         load(path, ["web"])
 
 
+@settings(deadline=None)
 @given(st.integers(0, 400))
 def test_a_file_cut_short_is_refused(tmp_path_factory: pytest.TempPathFactory, length: int) -> None:
     path = tmp_path_factory.getbasetemp() / "cut.json"

@@ -11,7 +11,6 @@ from hq.errors import ShuttingDown, StoreUnavailable
 from hq.store.fence import FenceTimes
 from hq.store.memory import MemoryStore
 from hq.store.port import Write
-from hq.store.words import encode_word
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time
@@ -213,70 +212,4 @@ async def test_callers_are_told_when_the_replica_goes_away() -> None:
         answers = await asyncio.gather(served, waiting, return_exceptions=True)
         assert [type(answer) for answer in answers] == [ShuttingDown, ShuttingDown]
         with pytest.raises(ShuttingDown):
-            await parts.fence.passed()
-
-
-# --- a full store takes no puts ---------------------------------------------------------------------------------------
-
-
-@in_virtual_time
-async def test_a_full_store_is_read_instead() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        store.full = True
-        acknowledged = await foreign_write(store)
-        assert await parts.fence.passed() >= acknowledged
-        await asyncio.sleep(30)
-        staleness_s = parts.fence.staleness_s()
-        assert staleness_s is not None
-        assert staleness_s < 4
-
-
-@in_virtual_time
-async def test_in_a_full_store_the_writes_of_others_elsewhere_do_not_count() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        store.full = True
-        elsewhere = await foreign_write(store, "other", prefix="/elsewhere/")
-        assert await parts.fence.passed() < elsewhere
-
-
-@in_virtual_time
-async def test_in_a_full_store_a_silent_watch_is_noticed_too() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        store.full = True
-        store.silence()
-        at = await foreign_write(store)
-        with pytest.raises(StoreUnavailable):
-            await parts.fence.passed()
-        store.speak()
-        assert await parts.fence.passed() >= at
-
-
-@in_virtual_time
-async def test_in_a_full_store_a_deletion_that_did_not_come_is_noticed() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        await foreign_write(store)
-        await parts.fence.passed()
-        store.full = True
-        store.silence()
-        await store.store.commit((), (Write((), deletes=(b"/hq/v1/ops/guard",)),), 1)
-        with pytest.raises(StoreUnavailable):
-            await parts.fence.passed()
-        store.speak()
-        await parts.fence.passed()
-        assert b"/hq/v1/ops/guard" not in parts.records
-
-
-@in_virtual_time
-async def test_a_full_store_of_another_epoch_proves_nothing() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        store.full = True
-        store.silence()
-        other = Write((), ((parts.key_names.epoch, encode_word(1)),))
-        await store.store.commit((), (other,), 1)
-        with pytest.raises(StoreUnavailable, match="epoch"):
             await parts.fence.passed()

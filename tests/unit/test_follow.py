@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given, settings
@@ -190,128 +189,6 @@ async def test_an_epoch_replaced_between_reading_it_and_listing_is_noticed() -> 
         async with parts:
             assert parts.epoch.current == other.epoch.current
             assert await parts.write("a") > 0
-
-
-# --- another history --------------------------------------------------------------------------------------------------
-
-
-async def restored(
-    store: FaultyStore, parts: Parts, change: Callable[[], Awaitable[None]], *, snapshot_before: int = 0
-) -> None:
-    """The store goes away, its last revisions are undone, other ones may be made, and it comes back."""
-    before, told = parts.epoch.current, parts.listings
-    store.go_away()
-    await asyncio.sleep(1)
-    old = store.store
-    new = MemoryStore()
-    new._revision = old._revision - snapshot_before
-    new._log = [batch for batch in old._log if batch.revision <= new._revision]
-    new._live = new._replayed(new._revision)
-    store.store = new
-    await change()
-    store.away = False
-    await caught_up(parts)
-    assert parts.epoch.current != before
-    assert parts.listings == told + 1
-
-
-async def nothing() -> None:
-    pass
-
-
-@in_virtual_time
-async def test_a_store_restored_to_a_lower_revision_is_another_history() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        for n in range(5):
-            await put(store, f"{n}")
-        await caught_up(parts)
-        await restored(store, parts, nothing, snapshot_before=3)
-
-
-@in_virtual_time
-async def test_a_store_restored_and_grown_beyond_is_another_history() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        for n in range(5):
-            await put(store, f"{n}")
-        await caught_up(parts)
-
-        async def grow() -> None:
-            for n in range(50):
-                await put(store, f"other-{n}")
-
-        await restored(store, parts, grow, snapshot_before=3)
-
-
-@in_virtual_time
-async def test_another_value_at_the_same_revision_is_another_history() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        await caught_up(parts)
-
-        async def same_key_other_value() -> None:
-            last = max(below_prefix_of_mirror.values(), key=lambda r: r.modified)
-            await store.store.commit((), (Write((), ((last.key, b"another"),)),), 1)
-
-        below_prefix_of_mirror = dict(parts.records)
-        await restored(store, parts, same_key_other_value, snapshot_before=1)
-
-
-@in_virtual_time
-async def test_a_restored_store_without_the_last_deletion_is_another_history() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        await put(store, "a")
-        await caught_up(parts)
-        gone = await delete(store, "a")
-        while parts.version < gone:
-            await asyncio.sleep(0)
-
-        async def grow() -> None:
-            await put(store, "b")
-            await put(store, "c")
-
-        await restored(store, parts, grow, snapshot_before=store.store._revision - gone + 1)
-
-
-@in_virtual_time
-async def test_a_restored_and_compacted_store_without_the_last_fence_is_another_history() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        await caught_up(parts)
-        await caught_up(parts)
-
-        async def grow_and_compact() -> None:
-            head = [await put(store, f"other-{n}") for n in range(20)][-1]
-            await store.store.compact(head)
-
-        # The snapshot holds an older word of this replica's fence: that must not pass.
-        await restored(store, parts, grow_and_compact, snapshot_before=1)
-
-
-@in_virtual_time
-async def test_an_empty_store_is_another_history() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        await restored(store, parts, nothing, snapshot_before=store.store._revision - 1)
-
-
-@in_virtual_time
-async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
-    store = faulty()
-    async with Parts(store) as parts:
-        epoch = parts.epoch.current
-        for gap_s, compacts in ((1, False), (100, True), (4_000, True)):
-            store.go_away()
-            head = [await put(store, f"{n}") for n in range(10)][-1]
-            if compacts:
-                await store.store.compact(head)
-            await asyncio.sleep(gap_s)
-            store.away = False
-            await caught_up(parts)
-        assert parts.epoch.current == epoch
-        assert parts.listings == 1
 
 
 # --- what cannot be mended ------------------------------------------------------------------------------------------

@@ -166,7 +166,6 @@ class FullLink(Link):
         return await super().commit(guards, writes, timeout_s)  # type: ignore[arg-type]
 
 
-@pytest.mark.xfail(strict=True, reason="the fence proves freshness by reading when the store is full, and says no more")
 @in_virtual_time
 async def test_a_store_that_was_full_for_long_flips_nobody_when_it_takes_writes_again(
     monkeypatch: pytest.MonkeyPatch,

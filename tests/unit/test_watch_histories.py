@@ -16,7 +16,7 @@ from tests.support.truth import Truth
 from tests.support.watch_checkers import Checkers, version_of
 from tests.support.world import Step, World, filters, steps
 
-some = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 class Client:

@@ -44,7 +44,7 @@ class Life:
         is_installed = now >= self._installed_at
         is_ready = self._ready_at is not None and now >= self._ready_at
         made.installed.status, made.ready.status = _holds(is_installed), _holds(is_ready)
-        made.ready.reason = "Running" if is_ready else "Installed" if self._ready_at is None else "Starting"
+        made.ready.reason = "Running" if is_ready else "Stopped" if self._ready_at is None else "Starting"
         return made
 
     def next_change_at(self, now: float) -> float | None:

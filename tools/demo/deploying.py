@@ -45,13 +45,14 @@ class Deployer:
         self._rollouts: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Until cancelled; rollouts end with it."""
+        """Until cancelled; rollouts and clients end with it."""
         try:
             await asyncio.Event().wait()
         finally:
             for task in self._rollouts.values():
                 task.cancel()
             await asyncio.gather(*self._rollouts.values(), return_exceptions=True)
+            await asyncio.gather(*(client.close() for client in self._clients.values()))
 
     async def create_all(self) -> int:
         """Write all instances of all locations. Raises HqApiError."""

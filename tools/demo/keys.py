@@ -51,6 +51,9 @@ class Keys:
 @contextlib.contextmanager
 def listening(keys: Keys) -> Iterator[None]:
     """Read single keys from the terminal; afterwards it is as it was. Ctrl-C remains a signal."""
+    if not sys.stdin.isatty():
+        yield
+        return
     descriptor, loop = sys.stdin.fileno(), asyncio.get_running_loop()
     before = termios.tcgetattr(descriptor)
     tty.setcbreak(descriptor)

@@ -39,6 +39,7 @@ class Replica:
 
     async def start(self, etcd: str) -> None:
         """Return when it answers. Raises ChildFailed."""
+        await self.stop()  # it may have died by itself
         child = self._child = Child(f"replica {self.name}", "hq.main", self._arguments(etcd), self._log)
         self._serves = False
         await child.start()
@@ -66,7 +67,7 @@ class Replica:
             f"--grpc={self.grpc}",
             f"--http={self.http}",
             f"--liveness-timeout={LIVENESS_TIMEOUT_S:g}s",
-            "--compact-every=15s",  # from the first mark on, watches go on after a restart without a new snapshot
+            "--compact-every=5s",  # from the first mark on, watches go on after a restart without a new snapshot
             "--grace=1s",
         ]
 

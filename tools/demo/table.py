@@ -91,7 +91,7 @@ def _ready(count: Ready, freshness: Freshness = Freshness.FRESH) -> Text:
 
 
 def _notes(scene: Scene) -> list[Text]:
-    found = [f" {location.name}: {'; '.join(location.notes())}" for location in scene.locations if location.notes()]
+    found = [f" {location.name}: {note}" for location in scene.locations for note in location.notes()]
     return [Text(note, "yellow", no_wrap=True, overflow="ellipsis") for note in found]
 
 

@@ -16,6 +16,7 @@ class FileServer:
         self.asked: list[str] = []
         self.hangs = False
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Future[None]] = set()
 
     def add(self, path: str, content: bytes) -> tuple[str, str]:
         """Serve something more; its address and checksum."""
@@ -28,6 +29,9 @@ class FileServer:
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.ensure_future(self._answer(reader, writer)))
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split()[1].decode()
@@ -41,6 +45,8 @@ class FileServer:
             writer.write(body)
             await writer.drain()
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
     async def __aenter__(self) -> FileServer:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -52,3 +58,4 @@ class FileServer:
         assert self._server is not None
         self.hangs = False
         self._server.close()
+        await asyncio.gather(*self._serving)

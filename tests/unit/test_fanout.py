@@ -1,0 +1,131 @@
+"""Who gets what, and what a slow reader costs: nothing but itself."""
+
+from __future__ import annotations
+
+import asyncio
+
+from hq.cache import Event
+from hq.entry import Entry
+from hq.fanout import Fanout
+from hq.history import Step, WatchedEvent
+from hq.query import Query
+from hq.watcher import Watcher
+from hqpb.v1 import service_pb2 as pb
+from tests.support.entries import Feed, spec_value
+
+ALL = Query(pb.InstanceFilter())
+OF_S = Query(pb.InstanceFilter(service_id=["s", "s-3"]))
+OF_T = Query(pb.InstanceFilter(service_id=["t"]))
+MANY = 1 << 30
+
+
+class Changes:
+    """Steps of one instance that changes."""
+
+    def __init__(self) -> None:
+        self._feed = Feed()
+
+    def __call__(self, service: str | None, text: str = "") -> Step:
+        ((before, after),) = self._feed(spec=spec_value("a", service, text=text) if service else None)
+        return Step(self._feed.cache.version, [self._event(before, after)])
+
+    def _event(self, before: Entry | None, after: Entry | None) -> WatchedEvent:
+        return WatchedEvent(Event(self._feed.cache.version, before, after))
+
+
+def kinds(watcher: Watcher) -> list[str]:
+    messages = [pb.WatchInstancesResponse.FromString(b"".join(d.events)) for d in watcher.take(MANY)]
+    return [str(event.WhichOneof("change")) for message in messages for event in message.events]
+
+
+def test_each_hears_of_what_passes_and_of_what_passes_no_more() -> None:
+    fanout, change = Fanout(MANY), Changes()
+    everything, of_s, of_t = (fanout.subscribe(query) for query in (ALL, OF_S, OF_T))
+    for service in ("s", "s", "t", None):
+        fanout.publish(change(service))
+    assert kinds(everything) == ["put", "put", "put", "delete"]
+    assert kinds(of_s) == ["put", "put", "left"]
+    assert kinds(of_t) == ["put", "delete"]
+
+
+def test_a_change_is_encoded_once_however_many_watch() -> None:
+    fanout, change = Fanout(MANY), Changes()
+    watchers = [fanout.subscribe(query) for query in (ALL, OF_S) for _ in range(100)]
+    fanout.publish(change("s"))
+    assert len({id(watcher.take(MANY)[0].events[0]) for watcher in watchers}) == 1
+
+
+def test_who_came_later_gets_what_came_later() -> None:
+    fanout, change = Fanout(MANY), Changes()
+    fanout.publish(change("s"))
+    watcher = fanout.subscribe(ALL)
+    assert fanout.version == 1
+    fanout.publish(change("s"))
+    assert [delivery.version for delivery in watcher.take(MANY)] == [2]
+
+
+def test_who_left_gets_nothing_and_leaves_nothing_behind() -> None:
+    fanout, change = Fanout(MANY), Changes()
+    watchers = [(query, fanout.subscribe(query)) for query in (ALL, OF_S, OF_S, OF_T)]
+    for query, watcher in watchers:
+        fanout.unsubscribe(query, watcher)
+    fanout.publish(change("s"))
+    assert all(not watcher.take(MANY) for _, watcher in watchers)
+    assert (len(fanout), fanout._feeds, fanout._by_service, fanout._general) == (0, {}, {}, set())
+
+
+def test_a_slow_reader_is_cut_off_and_holds_nothing_while_others_go_on() -> None:
+    fanout, change = Fanout(5_000), Changes()
+    slow, quick = fanout.subscribe(ALL), fanout.subscribe(ALL)
+    slow.snapshot = iter(([],) * 3)
+    received = 0
+    for _ in range(20):
+        fanout.publish(change("s", text="x" * 1_000))
+        received += len(quick.take(MANY))
+    assert received == 20
+    assert "fell behind" in slow.lost
+    assert not quick.lost
+    assert (list(slow._pending), slow._pending_bytes, list(slow.snapshot)) == ([], 0, [])
+
+
+def test_one_version_that_is_larger_than_the_buffer_is_delivered_to_a_reader_that_keeps_up() -> None:
+    fanout, change = Fanout(500), Changes()
+    watcher = fanout.subscribe(ALL)
+    fanout.publish(change("s", text="x" * 10_000))
+    assert not watcher.lost
+    assert len(watcher.take(MANY)) == 1
+
+
+def test_a_portion_ends_at_its_size_and_before_and_behind_a_difference() -> None:
+    fanout, change = Fanout(MANY), Changes()
+    watcher = fanout.subscribe(ALL)
+    for collapsed in (False, False, False, True, False):
+        fanout.publish(change("s", text="x" * 1_000)._replace(collapsed=collapsed))
+    taken = []
+    while portion := watcher.take(1_500):
+        taken.append([delivery.version for delivery in portion])
+    assert taken == [[1, 2], [3], [4], [5]]
+    assert watcher._pending_bytes == 0
+
+
+async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time_is_up() -> None:
+    fanout, change = Fanout(MANY), Changes()
+    watcher = fanout.subscribe(ALL)
+
+    async def woken_by(act: object) -> bool:
+        waiting = asyncio.create_task(watcher.wait(3_600))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        act()  # type: ignore[operator]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return waiting.done()
+
+    assert await woken_by(lambda: fanout.publish(change("s")))
+    await watcher.wait(3_600)  # something is there: no waiting at all
+    watcher.take(MANY)
+    assert await woken_by(fanout.close)
+    await watcher.wait(0)
+    assert await woken_by(lambda: fanout.lose_all("gone"))
+    await watcher.wait(3_600)
+    assert (watcher.lost, fanout.closing, fanout.life) == ("gone", True, 1)

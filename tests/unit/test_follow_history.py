@@ -1,0 +1,165 @@
+"""Another history is noticed however it shows, and the same one is never taken for another."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+
+from hq.errors import HqError
+from hq.store.memory import MemoryStore
+from hq.store.port import Record, Write
+from tests.support.faulty_store import FaultyStore
+from tests.support.parts import Parts
+from tests.support.virtual_time import in_virtual_time
+
+OPS = b"/hq/v1/ops/"
+
+
+def faulty() -> FaultyStore:
+    return FaultyStore(MemoryStore(), random.Random(1))
+
+
+async def put(store: FaultyStore, name: str, value: bytes = b"x") -> int:
+    return (await store.store.commit((), (Write((), ((OPS + name.encode(), value),)),), 1)).revision
+
+
+async def delete(store: FaultyStore, name: str) -> int:
+    return (await store.store.commit((), (Write((), deletes=(OPS + name.encode(),)),), 1)).revision
+
+
+def below_prefix(store: FaultyStore) -> dict[bytes, Record]:
+    return {key: record for key, record in store.store._live.items() if key.startswith(b"/hq/v1/")}
+
+
+async def caught_up(parts: Parts) -> None:
+    """Return when the mirror shows what the store holds; fails if it never does."""
+    async with asyncio.timeout(120):
+        while True:
+            try:
+                await parts.fence.passed()
+            except HqError:
+                continue
+            break
+    assert isinstance(parts.store, FaultyStore)
+    assert parts.records == below_prefix(parts.store)
+    assert parts.follower.key_count == len(parts.records)
+
+
+async def restored(
+    store: FaultyStore, parts: Parts, change: Callable[[], Awaitable[None]], *, snapshot_before: int = 0
+) -> None:
+    """The store goes away, its last revisions are undone, other ones may be made, and it comes back."""
+    before, told = parts.epoch.current, parts.listings
+    store.go_away()
+    await asyncio.sleep(1)
+    old = store.store
+    new = MemoryStore()
+    new._revision = old._revision - snapshot_before
+    new._log = [batch for batch in old._log if batch.revision <= new._revision]
+    new._live = new._replayed(new._revision)
+    store.store = new
+    await change()
+    store.away = False
+    await caught_up(parts)
+    assert parts.epoch.current != before
+    assert parts.listings == told + 1
+
+
+async def nothing() -> None:
+    pass
+
+
+@in_virtual_time
+async def test_a_store_restored_to_a_lower_revision_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for n in range(5):
+            await put(store, f"{n}")
+        await caught_up(parts)
+        await restored(store, parts, nothing, snapshot_before=3)
+
+
+@in_virtual_time
+async def test_a_store_restored_and_grown_beyond_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        for n in range(5):
+            await put(store, f"{n}")
+        await caught_up(parts)
+
+        async def grow() -> None:
+            for n in range(50):
+                await put(store, f"other-{n}")
+
+        await restored(store, parts, grow, snapshot_before=3)
+
+
+@in_virtual_time
+async def test_another_value_at_the_same_revision_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await caught_up(parts)
+
+        async def same_key_other_value() -> None:
+            last = max(below_prefix_of_mirror.values(), key=lambda r: r.modified)
+            await store.store.commit((), (Write((), ((last.key, b"another"),)),), 1)
+
+        below_prefix_of_mirror = dict(parts.records)
+        await restored(store, parts, same_key_other_value, snapshot_before=1)
+
+
+@in_virtual_time
+async def test_a_restored_store_without_the_last_deletion_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await put(store, "a")
+        await caught_up(parts)
+        gone = await delete(store, "a")
+        while parts.version < gone:
+            await asyncio.sleep(0)
+
+        async def grow() -> None:
+            await put(store, "b")
+            await put(store, "c")
+
+        await restored(store, parts, grow, snapshot_before=store.store._revision - gone + 1)
+
+
+@in_virtual_time
+async def test_a_restored_and_compacted_store_without_the_last_fence_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await caught_up(parts)
+        await caught_up(parts)
+
+        async def grow_and_compact() -> None:
+            head = [await put(store, f"other-{n}") for n in range(20)][-1]
+            await store.store.compact(head)
+
+        # The snapshot holds an older word of this replica's fence: that must not pass.
+        await restored(store, parts, grow_and_compact, snapshot_before=1)
+
+
+@in_virtual_time
+async def test_an_empty_store_is_another_history() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await restored(store, parts, nothing, snapshot_before=store.store._revision - 1)
+
+
+@in_virtual_time
+async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        epoch = parts.epoch.current
+        for gap_s, compacts in ((1, False), (100, True), (4_000, True)):
+            store.go_away()
+            head = [await put(store, f"{n}") for n in range(10)][-1]
+            if compacts:
+                await store.store.compact(head)
+            await asyncio.sleep(gap_s)
+            store.away = False
+            await caught_up(parts)
+        assert parts.epoch.current == epoch
+        assert parts.listings == 1

@@ -1,0 +1,89 @@
+"""The window of events that watches can go on from: whole versions, bounded by bytes, exact about its edge."""
+
+from __future__ import annotations
+
+from hq.cache import Event
+from hq.history import History, Step, WatchedEvent
+from hqpb.v1 import service_pb2 as pb
+from tests.support.entries import entry
+
+
+def step(version: int, text: str = "", count: int = 1, *, collapsed: bool = False) -> Step:
+    events = [WatchedEvent(Event(version, None, entry(f"i-{n}", version, text))) for n in range(count)]
+    return Step(version, events, collapsed)
+
+
+def filled(*versions: int, max_bytes: int = 1 << 20) -> History:
+    history = History(max_bytes)
+    history.reset(1)
+    for version in versions:
+        history.add(step(version))
+    return history
+
+
+def versions_since(history: History, version: int, size_bytes: int = 1 << 20) -> list[int] | None:
+    steps = history.since(version, size_bytes)
+    return None if steps is None else [s.version for s in steps]
+
+
+def test_everything_behind_a_version_comes_in_order() -> None:
+    history = filled(3, 4, 9)
+    assert versions_since(history, 1) == [3, 4, 9]
+    assert versions_since(history, 3) == [4, 9]
+    assert versions_since(history, 5) == [9]
+    assert versions_since(history, 9) == []
+
+
+def test_the_edge_of_the_window_is_exact() -> None:
+    history = filled(*range(2, 40), max_bytes=5_000)
+    edge = history.complete_after
+    assert 20 < edge < 38
+    assert versions_since(history, edge) == list(range(edge + 1, 40))
+    assert versions_since(history, edge - 1) is None
+
+
+def test_it_holds_no_more_than_its_bytes_but_always_the_newest() -> None:
+    history = History(20_000)
+    for version in range(2, 500):
+        history.add(step(version, text="x" * 1_000))
+        assert sum(e.size_bytes() for s in history._steps for e in s.events) <= 20_000
+        assert len(history._steps) < 60
+    history.add(step(500, text="x" * 50_000))
+    assert (len(history), versions_since(history, 499)) == (1, [500])
+
+
+def test_nothing_is_known_from_before_a_listing() -> None:
+    history = filled(2, 3)
+    history.reset(10)
+    assert versions_since(history, 9) is None
+    assert versions_since(history, 10) == []
+
+
+def test_nobody_goes_on_from_inside_a_collapsed_difference() -> None:
+    history = filled(2, 3)
+    history.add(step(10, collapsed=True))
+    for version in (2, 3, 9):
+        assert versions_since(history, version) is None
+    assert versions_since(history, 10) == []
+    history.add(step(11))
+    assert versions_since(history, 10) == [11]
+
+
+def test_a_portion_is_about_as_large_as_asked_for_and_never_empty() -> None:
+    history = filled(*range(2, 40))
+    portion = versions_since(history, 1, 3_000)
+    assert portion is not None
+    assert 3 <= len(portion) <= 5
+    assert versions_since(history, 1, 1) == [2]
+
+
+def test_an_event_is_encoded_once_and_names_the_life_that_went() -> None:
+    gone = WatchedEvent(Event(7, entry("a"), None))
+    left = WatchedEvent(Event(8, entry("a"), entry("a", 8)))
+    assert gone.gone() is gone.gone()
+    (delete,) = pb.WatchInstancesResponse.FromString(gone.gone()).events
+    assert (delete.version, delete.delete) == (7, pb.InstanceRef(id="a", uid=1, cluster="c"))
+    (leaving,) = pb.WatchInstancesResponse.FromString(left.gone()).events
+    assert (leaving.version, leaving.left) == (8, pb.InstanceRef(id="a", uid=1, cluster="c"))
+    (put,) = pb.WatchInstancesResponse.FromString(left.put).events
+    assert put.put == entry("a", 8).instance()
