@@ -63,7 +63,9 @@ class Watches:
                 *parts, last = portion.bodies
                 for part in parts:
                     yield part
-                token = tokens.resume_token(digest, stream.vector) if portion.token else ""
+                # A RESYNC has one, too: the caller has just forgotten what belonged to the one before.
+                moved = bool(portion.token or (portion.forget and stream.vector))
+                token = tokens.resume_token(digest, stream.vector) if moved else ""
                 yield last + scan.delimited(3, token.encode()) if token else last
         finally:
             self.open -= 1

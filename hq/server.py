@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from hq.api.admin_api import AdminApi
-from serving.calls import RequestIds
-from serving.grpc_server import GrpcServer
-from serving.http_server import HttpServer
 from hq.api.instance_api import InstanceApi
-from serving.limits import Limits
 from hq.api.metrics import ReplicaCollector
-from serving.surroundings import Surroundings
 from hq.clock import Clock
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hq.store.port import Store
+from serving.calls import RequestIds
+from serving.grpc_server import GrpcServer
+from serving.http_server import HttpServer
+from serving.limits import Limits
+from serving.surroundings import Surroundings
 
 log = logging.getLogger(__name__)
 

@@ -70,7 +70,7 @@ class Subscription:
         if self._overrun:
             self._overrun = False
             return replace(difference(self._listing.service, self._shown, self._listing.endpoints), collapsed=True)
-        return self._pending.pop() if self._pending else None
+        return self._pending.popleft() if self._pending else None
 
     def _follow(self, changes: EndpointChanges) -> None:
         for endpoint in changes.removed:

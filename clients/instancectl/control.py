@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from clients.instancectl.lines import Line, connect
+
+_AGAIN_S = 0.2
 
 
 class Control:
@@ -31,3 +34,17 @@ async def ask(socket: Path, kind: str) -> Any:
         return await line.receive()
     finally:
         await line.close()
+
+
+async def ask_until(socket: Path, kind: str, is_good: Callable[[Any], bool], wait_s: float) -> Any:
+    """The same again and again until the answer is good or the time is up: then the last one; None: nobody answers."""
+    loop = asyncio.get_running_loop()
+    ends = loop.time() + wait_s
+    while True:
+        try:
+            answer = await ask(socket, kind)
+        except OSError:
+            answer = None
+        if loop.time() >= ends or (answer is not None and is_good(answer)):
+            return answer
+        await asyncio.sleep(_AGAIN_S)

@@ -17,7 +17,7 @@ from clients.instancectl.output import OutputSettings
 from clients.instancectl.restart import RestartSettings
 from clients.instancectl.settings import BadProvider, ProviderSpec, RunSettings, parse_provider
 
-FAILED, UNREACHABLE = 1, 3
+FAILED, UNREACHABLE, NOT_AS_WANTED = 1, 3, 4
 DEFAULT_DIRECTORY = Path("instance")
 DEFAULT_AGENT = Path("/run/instancectl/host-agent.sock")
 
@@ -114,24 +114,27 @@ def _supervise(settings: RunSettings) -> NoReturn:
 @cli.command()
 @directory_option
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-def status(directory: Path, output: str) -> None:
-    """Show what the supervisor of a directory does. Exits with 3 if there is none."""
-    from clients.hqctl.tables import print_table
-    from clients.instancectl.control import ask
-    from clients.instancectl.layout import Layout
-    from clients.instancectl.status import COLUMNS, remarks, rows
+@click.option("--wait", "wait_s", type=float, default=0.0, metavar="SECONDS", help="Until all is as wanted.")
+def status(directory: Path, output: str, wait_s: float) -> None:
+    """Show what the supervisor of a directory does.
 
-    try:
-        found = asyncio.run(ask(Layout.at(directory).socket, "status"))
-    except OSError:
-        found = None
+    Exits with 3 if there is none, and with 4 if after --wait not all is as wanted.
+    """
+    from clients.hqctl.tables import print_table
+    from clients.instancectl.control import ask_until
+    from clients.instancectl.layout import Layout
+    from clients.instancectl.status import COLUMNS, is_as_wanted, remarks, rows
+
+    found = asyncio.run(ask_until(Layout.at(directory).socket, "status", is_as_wanted, wait_s))
     if found is None:
         _fail(f"no instancectl runs {directory} (or not as you)", UNREACHABLE)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
-        return
-    print_table(COLUMNS, rows(found))
-    click.echo("\n" + "\n".join(remarks(found)))
+    else:
+        print_table(COLUMNS, rows(found))
+        click.echo("\n" + "\n".join(remarks(found)))
+    if wait_s and not is_as_wanted(found):
+        sys.exit(NOT_AS_WANTED)
 
 
 @cli.command()

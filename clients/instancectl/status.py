@@ -50,6 +50,17 @@ def _state(status: ContainerStatus) -> str:
     return status.state.WhichOneof("state") or "waiting"
 
 
+def is_as_wanted(found: dict[str, Any]) -> bool:
+    """Something is wanted, every revision of it is installed, and the one to run is ready."""
+    revisions = found["revisions"]
+    return bool(revisions) and all(_is_as_wanted(revision) for revision in revisions)
+
+
+def _is_as_wanted(revision: dict[str, Any]) -> bool:
+    names = ("installed", "ready") if revision["target"] == "READY" else ("installed",)
+    return all(_verdict(revision["status"], name) == "yes" for name in names)
+
+
 def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
     """A line for each section, and for each revision without any."""
     lines = []

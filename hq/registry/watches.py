@@ -59,6 +59,8 @@ class Watches:
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
         self._replica.check_loaded()
+        if self._replica.fanout.closing:
+            raise _shutting_down()
         held = tokens.resume_token(token) if token else None
         if held and held.filter_digest != query.digest:
             raise invalid("resume_token", "it belongs to another filter: watch with the filter that it came from")
@@ -82,7 +84,9 @@ class Watches:
         # Between the end of the backlog and this subscription nothing is awaited: they fit together.
         watcher = self._replica.fanout.subscribe(query)
         try:
-            if not held:
+            if held:
+                yield self._bookmark(query)
+            else:
                 async with aclosing(self._snapshot(query, watcher)) as messages:
                     async for message in messages:
                         yield message
@@ -136,21 +140,21 @@ class Watches:
             yield Message(SNAPSHOT, source, events)
             self._check(watcher)
         yield Message(SYNCED, source, token=token)
-        await watcher.wait(self._bookmark_s)
 
     async def _live(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         fanout = self._replica.fanout
         while True:
+            if not fanout.closing:
+                await watcher.wait(self._bookmark_s)
             self._check(watcher)
             deliveries = watcher.take(_MESSAGE_BYTES)
             for message in self._messages(query, deliveries):
                 yield message
                 self._check(watcher)
             if not deliveries:
-                yield Message(BOOKMARK, self._freshness.source(), token=self._token(query, fanout.version))
+                yield self._bookmark(query)
             if fanout.closing:
-                raise ShuttingDown("this replica shuts down: resume at another one", 0.1)
-            await watcher.wait(self._bookmark_s)
+                raise _shutting_down()
 
     def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> Iterator[Message]:
         """Whole versions in one message, unless the last of them alone is too large."""
@@ -183,6 +187,9 @@ class Watches:
             if held.version > r.fanout.version:
                 raise _Lost("the token is ahead of the store")
 
+    def _bookmark(self, query: Query) -> Message:
+        return Message(BOOKMARK, self._freshness.source(), token=self._token(query, self._replica.fanout.version))
+
     def _check(self, watcher: Watcher) -> None:
         if watcher.lost:
             raise _Lost(watcher.lost)
@@ -196,6 +203,10 @@ class Watches:
         if token != self._last_token[0]:
             self._last_token = token, tokens.encode(token)
         return self._last_token[1]
+
+
+def _shutting_down() -> ShuttingDown:
+    return ShuttingDown("this replica shuts down: resume at another one", 0.1)
 
 
 def _deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:

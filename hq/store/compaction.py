@@ -33,6 +33,7 @@ from hqpb.storage.v1 import storage_pb2
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
+_FIRST_MARK_S = 1.0
 
 
 class Compactor:
@@ -68,8 +69,10 @@ class Compactor:
         if not self._every_s:
             await asyncio.Event().wait()
         while True:
-            await asyncio.sleep(self._every_s * self._rng.uniform(0.1, 0.2))
-            if self._clock.now() - self._seen_at < self._every_s:
+            await asyncio.sleep(min(_FIRST_MARK_S, self._every_s) if not self._marked_at else self._every_s / 8)
+            await asyncio.sleep(self._rng.uniform(0, min(2.0, self._every_s / 8)))
+            # The first mark comes soon: from then on a restarted replica knows what was before it.
+            if self._marked_at and self._clock.now() - self._seen_at < self._every_s:
                 continue
             try:
                 await self.once()
@@ -96,7 +99,10 @@ class Compactor:
         return True
 
     async def _put_mark(self, before: int) -> Refused | None:
-        record = storage_pb2.CompactionRecord(revision=before, replica=self._replica)
+        revision = before
+        if not before:
+            _, revision = await self._store.get(self._keys.compaction)
+        record = storage_pb2.CompactionRecord(revision=revision, replica=self._replica)
         at = Compare(self._keys.compaction, "modified", before)
         write = Write((at,), ((self._keys.compaction, record.SerializeToString()),))
         commit = await self._store.commit((self._epoch.guard(),), (write,), _TIMEOUT_S)

@@ -60,8 +60,7 @@ CASES: dict[str, Case] = {
     "foreign reporter": (
         INSTANCE + "ReportStatus",
         JSON,
-        b'{"instanceId": "a-1", "uid": "1", "node": "node-1", "revision": {"id": "r1", "incarnation": "1",'
-        b' "sequence": "1"}}',
+        b'{"instanceId": "a-1", "uid": "1", "node": "node-1", "revision": {"id":"r1", "incarnation": 1, "sequence":1}}',
         400,
         "failed_precondition",
     ),
@@ -126,7 +125,8 @@ async def test_over_grpc_random_bytes_and_unknown_methods_get_a_clean_status(rep
         grpc.StatusCode.FAILED_PRECONDITION,
         grpc.StatusCode.OK,
     }
-    async with grpc.aio.insecure_channel(replica.grpc) as channel:
+    async with grpc.aio.insecure_channel(replica.grpc) as opened:
+        channel: Any = opened
         for path in METHODS:
             for _ in range(6):
                 try:

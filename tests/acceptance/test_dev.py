@@ -100,10 +100,12 @@ async def test_the_printed_commands_work_as_printed_and_the_data_outlive_a_stop(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     async with dev(tmp_path / "data") as first:
+        outputs = []
         for command in await first.serves():
             code, out = await run(command)
             assert code == 0, f"{command}\n{out}"
-        assert "web-1" in out
+            outputs.append(out)
+        assert "web-1" in outputs[-1]
         assert await first.ends(number) == 0
         assert not await answers(first.etcd_endpoint())
     async with dev(tmp_path / "data") as second:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,6 +11,7 @@ from clients.client import Client, ClientSettings
 from clients.retry import RetrySettings
 from clients.watching import WatchSettings
 from tests.clients.fake_hq import FakeReplica, Stored, fake_replica
+from tests.clients.telling import History, TellingReplica, telling_replica
 
 HASTY = RetrySettings(first_backoff_s=0.01, max_backoff_s=0.05)
 SETTINGS = ClientSettings(
@@ -39,3 +41,18 @@ async def client(replicas: list[FakeReplica]) -> AsyncIterator[Client]:
         # Tests name replicas by preference.
         replicas.sort(key=lambda r: [e.address for e in one._pool.endpoints.all].index(r.address))
         yield one
+
+
+@pytest.fixture
+def history() -> History:
+    return History(random.Random(5))
+
+
+@pytest.fixture
+async def telling(history: History) -> AsyncIterator[list[TellingReplica]]:
+    both = [telling_replica(history, name) for name in ("fake-1", "fake-2")]
+    for replica in both:
+        await replica.start()
+    yield both
+    for replica in both:
+        await replica.stop()

@@ -36,7 +36,7 @@ class Page:
     async def run(self, *command: str) -> str:
         """Run to the end, which must be a good one; what it printed."""
         async with self._process(*command) as process:
-            out, _ = await asyncio.wait_for(process.communicate(), 30)
+            out, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 0, out.decode()
         return out.decode()
 
@@ -70,7 +70,7 @@ class Page:
 
 async def said(output: asyncio.StreamReader, word: str) -> str:
     """The next line with this word."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(40):
         while True:
             line = (await output.readline()).decode()
             assert line, f"it ended without saying {word}"

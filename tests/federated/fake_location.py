@@ -70,13 +70,14 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         delay_s: every answer comes so late.
         largest_page: how many instances one answer holds at most.
         cut_snapshot: the next watch ends in the middle of its snapshot.
+        hang_after_resync: a watch goes on after a RESYNC only when this is taken back.
     """
 
     def __init__(self, location: FakeLocation, name: str) -> None:
         self.location, self.name = location, name
         self.delay_s = 0.0
         self.largest_page = 1_000
-        self.cut_snapshot = False
+        self.cut_snapshot = self.hang_after_resync = False
         self.calls: Counter[str] = Counter()
         self.reads: list[pb.ReadOptions] = []
         self.address = ""
@@ -178,6 +179,8 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         if request.resume_token and int(request.resume_token) < location.oldest_token:
             yield self._message(pb.WATCH_KIND_RESYNC, reason="the token is too old")
             request.resume_token = ""
+            while self.hang_after_resync:
+                await asyncio.sleep(0.05)
         version = int(request.resume_token or location.version)
         if not request.resume_token:
             for instance in list(location.instances.values()):

@@ -79,6 +79,29 @@ async def test_a_location_that_lost_continuity_leaves_the_others_alone(
     await watcher.end()
 
 
+async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_anew(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    _, west = locations = await start_locations("east", "west")
+    for location in locations:
+        location.put("a")
+    front = await start_front(locations)
+    watcher = Watcher(front.stub)
+    await eventually(lambda: holds(watcher, locations))
+    west.oldest_token = 10_000
+    await west.stop()
+    west.replicas[0].hang_after_resync = True
+    await west.replicas[0].restart()
+    await eventually(lambda: watcher.kinds["west"][-1] == "RESYNC")
+    await watcher.end()
+    west.replicas[0].hang_after_resync = False
+    resumed = Watcher(front.stub, watcher.token, watcher)
+    await eventually(lambda: holds(resumed, locations))
+    assert resumed.kinds["east"] == ["SYNCED"]
+    assert resumed.kinds["west"] == ["RESYNC", "SNAPSHOT", "SYNCED"]
+    await resumed.end()
+
+
 async def test_a_location_lost_and_back_goes_on_without_a_snapshot(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:

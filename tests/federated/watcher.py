@@ -51,7 +51,8 @@ class Watcher:
         is_snapshot = message.kind == pb.WATCH_KIND_SNAPSHOT
         for event in message.events:
             self._event(cluster, event, is_snapshot)
-        self.token = message.resume_token or self.token
+        is_resync = message.kind == pb.WATCH_KIND_RESYNC
+        self.token = message.resume_token if is_resync else message.resume_token or self.token
 
     def _event(self, cluster: str, event: pb.WatchEvent, is_snapshot: bool) -> None:
         known = self.known.setdefault(cluster, {})

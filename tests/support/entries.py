@@ -31,7 +31,8 @@ def status_value(*marks: storage_pb2.RevisionMark) -> bytes:
     """A status record."""
     status = model.InstanceStatus()
     for each in marks:
-        status.revision.add(id=each.id).ready.status = 1 if each.ready else 2
+        told = model.CONDITION_STATUS_TRUE if each.ready else model.CONDITION_STATUS_FALSE
+        status.revision.add(id=each.id).ready.status = told
     record = storage_pb2.StatusRecord(status=status.SerializeToString(), revision=marks, uid=1)
     return record.SerializeToString()
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import replace
+from typing import Any
 
 from hq.api.answers import Answers
 from hq.clock import ManualClock
@@ -22,15 +24,15 @@ PLAIN = pb.ReadOptions()
 
 
 class Still:
-    """A replica and what reads it.
+    """A replica and what reads it; `settings` are bounds of ReplicaConfig.
 
     Attributes:
         held_back: changes that the store has and the replica has not; a fence brings them.
         answers: makes messages of what reads and watches give.
     """
 
-    def __init__(self, name: str = "replica-1", **settings: object) -> None:
-        config = replace(ReplicaConfig(cluster="test", replica=name), **settings)  # type: ignore[arg-type]
+    def __init__(self, name: str = "replica-1", **settings: Any) -> None:
+        config = replace(ReplicaConfig(cluster="test", replica=name), **settings)
         self.clock = ManualClock()
         self.replica = Replica(config, MemoryStore(), self.clock, random.Random(1))
         self.freshness = Freshness(self.replica)
@@ -71,8 +73,9 @@ class Still:
         self, wanted: pb.InstanceFilter, token: str = ""
     ) -> AsyncGenerator[pb.WatchInstancesResponse, None]:
         """The messages as a client gets them."""
-        async for message in self.watches.watch(Query(wanted), token):
-            yield pb.WatchInstancesResponse.FromString(self.answers.watch(message).proto())
+        async with aclosing(self.watches.watch(Query(wanted), token)) as messages:
+            async for message in messages:
+                yield pb.WatchInstancesResponse.FromString(self.answers.watch(message).proto())
 
     async def _passed(self, *, hurry: bool = True) -> int:
         self.catch_up()

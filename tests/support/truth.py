@@ -1,4 +1,4 @@
-"""What instances the store's own order of changes makes, version by version: a second, plain implementation to compare with.
+"""What instances the store's own order of changes makes, version by version: a plain implementation to compare with.
 
 It keeps every version and decodes everything; it knows no beats.
 """

@@ -18,7 +18,13 @@ IDS = ("a", "a-1", "a-1.b", "a-10", "a.1", "b")
 SERVICES = ("s", "s-1")
 NODES = ("", "n", "n-1")
 REVISIONS = ("r", "r-1")
-LABELS = ({}, {"engine": "jvm"}, {"engine": "jvm", "allocator": "x"}, {"engine": "x=y"}, {"engine=x": "y"})
+LABELS: tuple[dict[str, str], ...] = (
+    {},
+    {"engine": "jvm"},
+    {"engine": "jvm", "allocator": "x"},
+    {"engine": "x=y"},
+    {"engine=x": "y"},
+)
 EPOCH = "epoch-1"
 RUBBISH = b"\xff\xff\xff"
 
@@ -101,12 +107,16 @@ def status_of(world: World, instance_id: str, ready: dict[str, bool]) -> bytes:
     record = storage_pb2.StatusRecord(write_id=world.next(), uid=world.uids.get(instance_id, 0))
     for revision, is_ready in ready.items():
         sequence = world.next()
-        status.revision.add(id=revision, sequence=sequence).ready.status = 1 if is_ready else 2
+        status.revision.add(id=revision, sequence=sequence).ready.status = _condition(is_ready)
         mark = record.revision.add(id=revision, ready=is_ready, incarnation=7, sequence=sequence, digest=sequence)
         mark.heard_unix_ms, mark.heard_by = 1_700_000_000_000 + sequence, "replica-1"
-    status.ready.status = 1 if any(ready.values()) else 2
+    status.ready.status = _condition(any(ready.values()))
     record.status = status.SerializeToString()
     return record.SerializeToString()
+
+
+def _condition(ready: bool) -> model.ConditionStatus:
+    return model.CONDITION_STATUS_TRUE if ready else model.CONDITION_STATUS_FALSE
 
 
 # --- strategies -----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The cache: what waits for it, what it does with records that nobody should have written, what it remembers of beats."""
+"""The cache: who waits for it, what it does with records that nobody should have written, what it knows of beats."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hq.liveness.guard import Census, Guard, GuardRules, Order
@@ -105,6 +105,7 @@ looks = st.lists(st.tuples(st.floats(0.1, 100), st.integers(0, 100), st.integers
 
 
 @given(looks)
+@settings(deadline=None)
 def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple[float, int, int]]) -> None:
     guard, now, held_since = Guard(RULES), 0.0, None
     for seconds, silent, nodes in history:
@@ -123,6 +124,7 @@ def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple
 
 
 @given(looks)
+@settings(deadline=None)
 def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
     history: list[tuple[float, int, int]],
 ) -> None:
@@ -159,6 +161,7 @@ def test_flips_of_other_replicas_use_the_pace_up() -> None:
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=60), st.floats(0.5, 1_000))
+@settings(deadline=None)
 def test_whoever_takes_all_that_is_allowed_keeps_to_the_rate(pauses: list[float], rate: float) -> None:
     pace, now, flips = Pace(), 0.0, 0
     for pause_s in pauses:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from hq.errors import BehindVersion, EpochChanged, InvalidRequest, NotFound, NotLoaded
 from hq.query import Query
+from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.still import PLAIN, Still
 from tests.support.truth import Truth
@@ -22,7 +24,7 @@ histories = st.lists(steps(spoiled=False), max_size=12)
 ALL = pb.InstanceFilter()
 
 
-def loaded(world: World, **settings: object) -> Still:
+def loaded(world: World, **settings: Any) -> Still:
     still = Still(**settings)
     still.list(world.records(), world.version)
     return still
@@ -52,7 +54,8 @@ async def test_all_pages_together_hold_each_match_once_and_in_order(
     for step in history:
         truth.tell(world.step(step))
     still = loaded(world)
-    found, token = [], ""
+    found: list[model.Instance] = []
+    token = ""
     while True:
         page = await still.find(wanted, page_size, token)
         assert len(page.instances) <= page_size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hq import statuses
@@ -204,6 +204,7 @@ def test_a_record_whose_marks_are_missing_can_still_be_changed() -> None:
 
 
 @given(revision_statuses(), st.integers(1, 1 << 63))
+@settings(deadline=None)
 def test_a_digest_does_not_depend_on_the_sequence_and_leaves_the_report_as_it_was(
     report: instance_pb2.RevisionStatus, sequence: int
 ) -> None:
@@ -214,6 +215,7 @@ def test_a_digest_does_not_depend_on_the_sequence_and_leaves_the_report_as_it_wa
 
 
 @given(revision_statuses(), revision_statuses())
+@settings(deadline=None)
 def test_equal_digests_mean_equal_reports(one: instance_pb2.RevisionStatus, other: instance_pb2.RevisionStatus) -> None:
     one.sequence = other.sequence = 1
     assert (statuses.digest(one) == statuses.digest(other)) == (
@@ -233,6 +235,7 @@ changes = st.lists(
 
 
 @given(changes)
+@settings(deadline=None)
 def test_whatever_happens_the_marks_agree_with_the_status(history: list[tuple[str, str, int]]) -> None:
     record = Record()
     for n, (what, revision_id, ready) in enumerate(history, 1):

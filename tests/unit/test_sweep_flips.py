@@ -174,8 +174,8 @@ async def test_a_store_that_was_full_for_long_flips_nobody_when_it_takes_writes_
     async with Simulation() as simulation:
         for _ in range(2):
             await simulation.start_replica()
-        await simulation.add_agents(10, 2)
-        await asyncio.sleep(200)
+        await simulation.add_agents(6, 2)
+        await asyncio.sleep(10)
         FullLink.full = True
         await asyncio.sleep(1_200)
         FullLink.full = False

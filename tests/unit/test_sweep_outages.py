@@ -29,21 +29,21 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1,
     return run_virtually(main)
 
 
-@pytest.mark.parametrize("outage_s", [1, 5, 6, 30, 170, 550, 700, 1_800])
+@pytest.mark.parametrize("outage_s", [1, 5, 6, 30, 170, 700, 1_800])
 def test_an_outage_of_the_store_flips_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(2):
             await simulation.outage(outage_s)
-            await asyncio.sleep(900)
+            await asyncio.sleep(800)
 
     assert simulated(scene, seed=int(outage_s)).changes == []
 
 
-@pytest.mark.parametrize("outage_s", [4, 60, 1_800])
+@pytest.mark.parametrize("outage_s", [60, 1_800])
 def test_an_outage_of_the_store_under_five_replicas_flips_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:
         await simulation.outage(outage_s)
-        await asyncio.sleep(900)
+        await asyncio.sleep(800)
 
     assert simulated(scene, replicas=5, seed=int(outage_s)).changes == []
 
@@ -64,7 +64,7 @@ def test_a_replica_that_crashes_and_comes_back_flips_nobody(down_s: float) -> No
             await simulation.stop_replica(simulation.replicas[0])
             await asyncio.sleep(down_s)
             await simulation.start_replica()
-            await asyncio.sleep(900)
+            await asyncio.sleep(800)
 
     assert simulated(scene).changes == []
 
@@ -90,7 +90,7 @@ def test_a_crash_during_an_outage_flips_nobody() -> None:
         for replica in simulation.replicas:
             replica.link.mend()
         await simulation.start_replica()
-        await asyncio.sleep(900)
+        await asyncio.sleep(800)
 
     assert simulated(scene, replicas=2).changes == []
 
@@ -111,7 +111,7 @@ def test_a_machine_that_was_suspended_flips_nobody(jump_s: float) -> None:
             loop = asyncio.get_running_loop()
             assert isinstance(loop, VirtualLoop)
             loop.jump(jump_s)
-            await asyncio.sleep(900)
+            await asyncio.sleep(800)
 
     assert simulated(scene).changes == []
 
@@ -119,7 +119,7 @@ def test_a_machine_that_was_suspended_flips_nobody(jump_s: float) -> None:
 def test_a_watch_that_is_held_back_flips_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         simulation.replicas[0].link.hold_watch()
-        await asyncio.sleep(900)
+        await asyncio.sleep(800)
         simulation.replicas[0].link.release_watch()
         await asyncio.sleep(700)
 
@@ -165,7 +165,7 @@ def test_who_is_silent_before_and_after_an_outage_is_flipped_later_by_no_more_th
         simulation.agents[0].fall_silent()
         await asyncio.sleep(200)
         await simulation.outage(outage_s)
-        await asyncio.sleep(900)
+        await asyncio.sleep(800)
 
     simulation = simulated(scene)
     [flip] = simulation.changes

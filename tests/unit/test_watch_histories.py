@@ -1,8 +1,8 @@
-"""Whatever happens in the store and to the replicas, a watch keeps its promises; see tests/support/watch_checkers.py."""
+"""Whatever happens in the store and to the replicas, a watch keeps its promises (tests/support/watch_checkers.py)."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -61,7 +61,7 @@ class Client:
 class Stage:
     """A store, two replicas and some clients."""
 
-    def __init__(self, wanted: list[pb.InstanceFilter], **limits: object) -> None:
+    def __init__(self, wanted: list[pb.InstanceFilter], **limits: int) -> None:
         self._limits = limits
         self.world, self.truth = World(), Truth()
         self.truth.version = self.world.version
@@ -121,24 +121,19 @@ async def play(stage: Stage, plan: list[tuple[Any, ...]]) -> None:
     for client in stage.clients:
         await client.open(0)
     for what, *arguments in plan:
-        if what == "change":
-            stage.change(arguments[0])
-        elif what == "bring":
-            stage.replicas[arguments[0]].catch_up(arguments[1])
-        elif what == "read":
-            for _ in range(arguments[1]):
-                await stage.clients[arguments[0]].read()
-        elif what == "open":
-            await stage.clients[arguments[0]].open(arguments[1])
-        elif what == "restart":
-            await restart(stage, arguments[0])
-        else:
-            stage.miss(arguments[0])
+        done = ACTS[what](stage, *arguments)
+        if done is not None:
+            await done
     for still in stage.replicas:
         still.catch_up()
     for client in stage.clients:
         await client.read_all()
     await stage.close()
+
+
+async def read(stage: Stage, client: int, count: int) -> None:
+    for _ in range(count):
+        await stage.clients[client].read()
 
 
 async def restart(stage: Stage, number: int) -> None:
@@ -148,6 +143,14 @@ async def restart(stage: Stage, number: int) -> None:
         await client.open(1 - number)
 
 
+ACTS: dict[str, Callable[..., Awaitable[None] | None]] = {
+    "change": Stage.change,
+    "bring": lambda stage, replica, count: stage.replicas[replica].catch_up(count),
+    "read": read,
+    "open": lambda stage, client, replica: stage.clients[client].open(replica),
+    "restart": restart,
+    "miss": Stage.miss,
+}
 wanted = st.lists(st.just(pb.InstanceFilter()) | filters(), min_size=3, max_size=3)
 
 

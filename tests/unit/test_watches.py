@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ Stream = AsyncGenerator[pb.WatchInstancesResponse, None]
 class Scene:
     """A world, and a replica that is told of its changes."""
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.world = World()
         self.still = Still(**settings)
         self.put("a")
@@ -158,7 +159,7 @@ async def test_a_reader_that_does_not_read_is_cut_off() -> None:
     stream = scene.watch()
     await synced(stream)
     for _ in range(20):
-        scene.put("a")
+        scene.put("a", text="x" * 500)
     assert "fell behind" in await resync_of(stream)
 
 
@@ -171,7 +172,7 @@ async def test_a_reader_that_stops_in_its_snapshot_is_cut_off_and_keeps_nothing_
         await anext(stream)
         (watcher,) = scene.still.replica.fanout._watchers()
         for _ in range(20):
-            scene.put("a")
+            scene.put("a", text="x" * 500)
         assert next(watcher.snapshot, None) is None
         assert (await anext(stream)).kind == RESYNC
     await stream.aclose()
@@ -255,7 +256,7 @@ async def test_a_version_that_is_too_large_for_a_message_has_its_token_at_its_en
     stream = scene.watch()
     await synced(stream)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 300)
+        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 150)
         scene.put("a")
         scene.put(*(f"i-{number}" for number in range(9)))
         messages = await some(stream, 2)
@@ -277,6 +278,8 @@ async def test_a_shutdown_ends_it_with_a_token_to_go_on_with() -> None:
     assert (last.kind, bool(last.resume_token)) == (BOOKMARK, True)
     with pytest.raises(ShuttingDown):
         await anext(stream)
+    with pytest.raises(ShuttingDown):
+        await anext(scene.watch())
 
 
 async def test_if_the_store_cannot_be_asked_about_a_token_that_is_ahead_nothing_is_claimed() -> None:

@@ -17,6 +17,10 @@ HINTS = """\
  t  silence 10% of agents    a  silence all        w  wake them
  s  stop the location        S  start it again
  d  deploy a revision        r  roll it back       q  quit"""
+# For a terminal with few rows.
+FEW_HINTS = """\
+ 1 2 3 choose  k K kill, start a replica  s S stop, start the location  q quit
+ t a silence 10%, all agents  w wake them  d r deploy a revision, roll it back"""
 
 _ORDERS = {
     "k": "kill-replica {}",

@@ -45,7 +45,14 @@ def cli(context: click.Context, plain: bool, data: Path | None) -> None:
     failures: list[BaseException] = []
     try:
         with ground(_directory(data)) as directory:
-            asyncio.run(run(directory, _order_command(data), console, plain=plain or not console.is_terminal))
+            asyncio.run(
+                run(
+                    directory,
+                    _order_command(data),
+                    console,
+                    plain=plain or not console.is_terminal or console.is_dumb_terminal,
+                )
+            )
     except* _EXPECTED as group:
         failures += _leaves(group)
     for failure in failures:

@@ -84,7 +84,11 @@ class Node:
 
     async def _begin(self) -> None:
         waiting = [(agent, life) for agent in self.agents.values() for life in agent.strangers()]
-        await asyncio.gather(*(self._begin_one(agent, life) for agent, life in waiting))
+        began = (self._begin_one(agent, life) for agent, life in waiting)
+        # All of them are waited for: one that is still on its way would void the next try.
+        for fault in await asyncio.gather(*began, return_exceptions=True):
+            if fault is not None:
+                raise fault
 
     async def _begin_one(self, agent: Agent, life: Life) -> None:
         answer = await self._client.begin_reporting(agent.instance_id, life.id, node=self.name, timeout_s=_CALL_S)

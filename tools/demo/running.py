@@ -22,6 +22,7 @@ from tools.demo.table import picture
 
 _LOOK_S = 0.25
 _LINE_S = 0.5
+_MANY_ROWS = 28
 
 
 async def run(directory: Path, order: str, console: Console, *, plain: bool) -> None:
@@ -71,9 +72,10 @@ async def _lines(stage: Stage, order: str) -> None:
 
 async def _table(stage: Stage, desk: switchboard.Desk, order: str, console: Console, stop: asyncio.Event) -> None:
     keyboard = keys.Keys(desk.take, stop.set)
-    hints = f"{keys.HINTS}\n in another shell: {order} --help"
     with keys.listening(keyboard), Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
+            hints = keys.HINTS if console.size.height >= _MANY_ROWS else keys.FEW_HINTS
+            hints += f"\n in another shell: {order} --help"
             shown = picture(stage.scene(), stage.events.after(0), hints, keyboard.chosen, console)
             live.update(shown, refresh=True)
             await asyncio.sleep(_LOOK_S)

@@ -1,0 +1,30 @@
+"""What tests of discovery share: a quick one, and waiting until something holds."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from clients.discovery import Discovery, DiscoverySettings, Service
+from clients.discovery.feed import FeedSettings
+from tests.clients.conftest import SETTINGS
+from tests.clients.fake_hq import FakeReplica
+
+QUICK = DiscoverySettings(client=SETTINGS, feed=FeedSettings(save_after_s=0.01, refused_s=0.02))
+
+
+def discovery(replicas: Sequence[FakeReplica], directory: Path | None = None, **options: object) -> Discovery:
+    addresses = [replica.address for replica in replicas]
+    return Discovery(addresses, state_dir=directory, settings=QUICK, rng=random.Random(3), **options)  # type: ignore[arg-type]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+def ids(service: Service) -> list[str]:
+    return [endpoint.instance_id for endpoint in service.endpoints]

@@ -1,0 +1,63 @@
+"""docs/instancectl.md: the commands run as they are written, and print what is printed there."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from tests.clients.instancectl.supervised import ROOT, clean_environment, free_port
+from tests.support.replicas import ReplicaProcess
+
+PAGE = ROOT / "docs" / "instancectl.md"
+EXAMPLE = "examples/instancectl/hello.yaml"
+MARK = "=== next"
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command of the page with what it prints there."""
+    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    pairs = (part.partition("\n") for part in re.split(r"^\$ ", "".join(blocks), flags=re.MULTILINE)[1:])
+    return [(command, printed) for command, _, printed in pairs]
+
+
+def normal(text: str) -> list[str]:
+    """Lines without widths of columns and numbers of processes."""
+    return [re.sub(r"running \d+", "running N", " ".join(line.split())) for line in text.splitlines()]
+
+
+def script(replica: ReplicaProcess) -> str:
+    """The page as one shell script. Its `&` must start instancectl itself, which is then killed by `$!`."""
+    python = shlex.quote(sys.executable)
+    lines = [
+        "trap 'kill $! 2>/dev/null' EXIT",
+        *(
+            f'{name}() {{ HQ_SERVER={replica.grpc} {python} -m clients.{name}.main "$@"; }}'
+            for name in ("hqctl", "nanny")
+        ),
+        f"alias instancectl='{python} -m clients.instancectl.main'",
+        *(f"{command}\necho '{MARK}'" for command, _ in commands()),
+    ]
+    return "\n".join(lines).replace("127.0.0.1:7071", replica.grpc)
+
+
+async def test_the_commands_of_the_page_run_as_written(hq: ReplicaProcess, tmp_path: Path) -> None:
+    port = str(free_port())
+    example = tmp_path / "hello.yaml"
+    example.write_text((ROOT / EXAMPLE).read_text().replace("8090", port))
+    page = tmp_path / "page.sh"
+    ours = script(hq).replace(EXAMPLE, str(example)).replace("/tmp/hello-1", str(tmp_path / "hello-1"))
+    page.write_text(ours.replace("8090", port))
+    process = await asyncio.create_subprocess_exec(
+        *("sh", str(page)),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**clean_environment(), "HOME": str(tmp_path)},
+    )
+    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    *printed, _ = out.decode().replace(str(example), EXAMPLE).split(f"{MARK}\n")
+    for (command, expected), found in zip(commands(), printed, strict=True):
+        assert normal(found)[: len(normal(expected))] == normal(expected), (command, out.decode())

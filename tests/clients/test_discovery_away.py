@@ -1,0 +1,150 @@
+"""Discovery while HQ is away or refuses: what it keeps, what it saves, and how it says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+
+from clients.discovery import EndpointChanges, NoEndpoints, NotReady, Origin
+from tests.clients.deeds import refuse
+from tests.clients.discovering import discovery, ids, until
+from tests.clients.telling import History, TellingReplica, as_step
+
+Code = grpc.StatusCode
+
+
+async def test_it_answers_from_the_last_good_state_and_says_how_old_it_is(
+    history: History, telling: list[TellingReplica]
+) -> None:
+    history.write("web-1")
+    async with discovery(telling).service("web", port="http") as web:
+        await web.ready(live=True)
+        for replica in telling:
+            await replica.stop()
+        await until(lambda: web.source is Origin.KEPT)
+        before = web.age_s
+        await asyncio.sleep(0.05)
+        assert web.age_s >= before + 0.05
+        assert (ids(web), web.stale, web.pick().instance_id) == (["web-1"], True, "web-1")
+        assert web.error is not None
+        history.write("web-2")
+        await telling[1].restart()
+        await web.ready(at_least=2)
+        await until(lambda: not web.stale)
+        assert web.resyncs == 0
+        await until(lambda: web.error is None)
+
+
+async def test_with_hq_away_for_the_whole_start_the_saved_addresses_serve(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1", "web-2")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    for replica in telling:
+        await replica.stop()
+    hour_later = discovery(telling, tmp_path, wall=lambda: time.time() + 3600)
+    async with hour_later.service("web", port="http") as web:
+        await web.ready(0.1)
+        assert (ids(web), web.source, web.stale) == (["web-1", "web-2"], Origin.SAVED, True)
+        assert 3600 <= web.age_s < 3700
+        assert {web.pick().instance_id for _ in range(2)} == {"web-1", "web-2"}
+        with pytest.raises(NotReady, match=r"in a list that is 36\d\d s old"):
+            await web.ready(0.05, live=True)
+
+
+async def test_a_restart_goes_on_behind_what_was_saved_and_repeats_nothing(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+        for _ in range(3):
+            history.write("web-1")
+        await until(lambda: web.endpoints[0].labels["mark"] == str(history.version))
+    saved = history.version
+    history.write("web-2")
+    told: list[EndpointChanges] = []
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        web.on_change(told.append)
+        await web.ready(at_least=2)
+        assert web.resyncs == 0
+        await until(lambda: len(told) == 2)
+    assert [as_step(changes) for changes in told] == [{("+", "web-1", str(saved))}, history.steps[-1]]
+
+
+async def test_a_saved_token_that_hq_refuses_costs_a_resync_and_no_addresses(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    history.write("web-2")
+    for replica in telling:
+        replica.order("WatchInstances", refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST"))
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        assert ids(web) == ["web-1"]
+        await web.ready(at_least=2, live=True)
+        assert (ids(web), web.resyncs) == (["web-1", "web-2"], 1)
+
+
+async def test_a_file_that_is_damaged_is_no_obstacle(
+    history: History, telling: list[TellingReplica], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history.write("web-1")
+    (tmp_path / "web.json").write_text("{")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready()
+    assert "starting without it" in caplog.text
+    assert json.loads((tmp_path / "web.json").read_text())["instances"][0]["id"] == "web-1"
+
+
+async def test_changes_are_saved_soon_not_only_at_the_end(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready(at_least=0)
+        history.write("web-1")
+        file = tmp_path / "web.json"
+        await until(lambda: file.exists() and "web-1" in file.read_text())
+
+
+async def test_a_directory_that_cannot_be_written_is_no_obstacle(
+    history: History, telling: list[TellingReplica], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    history.write("web-1")
+    (tmp_path / "file").touch()
+    async with discovery(telling, tmp_path / "file").service("web", port="http") as web:
+        await web.ready()
+    assert "would find older addresses" in caplog.text or "cannot be read" in caplog.text
+
+
+async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
+    for replica in telling:
+        await replica.stop()
+    async with discovery(telling).service("web", port="http") as web:
+        assert (web.endpoints, web.source, web.age_s, web.stale) == ((), Origin.NONE, float("inf"), True)
+        with pytest.raises(NoEndpoints, match="nothing is known of web yet"):
+            web.pick()
+        with pytest.raises(NotReady, match=r"after 0\.2 s: nothing is known of web yet; HQ: .* refuses connections"):
+            await web.ready(0.2)
+
+
+@pytest.mark.parametrize("code", [Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED])
+async def test_a_refusal_does_not_end_the_watch_for_good(
+    code: grpc.StatusCode, history: History, telling: list[TellingReplica], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    history.write("web-1")
+    for replica in telling:
+        replica.order("WatchInstances", refuse(code, "REFUSED"))
+    async with discovery(telling).service("web", port="http") as web:
+        await until(lambda: web.error is not None and web.error.code is code)
+        await web.ready()
+    assert "HQ refuses the watch" in caplog.text

@@ -1,0 +1,199 @@
+"""Watches of two replicas over a real etcd, under concurrent writers, reconnects and a rolling restart.
+
+What should have been seen is read from etcd's own order of changes by a watch of its own (tests/support/truth.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import grpc
+import pytest
+
+from hq.clock import SystemClock
+from hq.config import ReplicaConfig
+from hq.server import Addresses, Server
+from hq.store.etcd import EtcdConfig, EtcdStore
+from hq.store.keys import Keys
+from hqpb.v1 import service_pb2 as pb
+from hqpb.v1 import service_pb2_grpc
+from serving.limits import Limits
+from tests.support.etcd import SharedEtcd
+from tests.support.scenes import Agent, instance
+from tests.support.truth import Truth
+from tests.support.watch_checkers import Checkers, version_of
+
+FILTERS = (
+    pb.InstanceFilter(),
+    pb.InstanceFilter(service_id=["s-0"]),
+    pb.InstanceFilter(service_id=["s-0", "s-1"], readiness=pb.READINESS_FILTER_READY),
+    pb.InstanceFilter(node_name=["node-1"]),
+    pb.InstanceFilter(readiness=pb.READINESS_FILTER_NOT_READY),
+    pb.InstanceFilter(instance_id=["i-1", "i-10"]),
+)
+INSTANCES = 12
+
+
+class Site:
+    """Two replicas in this process over one etcd, and the truth."""
+
+    def __init__(self, etcd: SharedEtcd) -> None:
+        self._etcd = etcd
+        self.truth = Truth(etcd.prefix)
+        self.servers: list[Server] = []
+        self._serving: list[asyncio.Task[None]] = []
+        self._started = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Site]:
+        store = self._store()
+        following = asyncio.create_task(self._follow(store))
+        try:
+            for number in (0, 1):
+                await self.start(number)
+            yield self
+        finally:
+            for number in (0, 1):
+                await self.stop(number)
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            await store.close()
+
+    async def start(self, number: int) -> None:
+        self._started += 1
+        config = ReplicaConfig(replica=f"replica-{self._started}", prefix=self._etcd.prefix, compact_every_s=0)
+        anywhere = Addresses("127.0.0.1:0", "127.0.0.1:0")
+        server = Server(config, self._store(), SystemClock(), random.Random(), anywhere, Limits(), grace_s=1.0)
+        serving = asyncio.create_task(server.serve())
+        await server.listening
+        await server.replica.loaded.wait()
+        self.servers[number : number + 1], self._serving[number : number + 1] = [server], [serving]
+
+    async def stop(self, number: int) -> None:
+        self.servers[number].stop()
+        await self._serving[number]
+
+    def channel(self, number: int) -> grpc.aio.Channel:
+        return grpc.aio.insecure_channel(self.servers[number].listening.result().grpc)
+
+    async def told(self, version: int) -> None:
+        """Return when the truth is known up to there."""
+        while self.truth.version < version:
+            await asyncio.sleep(0.01)
+
+    def _store(self) -> EtcdStore:
+        return EtcdStore(EtcdConfig((self._etcd.endpoint,)))
+
+    async def _follow(self, store: EtcdStore) -> None:
+        names = Keys(self._etcd.prefix)
+        async with store.watch(names.prefix, names.end, after=1) as stream:
+            async for batch in stream:
+                self.truth.tell(batch)
+
+
+class Client:
+    """Watches with one filter, here and there, and keeps what it saw to be checked once the truth is known."""
+
+    def __init__(self, site: Site, wanted: pb.InstanceFilter, chance: random.Random) -> None:
+        self._site, self._wanted, self._chance = site, wanted, chance
+        self.seen: list[pb.WatchInstancesResponse | str] = []
+        self.token = ""
+        self.upto = 0
+
+    async def run(self) -> None:
+        while True:
+            number = self._chance.randrange(2)
+            self.seen.append(self.token)
+            try:
+                async with self._site.channel(number) as channel:
+                    await self._read(service_pb2_grpc.InstanceServiceStub(channel))
+            except grpc.aio.AioRpcError as error:
+                assert error.code() == grpc.StatusCode.UNAVAILABLE  # noqa: PT017
+                await asyncio.sleep(0.05)
+
+    async def _read(self, stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+        """For a while; then it leaves in the middle of whatever comes."""
+        left = self._chance.randrange(1, 60)
+        async for message in stub.WatchInstances(
+            pb.WatchInstancesRequest(filter=self._wanted, resume_token=self.token), timeout=60
+        ):
+            self.seen.append(message)
+            self.token = message.resume_token or self.token
+            self.upto = version_of(message) if message.resume_token else self.upto
+            left -= 1
+            if not left:
+                return
+
+    def check(self) -> int:
+        """Everything that was seen, against the truth; return how many events there were."""
+        checkers, events = Checkers(self._site.truth, self._wanted), 0
+        for each in self.seen:
+            if isinstance(each, str):
+                checkers.opened(each)
+            else:
+                checkers.saw(each)
+                events += len(each.events)
+        return events
+
+
+async def write(site: Site, chance: random.Random, count: int) -> None:
+    """One writer and agent of an instance after the other, at either replica."""
+    for _ in range(count):
+        instance_id = f"i-{chance.randrange(INSTANCES)}"
+        async with site.channel(chance.randrange(2)) as channel:
+            stub = service_pb2_grpc.InstanceServiceStub(channel)
+            try:
+                await change(stub, instance_id, chance)
+            except grpc.aio.AioRpcError as error:
+                # Gone, there already, changed by another writer, or the replica shuts down: all of it is fine here.
+                if error.code() in {grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN}:
+                    raise
+
+
+async def change(stub: service_pb2_grpc.InstanceServiceAsyncStub, instance_id: str, chance: random.Random) -> None:
+    what = chance.random()
+    made = instance(instance_id, service=f"s-{chance.randrange(3)}", node=f"node-{chance.randrange(3)}")
+    if what < 0.3:
+        await stub.CreateInstance(pb.CreateInstanceRequest(instance=made), timeout=10)
+    elif what < 0.5:
+        await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=made), timeout=10)
+    elif what < 0.6:
+        await stub.DeleteInstance(pb.DeleteInstanceRequest(id=instance_id), timeout=10)
+    else:
+        found = await stub.GetInstance(pb.GetInstanceRequest(id=instance_id), timeout=10)
+        agent = Agent(stub, instance_id, node=found.instance.spec.node_name)
+        await agent.begin()
+        for _ in range(3):
+            await agent.report(ready=chance.random() < 0.7, message=str(chance.random()))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_watches_keep_their_promises_through_writers_reconnects_and_a_rolling_restart(
+    etcd: SharedEtcd, seed: int
+) -> None:
+    chance = random.Random(seed)
+    async with Site(etcd).open() as site:
+        clients = [Client(site, wanted, random.Random(chance.random())) for wanted in FILTERS * 2]
+        watching = [asyncio.create_task(client.run()) for client in clients]
+        writing = [asyncio.create_task(write(site, random.Random(chance.random()), 60)) for _ in range(4)]
+        for number in (0, 1):
+            await asyncio.sleep(0.7)
+            await site.stop(number)
+            await site.start(number)
+        await asyncio.gather(*writing)
+        async with site.channel(0) as channel:
+            strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+            stub = service_pb2_grpc.InstanceServiceStub(channel)
+            last = (await stub.FindInstances(pb.FindInstancesRequest(read=strong))).sources[0].version
+        async with asyncio.timeout(20):
+            while min(client.upto for client in clients) < last:
+                await asyncio.sleep(0.05)
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        await site.told(max(client.upto for client in clients))
+        assert sum(client.check() for client in clients) > 500
+        assert sum(server.replica.fanout.resyncs for server in site.servers) == 0

@@ -1,0 +1,57 @@
+"""What a location says reaches the front's caller with code, reason and details."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+from grpc.aio import AioRpcError, Metadata
+
+from clients.errors import HqApiError, decode
+from federated.errors import is_word, relayed
+from serving import errors, wire
+
+SAID = [
+    errors.NotFound("there is none"),
+    errors.VersionConflict("a", 3, 7),
+    errors.AlreadyExists("a", 7),
+    errors.EpochChanged("old", "new"),
+    errors.StoreFull("no room", 3.0),
+    errors.BehindVersion("not yet", 0.5),
+    errors.OutcomeUnknown("who knows"),
+    errors.PermissionDenied("no"),
+    errors.TooLarge("too large"),
+    errors.HqError("internal error"),
+    errors.WrongNode("a", "it lives elsewhere"),
+    errors.InvalidRequest(errors.Violation("filter.cluster[0]", "no id"), errors.Violation("page_size", "negative")),
+]
+
+
+def over_the_wire(error: errors.HqError) -> HqApiError:
+    """As a client sees an error that a server ends a call with."""
+    status = wire.status_of(error)
+    trailers = Metadata(*wire.grpc_trailers(error, status))
+    return decode(AioRpcError(wire.grpc_code(error), Metadata(), trailers, status.message))
+
+
+@pytest.mark.parametrize("said", SAID, ids=lambda error: error.reason)
+def test_an_error_of_a_location_is_passed_on_whole(said: errors.HqError) -> None:
+    told = over_the_wire(said)
+    passed = over_the_wire(relayed(told, "east"))
+    assert (passed.code, passed.reason, passed.retry_delay_s) == (told.code, told.reason, told.retry_delay_s)
+    assert [v.field for v in passed.violations] == [v.field for v in told.violations]
+    assert passed.metadata == {**told.metadata, "cluster": "east"}
+    assert passed.outcome_unknown == told.outcome_unknown
+    assert passed.nothing_stored == told.nothing_stored
+
+
+def test_a_connection_that_broke_under_a_write_leaves_its_outcome_unknown() -> None:
+    broken = HqApiError(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+    assert over_the_wire(relayed(broken, "east")).outcome_unknown
+    never_sent = HqApiError(grpc.StatusCode.UNAVAILABLE, "refused", sent=False)
+    assert over_the_wire(relayed(never_sent, "east")).nothing_stored
+
+
+def test_only_what_hq_says_against_the_request_counts_as_its_word() -> None:
+    assert is_word(over_the_wire(errors.NotFound("none")))
+    assert not is_word(over_the_wire(errors.BehindVersion("not yet")))
+    assert not is_word(HqApiError(grpc.StatusCode.NOT_FOUND, "a proxy's 404"))
