@@ -73,8 +73,10 @@ class Link:
             self._connecting = asyncio.create_task(self._connect(), name=f"connect {self.address}")
             self._connecting.add_done_callback(_retrieved)
         try:
-            # Shielded: others may wait for the same connection.
-            return await asyncio.wait_for(asyncio.shield(self._connecting), timeout_s)
+            # Shielded: others may wait for the same connection. Not wait_for: up to
+            # Python 3.11 it swallows a cancellation that comes together with the result.
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(self._connecting)
         except TimeoutError:
             raise not_connected(self.address, f"{self.address} did not accept a connection in time") from None
 
@@ -113,7 +115,8 @@ class Link:
                 admin_pb2_grpc.AdminServiceStub(self._channel),
             )
         try:
-            await asyncio.wait_for(self._wait_until_ready(self._channel), self._connect_timeout_s)
+            async with asyncio.timeout(self._connect_timeout_s):
+                await self._wait_until_ready(self._channel)
         except BaseException:
             self._drop()
             raise

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
+from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 
 from federated.answers import ListAnswer, RawAnswer
 from federated.front import Front
 from federated.lists import Find, compiled
+from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.jsonio import parse_json, parse_proto
 from serving.memo import Memo
@@ -51,6 +54,19 @@ class FrontApi:
             _unary("ReportStatuses", pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many),
             _unary("ExplainInstance", pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain),
         ]
+
+    def refused_methods(self) -> list[Method]:
+        """AdminService, so that its callers are told where to go."""
+        return [self._refused(method) for method in admin_pb2.DESCRIPTOR.services_by_name["AdminService"].methods]
+
+    def _refused(self, method: MethodDescriptor) -> Unary:
+        request: type[Message] = GetMessageClass(method.input_type)
+
+        async def refuse(message: Message, call: Call) -> Answer:
+            return await self._front.refusals.admin(method.name)
+
+        path = f"{method.containing_service.full_name}/{method.name}"
+        return Unary(path, parse_proto(request), parse_json(request), refuse)
 
     def _find_method(self) -> Unary:
         proto, json = parse_proto(pb.FindInstancesRequest), parse_json(pb.FindInstancesRequest)

@@ -140,7 +140,7 @@ class ConfigFile:
         except (BadConfig, OSError, UnicodeDecodeError) as error:
             if not isinstance(error, BadConfig):
                 self._text = ""  # whatever can be read next is news
-            self._blame(str(error))
+            self._blame("; ".join(line.strip() for line in str(error).splitlines()))
             return False
         self.fault = ""
         if changed == self.current:

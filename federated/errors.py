@@ -29,7 +29,7 @@ class LocationsSilent(Retry):
 
     def __init__(self, silent: Mapping[str, Silence], instead_of: str = "") -> None:
         said = "; ".join(f"{name}: {silence}" for name, silence in sorted(silent.items()))
-        super().__init__(f"{instead_of or 'locations do not answer'}: {said}")
+        super().__init__(f"{instead_of} ({said})" if instead_of else f"locations do not answer: {said}")
         self._names = sorted(silent)
 
     @property
@@ -53,7 +53,7 @@ class Ambiguous(HqError):
 
 
 class AskLocation(HqError):
-    """Agents talk to their own location, never to a front: it would be one more thing whose loss looks like theirs."""
+    """This is asked of a location itself. Agents never talk to a front: its loss must not look like theirs."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "ASK_LOCATION"
@@ -61,7 +61,7 @@ class AskLocation(HqError):
     def __init__(self, call: str, where: Mapping[str, Iterable[str]]) -> None:
         self._where = {name: ",".join(addresses) for name, addresses in sorted(where.items())}
         told = "; ".join(f"{name} at {addresses}" for name, addresses in self._where.items())
-        super().__init__(f"a front does not serve {call}: ask the instance's own location, {told}")
+        super().__init__(f"a front does not serve {call}: ask the location itself, {told}")
 
     @property
     def metadata(self) -> dict[str, str]:

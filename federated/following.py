@@ -174,8 +174,9 @@ class Follower:
             if error.code in _VOID and self.progress.token:
                 return self.progress.voided(str(error))
         portions = self.progress.broke()
+        words = str(error) if isinstance(error, Silence) or error.sent else "no replica accepts connections"
         if self._failures == 2:  # the first time, another replica may just go on
-            portions.append(Portion(self.name, [trouble(self.name, f"no answer: {error}; going on by itself")]))
+            portions.append(Portion(self.name, [trouble(self.name, f"{words}; going on by itself")]))
         return portions
 
     async def pause(self) -> None:

@@ -167,7 +167,7 @@ class Location:
             if not error.from_hq:
                 self._failed(error, self._clock.now() - began)
             self.silences += 1
-            raise Silence(_words(error, timeout_s)) from error
+            raise Silence(words_of(error, timeout_s)) from error
         return answer
 
     def _note(self) -> None:
@@ -183,7 +183,7 @@ class Location:
     def _failed(self, error: HqApiError, waited_s: float) -> None:
         at_once = error.code is not grpc.StatusCode.DEADLINE_EXCEEDED
         timeout_s, now = self.config.timeout_s, self._clock.now()
-        self.standing.failed(_words(error, timeout_s), waited_s, timeout_s, now, at_once=at_once)
+        self.standing.failed(words_of(error, timeout_s), waited_s, timeout_s, now, at_once=at_once)
         self._note()
 
     def _down_words(self) -> str:
@@ -220,7 +220,10 @@ class Location:
             self.race.endpoints.failed(endpoint)
 
 
-def _words(error: HqApiError, timeout_s: float) -> str:
+def words_of(error: HqApiError, timeout_s: float) -> str:
+    """Why a location has no answer. gRPC's own words are long, and its addresses are nobody's business."""
+    if not error.sent:
+        return "no replica accepts connections"
     if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
         return f"no answer within {timeout_s:g} s"
     return error.message

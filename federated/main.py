@@ -21,10 +21,11 @@ from federated.clock import SystemClock
 from federated.config import BadConfig, ConfigFile
 from federated.front import Front
 from federated.locations import Locations
-from federated.server import Addresses, Server
+from federated.server import Server
 from serving.calls import RequestIds
 from serving.flags import Bytes, Duration, Flags, is_loopback, limits_of
 from serving.surroundings import Surroundings
+from serving.transports import Addresses
 
 _FLAGS: Final = Flags("HQ_FRONT_")
 _option = _FLAGS.option

@@ -16,6 +16,7 @@ from federated.clock import Clock
 from federated.plan import HedgeBudget, Latencies
 
 _LOOK_AGAIN_S: Final = 0.05
+_SICK_AFTER_S: Final = 0.2  # or twice the time after which a second replica is asked
 
 
 @dataclass(slots=True)
@@ -104,15 +105,16 @@ class _Question:
         self._tried: set[str] = set()
 
     async def answer(self, hedge_after_s: float) -> bytes:
-        first = self._launch()
-        patience_s = hedge_after_s
+        first, began = self._launch(), self._race.clock.now()
+        patience_s, sick_after_s = hedge_after_s, max(_SICK_AFTER_S, 2 * hedge_after_s)
         try:
             while True:
                 done, _ = await asyncio.wait(self._running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
                 if not done:
-                    self._hedge(first, may_spend=patience_s == hedge_after_s)
+                    is_sick = self._race.clock.now() - began >= sick_after_s
+                    self._late(first, may_hedge=patience_s == hedge_after_s, is_sick=is_sick)
                     patience_s = _LOOK_AGAIN_S
-                for task in done:
+                for task in sorted(done, key=lambda one: one.exception() is not None):
                     endpoint = self._running.pop(task)
                     error = task.exception()
                     if error is None:
@@ -130,15 +132,17 @@ class _Question:
         self._running[asyncio.create_task(asked)] = endpoint
         return endpoint
 
-    def _hedge(self, first: Endpoint, may_spend: bool) -> None:
-        """Ask a second replica, if there is a healthy one and the budget allows, or the first turned out bad."""
+    def _late(self, first: Endpoint, *, may_hedge: bool, is_sick: bool) -> None:
+        """Ask a second replica, if there is a healthy one, and the budget allows or the first one is sick."""
         race = self._race
         if len(self._tried) > 1 or not any(not e.is_set_aside and e is not first for e in race.endpoints.all):
             return
-        if may_spend and race.budget.spend():
+        if may_hedge and race.budget.spend():
             race.stats.hedges += 1
             self._launch()
-        elif first.is_set_aside:  # meanwhile, because of other calls
+        elif is_sick or first.is_set_aside:  # the latter because of other calls, meanwhile
+            # No second question but a fail-over: from now on nobody asks this one first, so it happens once.
+            race.endpoints.failed(first)
             race.stats.failovers += 1
             self._launch()
 

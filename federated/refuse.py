@@ -35,6 +35,10 @@ class Refusals:
         first = message.report[0].instance_id if message.report else ""
         await self._refuse("ReportStatuses", first, call)
 
+    async def admin(self, name: str) -> NoReturn:
+        """Operators' calls are about one installation, too. Raises AskLocation, with all of them."""
+        raise AskLocation(name, self._locations.addresses(self._locations.by_name))
+
     async def _refuse(self, name: str, instance_id: str, call: Call) -> NoReturn:
         places = list(self._locations.by_name)
         if instance_id:

@@ -9,7 +9,7 @@ from hqpb.v1 import service_pb2
 
 def silent_source(name: str, silence: Silence) -> service_pb2.Source:
     """The source of a location whose instances are missing from the answer."""
-    return service_pb2.Source(cluster=name, error=f"no answer: {silence}")
+    return service_pb2.Source(cluster=name, error=str(silence))
 
 
 def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:

@@ -15,7 +15,6 @@ from google.protobuf.message import DecodeError
 
 from hq.decoder import SAME, Decoder, Same
 from hq.entry import NO_STATUS, Entry, Spec, Status, build
-from hq.errors import NotLoaded
 from hq.index import Indexes
 from hq.quarantine import Quarantine
 from hq.query import Query
@@ -24,6 +23,7 @@ from hq.store.port import Batch, Change, Record
 from hq.traits import Traits
 from hq.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
+from serving.errors import NotLoaded
 
 
 class Event(NamedTuple):

@@ -18,13 +18,15 @@ import click
 import uvloop
 
 from hq import options
-from hq.clock import SystemClock
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
-from hq.server import Addresses, Server
+from hq.server import Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
 from hq.welcome import welcome
+from serving.clock import SystemClock
+from serving.flags import is_loopback, limits_of
+from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +133,7 @@ def _server(given: dict[str, Any], store: Store) -> Server:
         SystemClock(),
         rng,
         Addresses(given["grpc"], given["http"]),
-        options.limits_of(given),
+        limits_of(given),
         given["grace"],
     )
 
@@ -187,8 +189,7 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
 def _check_addresses(given: dict[str, Any]) -> None:
     """Nothing is encrypted and nobody is asked who they are: only loopback is safe."""
     for flag in ("grpc", "http"):
-        host = given[flag].rpartition(":")[0].strip("[]")
-        if not (host == "localhost" or host == "::1" or host.startswith("127.")) and not given["insecure"]:
+        if not is_loopback(given[flag]) and not given["insecure"]:
             raise click.UsageError(
                 f"--{flag} {given[flag]} is reachable from other machines, and nothing is encrypted yet: "
                 f"serve on 127.0.0.1, or say --insecure if the network itself is guarded"

@@ -2,68 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
-
 import click
 
-from serving.limits import Limits
+from serving.flags import Bytes, Duration, Flags, together
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_UNITS_BYTES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-
-
-class Duration(click.ParamType[float]):
-    """Seconds from words like 3s, 10m, 1.5h or 500ms."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, int | float):
-            return float(value)
-        parts = re.findall(r"([\d.]+)(ms|s|m|h|d)", value)
-        if not parts or "".join(a + b for a, b in parts) != value:
-            self.fail(f"{value!r} is no duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
-        try:
-            return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
-        except ValueError:
-            self.fail(f"{value!r} is no duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
-
-
-class Bytes(click.ParamType[int]):
-    """Bytes from words like 4MiB, 128k or 1048576."""
-
-    name = "bytes"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        if isinstance(value, int):
-            return value
-        match = re.fullmatch(r"(\d+)([kmg]?)(i?b)?", value.lower())
-        if match is None:
-            self.fail(f"{value!r} is no size: write 4MiB, 128KiB or a number of bytes", param, ctx)
-        return int(match[1]) * _UNITS_BYTES[match[2]]
-
-
-def option(name: str, *parameter: str, **attributes: Any) -> Callable[[F], F]:
-    """A flag with its environment variable, which the help shows."""
-    envvar = "HQ_" + name.lstrip("-").replace("-", "_").upper()
-    return click.option(name, *parameter, envvar=envvar, show_envvar=True, show_default=True, **attributes)
-
-
-def together(*options: Callable[[F], F]) -> Callable[[F], F]:
-    """Several flags as one decorator, shown in this order."""
-
-    def decorate(function: F) -> F:
-        for each in reversed(options):
-            function = each(function)
-        return function
-
-    return decorate
-
+_flags = Flags("HQ_")
+option = _flags.option
 
 listening = together(
     option(
@@ -116,58 +60,13 @@ behaviour = together(
     option("--grace", type=Duration(), default="5s", help="How long calls may go on when it is told to stop."),
 )
 
-_LIMITS = {
-    "max_request_bytes": "Largest request, after decompression.",
-    "max_response_bytes": "Largest answer, or message of a stream.",
-    "max_bodies_bytes": "HTTP request bodies being received, all connections together.",
-    "max_json_depth": "Nesting of JSON requests.",
-    "max_header_bytes": "Headers or metadata of one request.",
-    "max_calls": "Calls at the same time, both transports together.",
-    "max_streams": "Watches at the same time, both transports together.",
-    "max_calls_per_peer_s": "Calls per second from one address; 0: no limit.",
-    "max_connections": "Connections of each transport.",
-    "max_streams_per_connection": "Calls at the same time on one gRPC connection.",
-    "max_connection_age_s": "Clients are asked to connect anew after so long, so that load spreads.",
-    "max_connection_age_grace_s": "How long calls may go on after that.",
-    "max_connection_idle_s": "gRPC connections without any call are closed after so long.",
-    "max_stream_age_s": "A stream over HTTP ends then, to be resumed anywhere.",
-    "keep_alive_s": "HTTP connections may be idle for so long.",
-    "slow_request_s": "From the first byte of an HTTP request to its last.",
-    "stalled_write_s": "A reader that takes no byte for so long is cut off.",
-    "ping_interval_s": "Idle gRPC connections are asked so often whether they are still there.",
-    "ping_timeout_s": "And closed if they do not answer within this.",
-    "min_ping_interval_s": "gRPC clients that ping more often are sent away.",
-    "gzip_min_bytes": "Smaller HTTP answers are never compressed.",
-    "gzip_level": "1 is fast, 9 is small.",
-}
-
-
-def _limit(field: dataclasses.Field[Any]) -> Callable[[F], F]:
-    """The flag of one limit: `--max-calls` for max_calls, `--keep-alive 75s` for keep_alive_s."""
-    is_duration = field.name.endswith("_s") and not field.name.endswith("_per_peer_s")
-    kind: Any = Duration() if is_duration else Bytes() if field.name.endswith("_bytes") else type(field.default)
-    default: Any = field.default
-    if is_duration:
-        default = f"{default:g}s"
-    elif isinstance(kind, Bytes):
-        default = f"{default >> 20}MiB" if default >= 1 << 20 else f"{default >> 10}KiB"
-    name = field.name.removesuffix("_s") if is_duration else field.name
-    return option("--" + name.replace("_", "-"), field.name, type=kind, default=default, help=_LIMITS[field.name])
-
-
 limits = together(
     option("--history-bytes", type=Bytes(), default="128MiB", help="Changes kept for watches to resume from."),
     option("--watch-buffer", type=Bytes(), default="16MiB", help="What a watcher may leave unread before RESYNC."),
     option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds."),
     option("--json-bytes", type=Bytes(), default="64MiB", help="Instances kept as JSON."),
-    *(_limit(field) for field in dataclasses.fields(Limits)),
+    _flags.limits(),
 )
-
-
-def limits_of(given: Mapping[str, Any]) -> Limits:
-    """The limits that the flags say."""
-    return Limits(**{field.name: given[field.name] for field in dataclasses.fields(Limits)})
-
 
 logs = together(
     option(

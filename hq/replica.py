@@ -16,9 +16,7 @@ from itertools import groupby
 from google.protobuf.message import DecodeError
 
 from hq.cache import Cache
-from hq.clock import Clock
 from hq.config import ReplicaConfig
-from hq.errors import HqError, NotLoaded
 from hq.fanout import Fanout
 from hq.history import History, Step, WatchedEvent
 from hq.liveness.beats import Beats
@@ -33,6 +31,8 @@ from hq.store.follow import Follower
 from hq.store.port import Batch, Change, Record, Store
 from hq.store.session import Session
 from hq.store.words import word_of
+from serving.clock import Clock
+from serving.errors import HqError, NotLoaded
 
 log = logging.getLogger(__name__)
 

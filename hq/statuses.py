@@ -105,7 +105,7 @@ class Draft:
         condition = instance_pb2.Condition(
             status=_FALSE,
             reason=HEARTBEAT_TIMEOUT,
-            message=f"nothing was heard of it for {silence_s} s; HQ made it not ready",
+            message=f"nothing was heard of it for {silence_s} s",
             receipt=receipt,
         )
         condition.last_transition_time.FromMilliseconds(wall_ms)

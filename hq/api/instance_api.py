@@ -10,7 +10,6 @@ from google.protobuf.message import Message
 
 from hq.api.answers import Answers
 from hq.entry import Entry
-from hq.errors import HqError, invalid
 from hq.query import Query
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
@@ -28,6 +27,7 @@ from hq.validation import (
     require,
 )
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.errors import HqError, invalid
 from serving.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.memo import Memo
 from serving.methods import Answer, Call, Method, Streaming, Unary

@@ -17,8 +17,6 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from hq.cache import Cache
-from hq.clock import Clock
-from hq.errors import HqError, StoreUnavailable
 from hq.liveness.tracker import Tracker
 from hq.store.epoch import Epoch
 from hq.store.keys import BEATS, Keys
@@ -26,6 +24,8 @@ from hq.store.port import Rejected, Store, UnknownOutcome, Write
 from hq.store.session import Session
 from hq.store.words import new_word
 from hqpb.storage.v1 import storage_pb2
+from serving.clock import Clock
+from serving.errors import HqError, StoreUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from enum import Enum
 
 from hq.cache import Cache
-from hq.clock import Clock
 from hq.entry import Entry
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
@@ -24,6 +23,7 @@ from hq.store.keys import Keys, prefix_end
 from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hqpb.v1 import instance_pb2
+from serving.clock import Clock
 
 log = logging.getLogger(__name__)
 

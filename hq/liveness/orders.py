@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hq.clock import Clock
 from hq.liveness.guard import Order
 from hqpb.storage.v1 import storage_pb2
+from serving.clock import Clock
 
 
 class GuardWord(NamedTuple):

@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from hq.cache import Cache
-from hq.clock import Clock
 from hq.entry import Entry
-from hq.errors import HqError
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
 from hq.liveness.guard import Guard, Verdict
@@ -26,6 +24,8 @@ from hq.query import Query
 from hq.store.commit import MAX_WRITES
 from hq.store.fence import Fence
 from hqpb.v1 import service_pb2
+from serving.clock import Clock
+from serving.errors import HqError
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from hq.cache import Event
-from hq.clock import Clock
 from hq.entry import Entry, Mark
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
 from hq.liveness.guard import Census
 from hqpb.v1 import instance_pb2
+from serving.clock import Clock
 
 _TRANSITIONS_KEPT = 2_000
 

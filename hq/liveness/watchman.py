@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 from hq.cache import Cache
-from hq.clock import Clock
 from hq.config import ReplicaConfig
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.flips import Flips
@@ -17,6 +16,7 @@ from hq.liveness.tracker import Tracker
 from hq.store.commit import Committer
 from hq.store.fence import Fence
 from hq.store.keys import Keys
+from serving.clock import Clock
 
 
 def liveness_times(config: ReplicaConfig) -> LivenessTimes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from hq.errors import NotFound
 from hq.registry.explain import guard_state
 from hq.replica import Replica
 from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2
+from serving.errors import NotFound
 
 log = logging.getLogger(__name__)
 

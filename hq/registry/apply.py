@@ -6,12 +6,12 @@ import asyncio
 from typing import NamedTuple
 
 from hq.entry import Entry
-from hq.errors import AlreadyExists, HqError, NotFound
 from hq.registry import changes
 from hq.registry.writes import Precondition, Writes
 from hq.replica import Replica
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.errors import AlreadyExists, HqError, NotFound
 
 _TRIES = 5
 

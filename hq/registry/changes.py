@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hq.errors import NotFound, invalid
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
+from serving.errors import NotFound, invalid
 
 Secrets = dict[str, list[bytes]]  # encoded descriptors by revision id
 
@@ -193,4 +193,3 @@ def _take_secrets_out(draft: Draft, old: Secrets, *, clear: bool, only: str | No
 def dropped(old: Iterable[str], new: Iterable[str]) -> bool:
     """Whether a revision went away."""
     return not set(old) <= set(new)
-

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hq.entry import Entry
-from hq.errors import EpochChanged, NotFound, invalid
 from hq.query import Query
 from hq.registry.page import Page
 from hq.registry.source import Freshness, Source
 from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
+from serving.errors import EpochChanged, NotFound, invalid
 
 _PORTIONS = 4  # until the loop gets a turn; some 1 ms
 

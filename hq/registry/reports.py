@@ -12,7 +12,14 @@ from typing import NamedTuple
 
 from hq import statuses
 from hq.entry import Entry, Mark
-from hq.errors import (
+from hq.liveness.beats import Beat
+from hq.replica import Replica
+from hq.store.commit import Conflict
+from hq.store.port import Compare, Write
+from hq.store.words import new_word
+from hq.validation import check_report, clean_report
+from hqpb.v1 import service_pb2
+from serving.errors import (
     DeadlineExceeded,
     Fenced,
     HqError,
@@ -23,13 +30,6 @@ from hq.errors import (
     WrongNode,
     WrongUid,
 )
-from hq.liveness.beats import Beat
-from hq.replica import Replica
-from hq.store.commit import Conflict
-from hq.store.port import Compare, Write
-from hq.store.words import new_word
-from hq.validation import check_report, clean_report
-from hqpb.v1 import service_pb2
 
 _VISIBLE_S = 1.0
 _CATCH_UP_S = 2.0

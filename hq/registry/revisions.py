@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hq.entry import Entry
-from hq.errors import HqError, NotFound, UnknownRevision, WrongNode
 from hq.registry.changes import decode_secrets
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
+from serving.errors import HqError, NotFound, UnknownRevision, WrongNode
 
 
 class Fetched(NamedTuple):

@@ -6,9 +6,9 @@ import asyncio
 import math
 from typing import NamedTuple
 
-from hq.errors import BehindVersion, EpochChanged, NotLoaded
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
+from serving.errors import BehindVersion, EpochChanged, NotLoaded
 
 _WAIT_S = 2.0
 _KEPT_S = 0.005

@@ -6,7 +6,7 @@ import base64
 import json
 from typing import NamedTuple
 
-from hq.errors import invalid
+from serving.errors import invalid
 
 _LONGEST = 4_096  # characters
 

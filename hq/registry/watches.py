@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-from hq.errors import ShuttingDown, invalid
 from hq.fanout import encode
 from hq.history import Step, put_event
 from hq.query import Query
@@ -16,6 +15,7 @@ from hq.registry.source import Freshness, Source
 from hq.replica import Replica
 from hq.watcher import Delivery, Watcher
 from hqpb.v1 import service_pb2
+from serving.errors import ShuttingDown, invalid
 
 SNAPSHOT, SYNCED, EVENTS, BOOKMARK, RESYNC = (
     service_pb2.WATCH_KIND_SNAPSHOT,

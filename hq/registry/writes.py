@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from hq import statuses
 from hq.entry import NO_STATUS, Entry, Spec, Status, build
-from hq.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, VersionConflict
 from hq.registry import changes
 from hq.replica import Replica
 from hq.store.commit import Conflict
@@ -21,6 +20,7 @@ from hq.store.words import new_word
 from hq.validation import check_instance_update
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
+from serving.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, VersionConflict
 
 _VISIBLE_S = 1.0
 _CATCH_UP_S = 2.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hq.clock import Clock
 from hq.store.epoch import Epoch
 from hq.store.keys import BEATS, COMMITS, FENCE, SESSION, Keys
 from hq.store.port import Compare, Record, Store, Write
+from serving.clock import Clock
 
 _TIMEOUT_S = 5.0
 _DEAD_AFTER_S = 3600.0

@@ -20,8 +20,6 @@ import random
 from collections.abc import Iterable, Sequence
 from copy import copy
 
-from hq.clock import Clock
-from hq.errors import DeadlineExceeded, HqError, OutcomeUnknown, Overloaded, ShuttingDown, StoreUnavailable, TooLarge
 from hq.store.epoch import Epoch
 from hq.store.flight import Flight, Item
 from hq.store.keys import COMMITS, Keys
@@ -29,6 +27,16 @@ from hq.store.port import Applied, Batch, Commit, Compare, NoSpace, Rejected, St
 from hq.store.queue import MAX_WRITES, Queue
 from hq.store.session import Session
 from hq.store.words import new_word
+from serving.clock import Clock
+from serving.errors import (
+    DeadlineExceeded,
+    HqError,
+    OutcomeUnknown,
+    Overloaded,
+    ShuttingDown,
+    StoreUnavailable,
+    TooLarge,
+)
 
 __all__ = ["MAX_WRITES", "Committer", "Conflict", "Guarded"]
 

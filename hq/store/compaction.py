@@ -11,8 +11,6 @@ import asyncio
 import logging
 import random
 
-from hq.clock import Clock
-from hq.errors import HqError
 from hq.store.burial import Burial
 from hq.store.epoch import Epoch
 from hq.store.keys import Keys
@@ -29,6 +27,8 @@ from hq.store.port import (
     Write,
 )
 from hqpb.storage.v1 import storage_pb2
+from serving.clock import Clock
+from serving.errors import HqError
 
 log = logging.getLogger(__name__)
 

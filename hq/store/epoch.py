@@ -95,7 +95,8 @@ class Epoch:
         known = [*theirs.predecessor, theirs.epoch, self.current]
         past = [word for i, word in enumerate(known) if word and word not in known[:i]]
         new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past[-_PREDECESSORS_KEPT:])
-        log.warning("proposing epoch %s", new.epoch)
+        level = logging.WARNING if past else logging.INFO  # the first one of a new store surprises nobody
+        log.log(level, "proposing epoch %s", new.epoch)
         await self._try_to_put(self._keys.epoch, record, new.SerializeToString())
 
     async def _try_to_put(self, key: bytes, old: Record | None, value: bytes) -> None:

@@ -14,13 +14,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hq.clock import Clock
-from hq.errors import Retry, ShuttingDown, StoreUnavailable
 from hq.store.epoch import Epoch
 from hq.store.follow import Follower
 from hq.store.keys import FENCE, Keys
 from hq.store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
 from hq.store.words import encode_word, new_word
+from serving.clock import Clock
+from serving.errors import Retry, ShuttingDown, StoreUnavailable
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
 
-from hq.errors import StoreFull, StoreUnavailable
+from serving.errors import StoreFull, StoreUnavailable
 
 
 class Record(NamedTuple):

@@ -11,11 +11,11 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from hq.errors import HqError
 from hq.store.epoch import Epoch
 from hq.store.keys import SESSION, Keys
 from hq.store.port import Applied, Compare, Refused, Rejected, Store, Unavailable, UnknownOutcome, Write
 from hq.store.words import encode_word, new_word, word_of
+from serving.errors import HqError
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 from google.protobuf.duration_pb2 import Duration
 
-from hq.errors import Violation
+from serving.errors import Violation
 
 MAX_DURATION_S = 30 * 86_400
 

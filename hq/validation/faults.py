@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from hq.errors import InvalidRequest, Violation
+from serving.errors import InvalidRequest, Violation
 
 MAX_VIOLATIONS = 20
 MAX_CHARACTERS = 2500

@@ -2,9 +2,9 @@
 
 import re
 
-from hq.errors import Violation
 from hq.validation.faults import shown
 from hq.validation.ids import check_line
+from serving.errors import Violation
 
 MAX_PATH_BYTES = 4096
 MAX_URL_BYTES = 8192

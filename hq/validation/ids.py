@@ -2,8 +2,8 @@
 
 import re
 
-from hq.errors import Violation
 from hq.validation.faults import shown
+from serving.errors import Violation
 
 MAX_LABEL_VALUE_BYTES = 253
 

@@ -2,11 +2,11 @@
 
 from google.protobuf.duration_pb2 import Duration
 
-from hq.errors import Violation
 from hq.validation.durations import check_duration
 from hq.validation.faults import require
 from hq.validation.ids import check_bytes, check_id
 from hqpb.v1.admin_pb2 import ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
+from serving.errors import Violation
 
 MAX_GUARD_ORDER_S = 86_400
 MAX_SUSPENSION_S = 7 * 86_400

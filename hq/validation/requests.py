@@ -1,8 +1,8 @@
 """Single values that many requests have."""
 
-from hq.errors import Violation
 from hq.validation.faults import shown
 from hq.validation.ids import check_bytes
+from serving.errors import Violation
 
 MAX_REQUEST_ID_BYTES = 128
 

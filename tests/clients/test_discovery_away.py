@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 import time
 from pathlib import Path
 
@@ -148,3 +149,12 @@ async def test_a_refusal_does_not_end_the_watch_for_good(
         await until(lambda: web.error is not None and web.error.code is code)
         await web.ready()
     assert "HQ refuses the watch" in caplog.text
+
+
+async def test_it_ends_whenever_it_is_left(history: History, telling: list[TellingReplica], tmp_path: Path) -> None:
+    history.write("web-1")
+    rng = random.Random(3)
+    async with asyncio.timeout(30):
+        for _ in range(150):
+            async with discovery(telling, tmp_path).service("web", port="http"):
+                await asyncio.sleep(rng.random() * 0.01)

@@ -17,11 +17,12 @@ from federated.clock import SystemClock
 from federated.config import ConfigFile
 from federated.front import Front
 from federated.locations import Locations
-from federated.server import Addresses, Server
+from federated.server import Server
 from hqpb.v1 import service_pb2_grpc
 from serving.calls import RequestIds
 from serving.limits import Limits
 from serving.surroundings import Surroundings
+from serving.transports import Addresses
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
 

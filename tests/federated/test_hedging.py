@@ -69,3 +69,30 @@ async def test_a_stopped_replica_is_replaced_by_another(
     before = doomed.calls["FindInstances"]
     await ask_often(front, 5)
     assert doomed.calls["FindInstances"] > before
+
+
+async def test_a_slow_replica_is_left_alone_even_when_no_second_question_may_be_asked(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east", replicas=2)
+    front = await start_front(locations, "5s")
+    race = front.front.locations.by_name["east"].race
+    while race.budget.spend():
+        pass
+    east.replicas[preferred(front, east)].delay_s = 2.0
+    assert await ask_often(front, 5) < 1.0
+    assert (race.stats.hedges, race.stats.failovers) == (0, 1)
+
+
+async def test_where_all_replicas_are_slow_their_load_is_not_doubled(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east", replicas=2)
+    front = await start_front(locations, "5s")
+    await ask_often(front, 30)
+    for replica in east.replicas:
+        replica.delay_s = 0.6
+    await asyncio.gather(*(ask_often(front, 3) for _ in range(20)))
+    stats = front.front.locations.by_name["east"].race.stats
+    assert stats.hedges <= 1 + stats.calls / 10
+    assert stats.failovers <= 20  # the first round of calls, at most

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -157,6 +156,10 @@ async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World, fr
 
 async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, front: FrontProcess) -> None:
     await fill(front, "hedge")
+
+    async def healthy() -> bool:
+        return 'hq_front_location_replicas_healthy{location="north"} 2.0' in (await front.get("/metrics"))[1]
+
     async with front.stub() as stub:
         for index in range(2):
             for _ in range(20):
@@ -170,7 +173,7 @@ async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, fr
                 assert not any(errors(answer.sources).values())
             assert longest < 0.5
             world.gates["north"][index].heal()
-            await asyncio.sleep(1.5)  # for the probe that takes it back
+            await eventually(healthy, what="a probe takes it back")
 
 
 async def test_a_stopped_location_costs_its_own_instances_only(world: World, front: FrontProcess) -> None:

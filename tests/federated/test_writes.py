@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from hqpb.v1 import admin_pb2, admin_pb2_grpc
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import refused
@@ -168,3 +169,15 @@ async def test_agents_are_sent_to_their_own_location(
     assert west.addresses[0] in error.message
     assert east.addresses[0] not in error.message
     assert not error.violations  # no word that makes an agent stop
+
+
+async def test_operators_are_told_the_addresses_of_all_locations(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    front = await start_front(locations, "5s")
+    async with grpc.aio.insecure_channel(front.addresses.grpc) as channel:
+        admin: admin_pb2_grpc.AdminServiceAsyncStub = admin_pb2_grpc.AdminServiceStub(channel)
+        error = await refused(admin.GetGuard(admin_pb2.GetGuardRequest()))
+    assert error.code() is Code.FAILED_PRECONDITION
+    assert all(location.addresses[0] in (error.details() or "") for location in locations)

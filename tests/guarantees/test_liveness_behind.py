@@ -10,16 +10,16 @@ from typing import NamedTuple
 
 import pytest
 
-from hq.errors import Fenced, HqError, NotFound, StoreUnavailable, UnknownRevision, WrongNode, WrongUid
 from hq.registry.registry import Registry
 from hq.registry.writes import Precondition
 from hq.store.etcd import EtcdConfig, EtcdStore
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import Fenced, HqError, NotFound, StoreUnavailable, UnknownRevision, WrongNode, WrongUid
 from tests.support.etcd import SharedEtcd
+from tests.support.link import Link
 from tests.support.running import running
 from tests.support.scenes import instance
-from tests.support.simulation import Link
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 

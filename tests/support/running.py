@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from hq.clock import Clock, SystemClock
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hq.store.memory import MemoryStore
 from hq.store.port import Store
+from serving.clock import Clock, SystemClock
 
 CONFIG = ReplicaConfig(cluster="test", replica="replica-1", compact_every_s=0)
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 from hq.api.answers import Answers
-from hq.clock import ManualClock
 from hq.config import ReplicaConfig
 from hq.query import Query
 from hq.registry.reads import Reads
@@ -19,6 +18,7 @@ from hq.replica import Replica
 from hq.store.memory import MemoryStore
 from hq.store.port import Batch, Record
 from hqpb.v1 import service_pb2 as pb
+from serving.clock import ManualClock
 
 PLAIN = pb.ReadOptions()
 

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from hq.cache import Cache
-from hq.errors import NotLoaded
 from hq.query import Query
 from hq.store.port import Batch, Change, Record
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import NotLoaded
 from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
 
 RUBBISH = b"\xff\xff\xff"

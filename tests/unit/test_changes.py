@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq.errors import InvalidRequest, NotFound
 from hq.registry import changes
 from hqpb.v1 import instance_pb2 as model
+from serving.errors import InvalidRequest, NotFound
 from tests.support.scenes import INSTALLED, READY, instance
 
 WALL_MS = 1_700_000_000_000

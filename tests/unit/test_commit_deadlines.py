@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from hq.errors import DeadlineExceeded, OutcomeUnknown, ShuttingDown
 from hq.store.memory import MemoryStore
+from serving.errors import DeadlineExceeded, OutcomeUnknown, ShuttingDown
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.errors import HqError, OutcomeUnknown
 from hq.store.commit import Conflict
 from hq.store.memory import MemoryStore
 from hq.store.port import Change, Compare
 from hq.store.words import new_word, word_of
+from serving.errors import HqError, OutcomeUnknown
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import run_virtually

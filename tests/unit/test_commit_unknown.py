@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from hq.errors import OutcomeUnknown, StoreUnavailable
 from hq.store.commit import Conflict
 from hq.store.memory import MemoryStore
 from hq.store.port import Write
+from serving.errors import OutcomeUnknown, StoreUnavailable
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

@@ -7,12 +7,12 @@ import random
 
 import pytest
 
-from hq.errors import StoreFull, StoreUnavailable
 from hq.store.burial import Burial
 from hq.store.keys import BEATS, COMMITS, FENCE, SESSION
 from hq.store.listing import marked_revision
 from hq.store.memory import MemoryStore
 from hq.store.port import Write
+from serving.errors import StoreFull, StoreUnavailable
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

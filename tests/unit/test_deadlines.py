@@ -2,8 +2,8 @@
 
 import pytest
 
-from hq.clock import ManualClock
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
+from serving.clock import ManualClock
 
 TIMES = LivenessTimes(timeout_s=600, report_interval_s=180, retry_s=10, flush_s=0.5)
 A, B, C = (RevisionKey(name, "r1") for name in ("a", "b", "c"))

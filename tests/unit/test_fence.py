@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from hq.errors import ShuttingDown, StoreUnavailable
 from hq.store.fence import FenceTimes
 from hq.store.memory import MemoryStore
 from hq.store.port import Write
+from serving.errors import ShuttingDown, StoreUnavailable
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from hq.errors import StoreUnavailable
 from hq.store.memory import MemoryStore
 from hq.store.port import Write
 from hq.store.words import encode_word
+from serving.errors import StoreUnavailable
 from tests.support.faulty_store import FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time

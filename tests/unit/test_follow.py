@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.errors import HqError
 from hq.store.epoch import FormatTooNew
 from hq.store.memory import MemoryStore
 from hq.store.port import Compare, Record, Write
 from hqpb.storage.v1 import storage_pb2
+from serving.errors import HqError
 from tests.support.faulty_store import FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time, run_virtually

@@ -6,9 +6,9 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 
-from hq.errors import HqError
 from hq.store.memory import MemoryStore
 from hq.store.port import Record, Write
+from serving.errors import HqError
 from tests.support.faulty_store import FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time

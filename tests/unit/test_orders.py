@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from google.protobuf.message import DecodeError
 
-from hq.clock import ManualClock
 from hq.liveness.guard import Order
 from hq.liveness.orders import Orders
 from hqpb.storage.v1 import storage_pb2
+from serving.clock import ManualClock
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
@@ -120,3 +120,14 @@ def test_what_nobody_understands_is_ignored_or_told(orders: Orders) -> None:
     with pytest.raises(DecodeError):
         orders.take("guard", b"\xff", live=True)
     assert orders.order() is Order.NONE
+
+
+def test_every_record_that_was_taken_is_named_until_it_is_deleted(clock: ManualClock, orders: Orders) -> None:
+    """A listing after a gap finds out by these names which orders were deleted meanwhile."""
+    orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
+    orders.take("suspend/n1", suspension(clock.wall_ms()), live=True)
+    clock.advance(10_000)
+    assert orders.names() == ["guard", "suspend/n1"]
+    orders.take("guard", None, live=True)
+    orders.take("suspend/n1", None, live=True)
+    assert orders.names() == []

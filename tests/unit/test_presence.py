@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq.clock import ManualClock
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
 from hq.liveness.presence import Presence
+from serving.clock import ManualClock
 
 KEY = RevisionKey("a", "r1")
 FRESH_S = 5.5

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hq.errors import BehindVersion, EpochChanged, InvalidRequest, NotFound, NotLoaded
 from hq.query import Query
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import BehindVersion, EpochChanged, InvalidRequest, NotFound, NotLoaded
 from tests.support.still import PLAIN, Still
 from tests.support.truth import Truth
 from tests.support.world import EPOCH, Step, World, filters, spec_of, steps

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from hq.errors import Fenced, InvalidRequest, NotFound, OutdatedReport, UnknownRevision, WrongNode, WrongUid
 from hq.registry.registry import Registry
 from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import Fenced, InvalidRequest, NotFound, OutdatedReport, UnknownRevision, WrongNode, WrongUid
 from tests.support.running import running
 from tests.support.scenes import instance
 

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from hq.errors import StoreUnavailable
 from hq.store.keys import SESSION
 from hq.store.memory import MemoryStore
 from hq.store.port import Compare, Write
 from hq.store.words import word_of
+from serving.errors import StoreUnavailable
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

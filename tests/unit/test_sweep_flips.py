@@ -12,7 +12,8 @@ from hq.statuses import HEARTBEAT_TIMEOUT
 from hq.store import keys as k
 from hq.store.port import Commit, NoSpace, Write
 from hqpb.v1 import instance_pb2 as model
-from tests.support.simulation import Link, Simulation
+from tests.support.link import Link
+from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 
 NAMES = k.Keys()

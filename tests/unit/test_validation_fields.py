@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from google.protobuf import text_format
 
-from hq.errors import InvalidRequest
 from hq.validation import check_new_instance
 from hqpb.v1.instance_pb2 import Instance
+from serving.errors import InvalidRequest
 
 FULL = """
 meta { id: "search-1" service_id: "search" }

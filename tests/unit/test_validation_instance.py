@@ -2,9 +2,9 @@
 
 import pytest
 
-from hq.errors import InvalidRequest
 from hq.validation import MAX_RECORD_BYTES, check_instance_update, check_new_instance, check_revision
 from hqpb.v1.instance_pb2 import REVISION_TARGET_READY, Instance, InstanceMeta, InstanceRevision, InstanceSpec
+from serving.errors import InvalidRequest
 
 
 @pytest.fixture

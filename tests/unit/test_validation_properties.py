@@ -9,7 +9,6 @@ from google.protobuf.message import DecodeError, Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hq.errors import InvalidRequest
 from hq.validation import (
     MAX_VIOLATIONS,
     check_enums,
@@ -26,6 +25,7 @@ from hq.validation import (
 from hqpb.v1.admin_pb2 import ForceGuardRequest, SuspendNodeRequest
 from hqpb.v1.instance_pb2 import Instance, InstanceRevision, InstanceStatus, RevisionStatus
 from hqpb.v1.service_pb2 import InstanceFilter, ReportStatusRequest
+from serving.errors import InvalidRequest
 from tests.support.instances import instances, new_instances, reports, revisions
 from tests.support.seeded_faults import faulty_instances
 from tests.support.wild import wild

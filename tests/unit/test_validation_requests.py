@@ -4,7 +4,6 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from hq.errors import InvalidRequest
 from hq.validation import (
     check_duration,
     check_enums,
@@ -21,6 +20,7 @@ from hq.validation import (
 from hqpb.v1.admin_pb2 import ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from hqpb.v1.instance_pb2 import Instance
 from hqpb.v1.service_pb2 import CountInstancesRequest, FindInstancesRequest, InstanceFilter
+from serving.errors import InvalidRequest
 
 
 def fields_of(refusal: pytest.ExceptionInfo[InvalidRequest]) -> list[str]:

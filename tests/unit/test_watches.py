@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hq.errors import InvalidRequest, ShuttingDown, StoreUnavailable
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import InvalidRequest, ShuttingDown, StoreUnavailable
 from tests.support.still import Still
 from tests.support.world import World, spec_of
 

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from hq.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, VersionConflict
 from hq.registry.registry import Registry
 from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, VersionConflict
 from tests.support.running import running
 from tests.support.scenes import instance
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
-from hq import errors
 from hqpb.v1 import instance_pb2, service_pb2
+from serving import errors
 from serving.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.methods import Answer, Call, Method, Streaming, Unary
 

@@ -99,7 +99,7 @@ async def test_no_canary_is_found_in_any_log_report_error_state_or_process(
     failing = with_secrets()
     failing.id, failing.target = "r2", model.REVISION_TARGET_INSTALLED
     failing.prepare.add(name="leaks", command=["sh", "-c", "cat conf/password >/dev/null; exit 3"])
-    await client.create(instance(with_secrets("sleep 609 & wait"), failing))
+    await client.create(instance(with_secrets("sleep 609 & echo forked; wait"), failing))
     arguments = ("--instance", "i-1", "--node", NODE, "--server", hq.grpc, "--secrets", f"safe=dir:{kept}", "-v")
     ctl = await new_ctl("ctl", *arguments).start()
     await ctl.until("r1", "ready")
@@ -110,6 +110,7 @@ async def test_no_canary_is_found_in_any_log_report_error_state_or_process(
         return found.ready.status == model.CONDITION_STATUS_TRUE and len(found.revision) == 2
 
     await eventually(reported)
+    await eventually(lambda: "forked" in ctl.section_log())
     assert CANARY not in str((await client.get("i-1")).instance)
     assert CANARY not in str(await client.explain("i-1"))
     assert CANARY not in str(await ctl.status())

@@ -21,6 +21,7 @@ COUNTING = "n=0; while :; do echo tick $n; n=$((n+1)); sleep 0.05; done"
 async def test_after_sigkill_the_child_is_adopted_and_not_doubled(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="sleep 600 & wait")))
     await ctl.until("r1", "ready")
+    await eventually(lambda: len(ctl.processes()) == 2)
     pid = await ctl.section_pid()
     await ctl.kill()
     await ctl.start()

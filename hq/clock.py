@@ -1,3 +1,0 @@
-"""Time, injected; see serving/clock.py."""
-
-from serving.clock import *  # noqa: F403

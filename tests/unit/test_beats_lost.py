@@ -1,0 +1,155 @@
+"""Beats that are lost, late, outlived or unreadable: none renews anybody long after it was meant."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from hq.store import keys as k
+from hq.store.memory import MemoryStore
+from hq.store.port import Batch, Change, Commit, Compare, Write
+from hqpb.storage.v1 import storage_pb2
+from serving.errors import StoreUnavailable
+from tests.support.beating import NAMES, batches, beat_of, ready
+from tests.support.simulation import Simulation
+from tests.support.virtual_time import in_virtual_time
+
+
+@in_virtual_time
+async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
+    """Their agents have reported elsewhere or fallen silent: a beat sent now would be older than it looks."""
+    async with Simulation() as simulation:
+        running = await simulation.start_replica()
+        beats = running.registry.replica.beats
+        await ready(simulation, running.registry)
+        first = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
+        await asyncio.sleep(0.05)
+        gone = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
+        await asyncio.sleep(0.05)
+        gone.cancel()
+        stays = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
+        assert [await first, await stays] == [[True], [True]]
+        assert beats.sent == 2
+
+
+class SlowMember(MemoryStore):
+    """A store whose first batch of beats lies with a slow member: it is not answered, and arrives when told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deliver = asyncio.Event()
+        self.late: asyncio.Task[Commit] | None = None
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        if writes[0].puts and writes[0].puts[0][0].startswith(NAMES.beats) and self.late is None:
+            self.late = asyncio.ensure_future(self._arrive(guards, writes, timeout_s))
+            return await asyncio.shield(self.late)
+        return await super().commit(guards, writes, timeout_s)
+
+    async def _arrive(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        await self.deliver.wait()
+        return await super().commit(guards, writes, timeout_s)
+
+
+@in_virtual_time
+async def test_a_batch_without_an_answer_never_arrives_after_the_replica_went_on() -> None:
+    async with Simulation() as simulation:
+        simulation.store = store = SlowMember()
+        registry = (await simulation.start_replica()).registry
+        reporter = await ready(simulation, registry)
+        with pytest.raises(StoreUnavailable):
+            await reporter.report(registry)
+        await asyncio.sleep(1)
+        await reporter.report(registry)
+        heard = await batches(store)
+        store.deliver.set()
+        assert store.late is not None
+        assert not (await store.late).guarded
+        assert await batches(store) == heard
+
+
+@in_virtual_time
+async def test_while_the_store_does_not_answer_beats_fail_at_once_and_none_is_kept_for_later() -> None:
+    async with Simulation() as simulation:
+        running = await simulation.start_replica()
+        reporter = await ready(simulation, running.registry)
+        running.link.cut()
+        with pytest.raises(StoreUnavailable):
+            await reporter.report(running.registry)
+        began = simulation.now
+        for _ in range(100):
+            with pytest.raises(StoreUnavailable):
+                await reporter.report(running.registry)
+        assert simulation.now - began < 1
+        await asyncio.sleep(600)
+        sent = running.registry.replica.beats.sent
+        running.link.mend()
+        await asyncio.sleep(60)
+        assert running.registry.replica.beats.sent == sent
+        await reporter.report(running.registry)
+
+
+@in_virtual_time
+async def test_beats_of_another_epoch_are_not_sent_for_their_versions_mean_nothing_there() -> None:
+    async with Simulation() as simulation:
+        running = await simulation.start_replica()
+        replica = running.registry.replica
+        await ready(simulation, running.registry)
+        first = asyncio.ensure_future(replica.beats.send([beat_of(replica)]))
+        await asyncio.sleep(0.05)
+        second = asyncio.ensure_future(replica.beats.send([beat_of(replica)]))
+        await asyncio.sleep(0.05)
+        replica.epoch.current = "another"
+        assert await first == [True]
+        with pytest.raises(StoreUnavailable, match="replaced"):
+            await second
+
+
+@in_virtual_time
+async def test_draining_waits_for_what_was_sent_and_for_nothing_else() -> None:
+    async with Simulation() as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        await ready(simulation, simulation.any_registry())
+        await replica.beats.drain()
+        sent = [asyncio.ensure_future(replica.beats.send([beat_of(replica)])) for _ in range(10)]
+        await asyncio.sleep(0)
+        await replica.beats.drain()
+        await asyncio.sleep(0)
+        assert [await beat for beat in sent] == [[True]] * 10
+
+
+@in_virtual_time
+async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_it() -> None:
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        reporter = await ready(simulation, registry)
+        key = NAMES.of(k.BEATS, "replica-1")
+        await simulation.store.commit((), [Write((), ((key, b"\xff\xff"),))], 1)
+        await registry.replica.fence.passed()
+        assert [record.key for record in registry.admin.quarantine()] == ["beats/replica-1"]
+        await reporter.report(registry)
+        assert registry.admin.quarantine() == []
+
+
+@in_virtual_time
+async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_in_order() -> None:
+    """A catch-up brings many versions at once. The beat was current when it was stored, and its sender was told so."""
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        replica = registry.replica
+        await ready(simulation, registry)
+        await asyncio.sleep(100)
+        entry, version = replica.cache.get("a"), replica.cache.version
+        assert entry is not None
+        batch = storage_pb2.BeatBatch(uid=[entry.traits.uid], status_version=[entry.status_version], position=[0])
+        record = entry.stored()[1].record
+        changes = [
+            Change(NAMES.of(k.BEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
+            Change(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
+        ]
+        replica.apply(Batch(version + 2, changes), collapsed=False)
+        assert replica.beats.outdated == 0
+        [key] = replica.watchman.tracker.deadlines._heard
+        assert replica.watchman.tracker.deadlines.silence_s(key, simulation.now) == 0
