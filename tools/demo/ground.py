@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _MARK = "demo.lock"
-_TRIES = 20
+_TRIES = 80
 _AGAIN_S = 0.1
 
 
@@ -62,9 +62,9 @@ def _clear(directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """What was stopped while it started may still be writing its last words."""
+    """What was stopped while it started may still be writing its last words: gone is what stays gone."""
     for _ in range(_TRIES):
         shutil.rmtree(directory, ignore_errors=True)
+        time.sleep(_AGAIN_S)
         if not directory.exists():
             return
-        time.sleep(_AGAIN_S)

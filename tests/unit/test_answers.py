@@ -1,0 +1,239 @@
+"""Answers: spliced bytes, masks, and JSON that is made once, in slices, and kept within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from google.protobuf import json_format
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hq.api.answers import Answers, in_slices
+from hq.api.mask import Mask
+from hq.api.twins import EventTwins, Twins
+from hq.entry import Entry, frames_of
+from hq.history import put_event
+from hq.registry.reads import Found
+from hq.registry.source import Source
+from hq.registry.watches import Message
+from hq.validation import check_field_mask
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from tests.support.entries import Feed, entry, mark, spec_value, status_value
+from tests.support.instances import instances
+
+some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+SOURCE = Source("c", "r", "e", 7, 5, stale=False, error="", quarantined=("x",))
+
+
+def found(*entries: Entry, token: str = "") -> Found:
+    return Found(list(entries), [b"".join(frames_of(entries))], token, SOURCE)
+
+
+def reported() -> Entry:
+    """With two revisions and statuses."""
+    feed = Feed()
+    spec = {"node_name": "n", "revision": [model.InstanceRevision(id="r"), model.InstanceRevision(id="r-1")]}
+    feed(spec=spec_value("a", **spec), status=status_value(mark("r", heard_ms=1_000), mark("r-1", ready=False)))
+    made = feed.cache.get("a")
+    assert made is not None
+    return made
+
+
+async def both(answer: object, kind: type[pb.FindInstancesResponse] | type[pb.GetInstanceResponse]) -> object:
+    """The answer in both encodings, which have to say the same."""
+    binary = kind.FromString(answer.proto())  # type: ignore[attr-defined]
+    text = json_format.Parse(await answer.json(), kind())  # type: ignore[attr-defined]
+    assert binary == text
+    return binary
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 5])
+@pytest.mark.parametrize("token", ["", "to\u00dfen"])
+async def test_a_list_is_the_same_in_both_encodings(count: int, token: str) -> None:
+    entries = [entry(f"i-{number}") for number in range(count)]
+    answer = await Answers(1 << 20).found(found(*entries, token=token), ())
+    expected = pb.FindInstancesResponse(
+        instances=[each.instance() for each in entries], next_page_token=token, sources=[SOURCE.message()]
+    )
+    assert await both(answer, pb.FindInstancesResponse) == expected
+
+
+async def test_a_single_instance_is_the_same_in_both_encodings() -> None:
+    made = reported()
+    answer = await Answers(1 << 20).found(found(made), (), single=True)
+    expected = pb.GetInstanceResponse(instance=made.instance(), sources=[SOURCE.message()])
+    assert await both(answer, pb.GetInstanceResponse) == expected
+
+
+# --- masks ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("single", [True, False])
+async def test_masks_hold_in_both_encodings_through_lists_too(single: bool) -> None:
+    made = reported()
+    paths = ("meta.id", "spec.revision.id", "status.revision.ready.status", "status.heartbeat")
+    answer = await Answers(1 << 20).found(found(made), paths, single=single)
+    kept = model.Instance(meta=model.InstanceMeta(id="a"))
+    for revision in ("r", "r-1"):
+        kept.spec.revision.add(id=revision)
+        kept.status.revision.add()
+    kept.status.revision[0].ready.status = model.CONDITION_STATUS_TRUE
+    kept.status.revision[1].ready.status = model.CONDITION_STATUS_FALSE
+    kept.status.heartbeat["r"].FromMilliseconds(1_000)
+    if single:
+        shown = await both(answer, pb.GetInstanceResponse)
+        assert shown == pb.GetInstanceResponse(instance=kept, sources=[SOURCE.message()])
+    else:
+        shown = await both(answer, pb.FindInstancesResponse)
+        assert shown == pb.FindInstancesResponse(instances=[kept], sources=[SOURCE.message()])
+
+
+@st.composite
+def paths(draw: st.DrawFn) -> str:
+    """Any path that a request may name."""
+    here, names = model.Instance.DESCRIPTOR, []
+    while True:
+        field = draw(st.sampled_from(sorted(here.fields_by_name)))
+        names.append(field)
+        inner = here.fields_by_name[field].message_type
+        if inner is None or inner.GetOptions().map_entry or draw(st.booleans()):
+            return ".".join(names)
+        here = inner
+
+
+@some
+@given(instances(), st.lists(paths(), min_size=1, max_size=4))
+def test_a_mask_keeps_what_it_names_and_nothing_else(instance: model.Instance, named: list[str]) -> None:
+    check_field_mask(pb.FindInstancesRequest(field_mask={"paths": named}).field_mask, model.Instance.DESCRIPTOR)
+    masked = Mask(named).applied(instance)
+    before, after = leaves(instance), leaves(masked)
+    assert after == {path: values for path, values in before.items() if named_by(path, named)}
+
+
+def named_by(path: str, named: list[str]) -> bool:
+    return any(path == name or path.startswith(f"{name}.") for name in named)
+
+
+def leaves(message: object, prefix: str = "") -> dict[str, list[object]]:
+    """All values by the path of their field; the elements of lists together."""
+    found_leaves: dict[str, list[object]] = {}
+    for field, value in message.ListFields():  # type: ignore[attr-defined]
+        path = f"{prefix}{field.name}"
+        if field.message_type is None or field.message_type.GetOptions().map_entry:
+            found_leaves.setdefault(path, []).append(str(value) if field.message_type is None else dict(value))
+            continue
+        for item in value if field.is_repeated else [value]:
+            inner = leaves(item, f"{path}.")
+            for below, values in inner.items():
+                found_leaves.setdefault(below, []).extend(values)
+    return found_leaves
+
+
+@pytest.mark.parametrize(
+    ("named", "kept"),
+    [
+        (("spec.revision", "spec.revision.id"), {"spec.revision"}),
+        (("spec.revision.id", "spec.revision", "meta"), {"spec.revision", "meta"}),
+        (("spec", "spec.node_name"), {"spec"}),
+    ],
+)
+def test_what_is_named_as_a_whole_is_kept_as_a_whole(named: tuple[str, ...], kept: set[str]) -> None:
+    instance = reported().instance()
+    assert Mask(named).applied(instance) == Mask(kept).applied(instance)
+
+
+# --- JSON -----------------------------------------------------------------------------------------------------------
+
+
+def test_json_is_made_once_until_something_changes() -> None:
+    twins, made = Twins(1 << 20), reported()
+    first = twins.get(made)
+    assert twins.get(made) is first
+    made.beat(0, 9_000, "somebody")
+    second = twins.get(made)
+    assert json.loads(second)["status"]["lastHeartbeatTime"] == "1970-01-01T00:00:09Z"
+    assert json.loads(first)["status"]["lastHeartbeatTime"] == "1970-01-01T00:00:01Z"
+
+
+def test_json_is_kept_within_its_bytes() -> None:
+    twins = Twins(20_000)
+    entries = [entry(f"i-{number}", text="x" * 1_000) for number in range(100)]
+    for each in entries:
+        twins.get(each)
+        for _ in range(3):
+            each.json = None  # as a beat does
+            twins.get(each)
+    kept = [each for each in entries if each.json]
+    assert 0 < sum(len(each.json or b"") + len(each.frame()) for each in kept) <= 20_000
+    assert kept == entries[-len(kept) :]
+    assert sum(len(twin) for _, twin in twins._kept) <= 20_000
+
+
+def test_events_as_json_are_made_once_and_kept_within_their_bytes() -> None:
+    twins = EventTwins(20_000)
+    events = [put_event(number, entry(f"i-{number}", text="x" * 1_000).frame()) for number in range(100)]
+    for event in events:
+        assert twins.get(event) is twins.get(bytes(bytearray(event)))
+    assert sum(len(key) + len(twin) for key, twin in twins._kept.items()) <= 20_000
+
+
+def test_times_that_json_cannot_say_do_not_spoil_a_list() -> None:
+    made = entry("a")
+    instance = made.instance()
+    instance.meta.creation_time.seconds = 1 << 60
+    assert json.loads(Answers(1)._twins.get(made))["meta"]["id"] == "a"
+    far = Twins(1 << 20)
+    spoiled = reported()
+    spoiled.fresh_frame = put_frame(instance)
+    assert json.loads(far.get(spoiled))["meta"]["creationTime"].startswith("9999-12-31")
+
+
+def put_frame(instance: model.Instance) -> bytes:
+    return pb.FindInstancesResponse(instances=[instance]).SerializeToString()
+
+
+async def test_a_long_list_of_json_gives_the_loop_its_turns() -> None:
+    entries = [entry(f"i-{number}", text="x" * 200) for number in range(1_000)]
+    answer = await Answers(1 << 20).found(found(*entries), ())
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count())
+    body = await answer.json()
+    counting.cancel()
+    assert len(json.loads(body)["instances"]) == 1_000
+    assert turns > 3
+
+
+async def test_slices_leave_nothing_out() -> None:
+    assert await in_slices(lambda number: number * 2, range(10)) == list(range(0, 20, 2))
+
+
+# --- watches --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(pb.WATCH_KIND_SYNCED, SOURCE, token="t"),
+        Message(pb.WATCH_KIND_RESYNC, SOURCE, reason='"so"'),
+        Message(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())] * 2, "t", collapsed=True),
+        Message(pb.WATCH_KIND_SNAPSHOT, SOURCE, [put_event(3, entry("a").frame())]),
+    ],
+    ids=lambda message: pb.WatchKind.Name(message.kind),
+)
+async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: Message) -> None:
+    answer = Answers(1 << 20).watch(message)
+    binary = pb.WatchInstancesResponse.FromString(answer.proto())
+    assert binary == json_format.Parse(await answer.json(), pb.WatchInstancesResponse())
+    assert (binary.kind, binary.resume_token, binary.reason) == (message.kind, message.token, message.reason)
+    assert (len(binary.events), binary.collapsed) == (len(message.events), message.collapsed)
+    assert list(binary.sources) == [SOURCE.message()]
