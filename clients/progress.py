@@ -17,7 +17,10 @@ class SnapshotPart:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What was shown is complete: the snapshot, or what was held before a resume."""
+    """What was shown is complete: the snapshot, or what was held before a resume.
+
+    From a front: of the clusters in `sources`, and of no others.
+    """
 
     resume_token: str
     sources: tuple[service_pb2.Source, ...]
@@ -47,9 +50,10 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """Forget everything that this watch has shown: a fresh snapshot follows."""
+    """Forget what this watch has shown of `cluster` (empty: of all): a fresh snapshot of that follows."""
 
     reason: str
+    cluster: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +68,21 @@ WatchItem = SnapshotPart | Synced | Changes | Bookmark | Resync | Interrupted
 
 
 class WatchProgress:
-    """Turns messages of any number of streams, one after the other, into one unbroken story."""
+    """Turns messages of any number of streams, one after the other, into one unbroken story.
+
+    A front tells the stories of its locations in one stream; a message with one source is about that cluster.
+    """
 
     def __init__(self, resume_token: str = "") -> None:
         self.resume_token = resume_token
-        self._shows_parts = False  # of a snapshot that is not complete
-        self._has_state = bool(resume_token)  # whoever brings a token holds the state that belongs to it
+        self._complete: set[str] = set()  # clusters
+        self._partial: set[str] = set()  # clusters of whose snapshot parts were shown
+        self._brought = bool(resume_token)  # whoever brings a token holds the state that belongs to it, of all clusters
         self._pending: list[service_pb2.WatchEvent] = []  # of a version that is not complete
         self._collapsed = False
 
     def __repr__(self) -> str:
-        state = "complete" if self._has_state else "partial" if self._shows_parts else "empty"
+        state = "partial" if self._partial else "complete" if self._has_state() else "empty"
         return f"WatchProgress({state}, resume_token={self.resume_token!r})"
 
     def received(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
@@ -89,34 +97,41 @@ class WatchProgress:
             case service_pb2.WATCH_KIND_BOOKMARK:
                 return self._bookmark(message)
             case service_pb2.WATCH_KIND_RESYNC:
-                self._forget()
-                return [Resync(message.reason or "the server lost continuity")]
+                return self._resync(message)
             case _:
                 return []
 
     def broke(self) -> list[WatchItem]:
         """The stream ended, in whatever way; what to show for it. What follows comes from another stream."""
         self._pending.clear()
-        if not self._shows_parts:
-            return []
-        self._forget()
-        return [Resync("the stream ended before the snapshot was complete")]
+        cut, self._partial = sorted(self._partial), set()
+        return [Resync("the stream ended before the snapshot was complete", cluster) for cluster in cut]
 
     def voided(self, reason: str) -> list[WatchItem]:
         """The server refuses the token: start over; what to show for it."""
-        shown = self._has_state or self._shows_parts
-        self._forget()
+        shown = self._has_state() or self._partial
+        self._complete.clear()
+        self._partial.clear()
+        self._pending.clear()
+        self._brought = self._collapsed = False
+        self.resume_token = ""
         return [Resync(reason)] if shown else []
 
+    def _has_state(self) -> bool:
+        return self._brought or bool(self._complete)
+
     def _snapshot(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
+        cluster = _cluster(message)
         # The contract announces a second snapshot by RESYNC. Without it we still must not mix two of them.
-        unannounced = self.voided("a new snapshot began") if self._has_state else []
-        self._shows_parts = True
+        is_second = self._brought or cluster in self._complete
+        unannounced = self.voided("a new snapshot began") if is_second and cluster not in self._partial else []
+        self._partial.add(cluster)
         instances = tuple(event.put for event in message.events if event.HasField("put"))
         return [*unannounced, SnapshotPart(instances)] if instances else unannounced
 
     def _synced(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
-        self._has_state, self._shows_parts = True, False
+        self._partial.discard(_cluster(message))
+        self._complete.add(_cluster(message))
         self._move(message)
         return [Synced(self.resume_token, tuple(message.sources))]
 
@@ -135,11 +150,23 @@ class WatchProgress:
         self._move(message)
         return [Bookmark(self.resume_token, tuple(message.sources))]
 
+    def _resync(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
+        cluster = _cluster(message)
+        reason = message.reason or "the server lost continuity"
+        if not message.resume_token and not self._complete - {cluster}:
+            self.voided(reason)
+        self._complete.discard(cluster)
+        self._partial = self._partial - {cluster} | ({cluster} if self._brought else set())
+        self._pending.clear()
+        # A front's RESYNC brings a token without that location; one of a single HQ brings none.
+        self.resume_token = message.resume_token
+        return [Resync(reason, cluster)]
+
     def _move(self, message: service_pb2.WatchInstancesResponse) -> None:
-        if self._has_state and message.resume_token:
+        if self._has_state() and message.resume_token:
             self.resume_token = message.resume_token
 
-    def _forget(self) -> None:
-        self.resume_token = ""
-        self._has_state = self._shows_parts = self._collapsed = False
-        self._pending.clear()
+
+def _cluster(message: service_pb2.WatchInstancesResponse) -> str:
+    """The cluster that a message is about; empty: all there are."""
+    return message.sources[0].cluster if len(message.sources) == 1 else ""

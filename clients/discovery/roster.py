@@ -51,6 +51,8 @@ class Roster:
         self.source_is_stale = False
         self._as_of = -math.inf  # the list was complete at this moment
         self._snapshot: dict[Key, ReadyInstance] | None = {}  # being built; None: none is expected
+        self._anew: dict[str, dict[Key, ReadyInstance]] = {}  # by cluster that a front shows by itself: being built
+        self._members: set[str] = set()  # clusters that the other end speaks for, as far as it said so
         self._resync = ""
         self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
 
@@ -65,7 +67,7 @@ class Roster:
     @property
     def is_whole(self) -> bool:
         """No snapshot is under way: a resume token belongs to this list."""
-        return self._snapshot is None
+        return self._snapshot is None and not self._anew
 
     def age_s(self, now: float) -> float:
         """The list was complete so many seconds ago; infinite: there is none."""
@@ -89,8 +91,14 @@ class Roster:
                 self._confirmed(item.sources, now)
                 return list(self._stepped(item))
             case Bookmark():
+                self._members |= {source.cluster for source in item.sources}
                 self._confirmed(item.sources, now)
                 return self._released(item.sources)
+            case Resync() if item.cluster and self._snapshot is None:
+                self._anew[item.cluster] = {}
+                self.resyncs += 1
+                self._resync = item.reason
+                self._lost_touch()
             case Resync():
                 self._restarted(item.reason)
             case Interrupted():
@@ -98,19 +106,44 @@ class Roster:
         return []
 
     def _collect(self, part: SnapshotPart) -> None:
-        if self._snapshot is None:
-            self._restarted("a snapshot began")
-        assert self._snapshot is not None
+        cluster = part.instances[0].meta.cluster if part.instances else ""
+        if self._snapshot is None and cluster not in self._anew:
+            if any(key[0] == cluster for key in self.instances) or cluster not in self._members:
+                self._restarted("a snapshot began")
+            else:
+                self._anew[cluster] = {}
+        building = self._anew[cluster] if self._snapshot is None else self._snapshot
         found = (ready_instance(instance) for instance in part.instances)
-        self._snapshot.update((instance.key, instance) for instance in found if instance is not None)
+        building.update((instance.key, instance) for instance in found if instance is not None)
 
     def _synced(self, item: Synced, now: float) -> list[Delta]:
         # After a resume what was missed is still to come: only the bookmark or change behind it makes the list fresh.
         if self._snapshot is None:
-            return []
+            return self._synced_anew(item, now)
         new, self._snapshot = self._snapshot, None
+        self._set_apart(new, item.sources)
         self._unconfirmed = self._kept_of_absent(new, item.sources)
         new.update((key, self.instances[key]) for keys in self._unconfirmed.values() for key in keys)
+        delta = Delta(self._difference(new), resync=self._resync)
+        self.instances, self._resync = new, ""
+        self._confirmed(item.sources, now)
+        return [delta] if delta.changes or delta.resync else []
+
+    def _set_apart(self, new: dict[Key, ReadyInstance], sources: Iterable[service_pb2.Source]) -> None:
+        """A front completes its locations one by one: of those still to come the old list stands."""
+        to_come = self._members - {source.cluster for source in sources}
+        for cluster in to_come:
+            keys = [key for key in new if key[0] == cluster]
+            self._anew[cluster] = {key: new.pop(key) for key in keys}
+            new.update((key, kept) for key, kept in self.instances.items() if key[0] == cluster)
+
+    def _synced_anew(self, item: Synced, now: float) -> list[Delta]:
+        clusters = {source.cluster for source in item.sources} & self._anew.keys()
+        if not clusters:
+            return []
+        new = {key: kept for key, kept in self.instances.items() if key[0] not in clusters}
+        for cluster in clusters:
+            new.update(self._anew.pop(cluster))
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
         self._confirmed(item.sources, now)
@@ -167,7 +200,7 @@ class Roster:
         staleness_s = max((_seconds(source) for source in sources), default=0.0)
         self.source_is_stale = any(source.stale or source.error for source in sources)
         # While a new snapshot is under way the old list is shown, and it is as old as it is.
-        if self._snapshot is None:
+        if self.is_whole:
             self.origin, self._as_of = Origin.LIVE, now - staleness_s
 
     def _restarted(self, reason: str) -> None:
@@ -175,6 +208,7 @@ class Roster:
             self.resyncs += 1
             self._resync = reason
         self._snapshot = {}
+        self._anew.clear()
         self._lost_touch()
 
     def _lost_touch(self) -> None:

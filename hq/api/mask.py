@@ -29,12 +29,12 @@ class Mask:
 
 
 def _add(tree: Tree, names: list[str]) -> None:
-    for depth, name in enumerate(names):
-        if depth and not tree:
-            return
-        if name in tree and not tree[name]:
-            return
+    *above, last = names
+    for name in above:
+        if tree.get(name) == {}:
+            return  # a shorter path names all of this
         tree = tree.setdefault(name, {})
+    tree[last] = {}
 
 
 def _pruned(message: M, tree: Tree) -> M:

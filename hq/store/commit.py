@@ -207,7 +207,8 @@ class Committer:
     def _turn_back(self, flight: Flight, ours: tuple[Compare, Compare]) -> None:
         """A guard did not hold: nothing took place."""
         epoch, session = ours
-        if self._epoch.guard() == epoch and self._session.guard() != session and not flight.blind:
+        changed = self._session.guard() != session or self._session.is_changing
+        if self._epoch.guard() == epoch and changed and not flight.blind:
             # Beats use the session too, and changed it meanwhile.
             flight.call_off()
             self._queue.put_back(flight.items)

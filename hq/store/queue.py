@@ -9,7 +9,7 @@ from hq.store.flight import Item
 
 MAX_WRITES = 100
 MAX_BYTES = 1 << 20
-LINGER_S, PAUSE_S = 0.01, 0.001
+LINGER_S, PAUSE_S = 0.03, 0.003
 
 
 class Queue:

@@ -47,6 +47,11 @@ class Session:
         """The condition that the word is still the same."""
         return Compare(self._key, "value", encode_word(self._word))
 
+    @property
+    def is_changing(self) -> bool:
+        """The word is being changed, or looked after: in the store it may be another one already."""
+        return self._busy.locked()
+
     def doubt(self) -> None:
         """A guard did not hold: look before the next transaction."""
         self._doubted = True
@@ -54,7 +59,7 @@ class Session:
 
     async def ready(self, timeout_s: float) -> None:
         """Return when the word stands in the store. Raises StoreUnavailable, NoSpace."""
-        if not self._doubted:
+        if not self._doubted and not self.is_changing:
             return
         try:
             async with asyncio.timeout(timeout_s), self._busy:

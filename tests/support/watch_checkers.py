@@ -63,7 +63,7 @@ class Ordered(Checker):
 
 
 class Unique(Checker):
-    """No event comes twice, unless a stream broke off before a token made it certain that it had come."""
+    """No event comes twice that a token had made certain; a client may well go on from an older token."""
 
     word = "UNIQUE"
 
@@ -71,11 +71,11 @@ class Unique(Checker):
         self._seen: set[tuple[int, str]] = set()
         self._since_token: set[tuple[int, str]] = set()
         self._snapshot: set[str] = set()
+        self._kept: dict[str, frozenset[tuple[int, str]]] = {}
 
     def opened(self, token: str) -> None:
-        self._since_token.clear()
-        if not token:
-            self._forget()
+        self._forget()
+        self._seen |= self._kept[token] if token else frozenset()
 
     def saw(self, message: Message) -> None:
         if message.kind == pb.WATCH_KIND_RESYNC:
@@ -91,6 +91,7 @@ class Unique(Checker):
         if message.resume_token:
             self._seen |= self._since_token
             self._since_token.clear()
+            self._kept[message.resume_token] = frozenset(self._seen)
 
     def _forget(self) -> None:
         self._seen.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ LABELS: tuple[dict[str, str], ...] = (
     {},
     {"engine": "jvm"},
     {"engine": "jvm", "allocator": "x"},
+    {"allocator": "x"},
     {"engine": "x=y"},
     {"engine=x": "y"},
 )
@@ -128,23 +130,29 @@ def steps(*, spoiled: bool = True) -> st.SearchStrategy[Step]:
     return st.lists(st.tuples(st.sampled_from(IDS), _deeds(spoiled)), min_size=1, max_size=3, unique_by=lambda s: s[0])
 
 
-@cache
-def filters() -> st.SearchStrategy[pb.InstanceFilter]:
-    return st.builds(
-        pb.InstanceFilter,
-        instance_id=_some(IDS),
-        service_id=_some((*SERVICES, "other")),
-        node_name=_some(("n", "n-1", "n-2")),
-        revision_id=_some(REVISIONS),
-        cluster=_some(("c", "c-1")),
-        labels=st.just({}) | st.sampled_from(LABELS),
-        readiness=st.sampled_from((0, 0, 1, 2)),
-        allocated=st.sampled_from((0, 0, 1, 2)),
-    )
+@st.composite
+def filters(draw: st.DrawFn) -> pb.InstanceFilter:
+    """Of few fields: one that asks for everything finds nothing."""
+    wanted = pb.InstanceFilter()
+    for field in draw(st.lists(st.sampled_from(sorted(_ASKED)), max_size=3, unique=True)):
+        wanted.MergeFrom(pb.InstanceFilter(**{field: draw(_ASKED[field])}))
+    return wanted
 
 
 def _some(words: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
-    return st.just([]) | st.just([]) | st.lists(st.sampled_from(words), max_size=3)
+    return st.lists(st.sampled_from(words), min_size=1, max_size=3)
+
+
+_ASKED: dict[str, st.SearchStrategy[Any]] = {
+    "instance_id": _some(IDS),
+    "service_id": _some((*SERVICES, "other")),
+    "node_name": _some(("n", "n-1", "n-2")),
+    "revision_id": _some(REVISIONS),
+    "cluster": _some(("c", "c-1")),
+    "labels": st.sampled_from(LABELS),
+    "readiness": st.sampled_from((1, 2)),
+    "allocated": st.sampled_from((1, 2)),
+}
 
 
 @cache

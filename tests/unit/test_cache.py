@@ -136,6 +136,21 @@ def test_keys_that_are_no_text_are_no_instances() -> None:
 # --- beats ----------------------------------------------------------------------------------------------------------
 
 
+def test_a_beat_is_seen_at_once_and_time_never_goes_back() -> None:
+    feed = Feed()
+    feed(spec=spec_value("a"), status=status_value(mark("r", heard_ms=1_000), mark("r-1", heard_ms=2_000)))
+    entry = feed.cache.get("a")
+    assert entry is not None
+    versions = entry.version, entry.status_version
+    for beat_ms, shown_ms in ((5_000, 5_000), (4_000, 5_000), (6_000, 6_000)):
+        entry.beat(0, beat_ms, "hearer")
+        status = entry.instance().status
+        assert status.heartbeat["r"].ToMilliseconds() == shown_ms
+        assert status.heartbeat["r-1"].ToMilliseconds() == 2_000
+        assert status.last_heartbeat_time.ToMilliseconds() == shown_ms
+    assert (entry.version, entry.status_version) == versions == (1, 1)
+
+
 def test_beats_are_remembered_over_rewrites_of_the_same_report() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark(heard_ms=1_000)))

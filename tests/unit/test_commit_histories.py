@@ -163,5 +163,5 @@ def test_with_faults_most_writes_are_still_settled() -> None:
         history = History(seed, writers=100, rate=0.3, cut_chance=0.05, epochs=0)
         run_virtually(history.run)
         told += history.story.told
-    assert told["stored"] > 150
+    assert told["stored"] > 100
     assert told["unknown"] < 150

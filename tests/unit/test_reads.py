@@ -99,6 +99,8 @@ async def test_a_page_ends_where_it_would_get_too_large() -> None:
     world = World()
     many(world, 100, text="x" * 1_000)
     still = loaded(world, page_bytes=10_000)
+    everything = still.replica.cache._indexes._all
+    everything._blocks = [(entry,) for block in everything.lend() for entry in block]
     first = await still.find(ALL)
     assert 5 <= len(first.instances) <= 9
     assert sum(instance.ByteSize() for instance in first.instances) <= 10_000
@@ -278,6 +280,16 @@ async def test_nothing_is_read_before_everything_was() -> None:
         await still.find(ALL)
     with pytest.raises(NotLoaded):
         await anext(still.watch(ALL))
+
+
+async def test_an_answer_says_which_version_it_is_of_however_soon_it_follows_another() -> None:
+    world = World()
+    still = loaded(world)
+    world.uids["a"] = 1
+    for _ in range(3):
+        still.apply(world.change({world.keys.spec("a"): spec_of(world, "a", "s", "n", {}, 1)}))
+        answer = await still.find(ALL)
+        assert answer.sources[0].version == world.version == answer.instances[0].meta.version
 
 
 async def test_an_answer_says_at_most_how_stale_it_is_and_when_that_is_too_much() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
@@ -108,7 +109,8 @@ def acts(draw: st.DrawFn, missing: bool) -> list[tuple[Any, ...]]:
     act = st.one_of(
         st.tuples(st.just("change"), steps(spoiled=False)),
         st.tuples(st.just("change"), steps(spoiled=False)),
-        st.tuples(st.just("bring"), replica, st.integers(1, 3)),
+        st.tuples(st.just("bring"), replica, st.integers(1, 5)),
+        st.tuples(st.just("bring"), replica, st.integers(1, 5)),
         st.tuples(st.just("read"), client, st.integers(1, 3)),
         st.tuples(st.just("open"), client, replica),
         st.tuples(st.just("restart"), replica),
@@ -124,10 +126,20 @@ async def play(stage: Stage, plan: list[tuple[Any, ...]]) -> None:
         done = ACTS[what](stage, *arguments)
         if done is not None:
             await done
+    await finish(stage)
+
+
+async def finish(stage: Stage) -> None:
+    """Everything arrives everywhere, and is read here and, from the same tokens, there."""
     for still in stage.replicas:
         still.catch_up()
     for client in stage.clients:
+        token = client.token
         await client.read_all()
+        if token:
+            client.token = token
+            await client.open(1)
+            await client.read_all()
     await stage.close()
 
 
@@ -181,3 +193,27 @@ async def test_versions_that_are_larger_than_a_message_stay_whole(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hq.registry.watches._MESSAGE_BYTES", 250)
         await play(Stage(filters_), plan)
+
+
+@some
+@given(wanted, st.lists(steps(spoiled=False), min_size=5, max_size=40), st.integers(1, 4))
+async def test_nothing_is_lost_or_doubled_while_the_store_changes_at_every_turn_of_the_loop(
+    filters_: list[pb.InstanceFilter], storm: list[Step], patience: int
+) -> None:
+    stage = Stage(filters_)
+    for step in storm[:3]:
+        stage.change(step)
+
+    async def blow() -> None:
+        for step in storm[3:]:
+            await asyncio.sleep(0)
+            stage.change(step)
+            stage.replicas[0].catch_up()
+
+    blowing = asyncio.create_task(blow())
+    while not blowing.done():
+        await asyncio.sleep(0)
+        for client in stage.clients:
+            await client.open(0)
+            await read(stage, stage.clients.index(client), patience)
+    await finish(stage)

@@ -93,12 +93,13 @@ async def test_a_resumed_watch_gets_what_it_missed_and_then_a_bookmark() -> None
     stream = scene.watch()
     token = (await synced(stream)).resume_token
     await stream.aclose()
-    scene.put("b")
+    for instance_id in ("b", "c", "a"):
+        scene.put(instance_id)
     stream = scene.watch(token)
     messages = await some(stream, 3)
     assert [message.kind for message in messages] == [SYNCED, EVENTS, BOOKMARK]
     assert messages[0].resume_token == token
-    assert [event.put.meta.id for event in messages[1].events] == ["b"]
+    assert [event.put.meta.id for event in messages[1].events] == ["b", "c", "a"]
     await stream.aclose()
 
 

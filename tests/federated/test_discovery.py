@@ -1,0 +1,89 @@
+"""Discovery over a front: locations are shown, lost and found one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+import pytest
+
+from clients.client import Client, ClientSettings
+from clients.discovery.roster import Roster
+from clients.progress import Resync
+from clients.watching import WATCH_BACKOFF, WatchSettings
+from hqpb.v1 import instance_pb2
+from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.fake_location import FakeLocation
+from tests.support.scenes import eventually
+
+
+class Following:
+    """A roster fed by a watch."""
+
+    def __init__(self, client: Client, token: str = "", roster: Roster | None = None) -> None:
+        self.roster = roster or Roster()
+        self.items: list[object] = []
+        self.token = token
+        self._task = asyncio.create_task(self._run(client, token))
+
+    async def _run(self, client: Client, token: str) -> None:
+        async with client.watch(resume_token=token) as watch:
+            async for item in watch:
+                self.items.append(item)
+                self.roster.apply(item, time.monotonic())
+                self.token = watch.resume_token
+
+    async def end(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+def ready(locations: list[FakeLocation]) -> set[tuple[str, str]]:
+    return {(one.name, i) for one in locations for i in one.instances}
+
+
+def put(location: FakeLocation, instance_id: str) -> None:
+    location.version += 1
+    made = location.put(instance_id)
+    made.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
+    location.history[-1].put.CopyFrom(made)
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
+    start_locations: StartLocations, start_front: StartFront, seed: int
+) -> None:
+    rng = random.Random(seed)
+    locations = await start_locations("east", "north", "west")
+    for location in locations:
+        for n in range(3):
+            put(location, f"i-{n}")
+    front = await start_front(locations)
+    settings = ClientSettings(watch=WatchSettings(backoff=WATCH_BACKOFF))
+    async with Client([front.addresses.grpc], settings=settings) as client:
+        following = Following(client)
+
+        def holds() -> bool:
+            return set(following.roster.instances) == ready(locations) and following.roster.is_whole
+
+        await eventually(holds)
+        assert following.roster.resyncs == 0
+        for _ in range(6):
+            unlucky = rng.choice(locations)
+            await unlucky.stop()
+            put(unlucky, f"i-{rng.randrange(9)}")
+            if unlucky.instances and rng.random() < 0.7:
+                unlucky.remove(rng.choice(sorted(unlucky.instances)))
+            if rng.random() < 0.5:
+                unlucky.oldest_token = unlucky.version
+            put(rng.choice(locations), "x")
+            await unlucky.replicas[0].restart()
+            await eventually(holds, timeout_s=10)
+            if rng.random() < 0.5:
+                await following.end()
+                following = Following(client, following.token, following.roster)
+                put(rng.choice(locations), "y")
+                await eventually(holds, timeout_s=10)
+        assert all(i.cluster for i in following.items if isinstance(i, Resync))
+        await following.end()
