@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from hq.decoder import SAME, Decoder, Same
 from hq.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.index import Indexes
+from hq.listing import Listing
 from hq.quarantine import Quarantine
 from hq.query import Query
 from hq.store import keys as k
@@ -50,8 +51,9 @@ class Cache:
         quarantine: records that could not be decoded.
     """
 
-    def __init__(self, keys: k.Keys) -> None:
-        self._keys = keys
+    def __init__(self, keys: k.Keys, listing_bytes: int = 64 << 20) -> None:
+        """`listing_bytes`: of lists that are kept joined, because they are asked for often."""
+        self._keys, self._listing_bytes = keys, listing_bytes
         self.version = 0
         self.quarantine = Quarantine()
         self._waiters = Waiters()
@@ -61,7 +63,7 @@ class Cache:
         self.epoch = ""
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
-        self._indexes = Indexes()
+        self._indexes = Indexes(self._listing_bytes)
         self._secrets: dict[str, Record] = {}
         # A status whose spec is missing or in quarantine.
         self._orphans: dict[str, Status] = {}
@@ -90,6 +92,10 @@ class Cache:
             return self._indexes.matching(query, after)
         named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
         return iter((query.passing([entry for entry in named if entry is not None], query.fields),))
+
+    def listing(self, query: Query) -> Listing | None:
+        """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""
+        return self._indexes.listing(query)
 
     def entries(self) -> Iterable[Entry]:
         """All, in no order."""

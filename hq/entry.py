@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hq import frames
+from hq.listing import Home
 from hq.record import NO_STATUS, Spec, Status, decode_traits
 from hq.traits import Pool, Traits
 from hqpb.storage.v1 import storage_pb2
@@ -63,12 +64,14 @@ class Entry:
         request_id: of the creation.
         fresh_frame: the frame, if no beat came since it was spliced. Lists are read from it; see `frames_of`.
         json: the instance as JSON, if somebody keeps it here; a beat takes it away.
+        home: the lists it is in, void when it is heard; None while it is in no cache.
     """
 
     __slots__ = (
         "_frame",
         "_shape",
         "fresh_frame",
+        "home",
         "json",
         "marks",
         "request_id",
@@ -98,6 +101,7 @@ class Entry:
         self._frame = frames.splice(parts)
         self.fresh_frame: bytes | None = self._frame
         self.json: bytes | None = None
+        self.home: Home | None = None
 
     def frame(self) -> bytes:
         """The frame, spliced anew if a beat came since."""
@@ -122,6 +126,8 @@ class Entry:
         mark.heard_ms = max(mark.heard_ms, unix_ms)
         mark.heard_by = heard_by
         self.fresh_frame = self.json = None
+        if self.home is not None:
+            self.home.void()
         return mark
 
     def meta(self) -> instance_pb2.InstanceMeta:

@@ -9,7 +9,8 @@ from itertools import chain, groupby, islice
 from typing import Any, Generic, TypeVar
 
 from hq.bucket import Block, Bucket, id_of
-from hq.entry import Entry
+from hq.entry import Entry, frames_of
+from hq.listing import Home, Listing, Shelf
 from hq.query import UNALLOCATED, UNREADY, Query
 from hq.traits import Traits
 
@@ -18,6 +19,7 @@ W = TypeVar("W", bound=Hashable)
 _SORTED_AT_ONCE = 5_000  # instances; some 3 ms
 _MERGED = 64  # buckets; beginning a merge costs some 10 µs for each of them
 _PORTION = 500
+_LISTED = 1_000  # instances; longer lists are not kept
 
 
 class Index(Generic[W]):
@@ -57,9 +59,11 @@ class Index(Generic[W]):
 
 
 class Indexes:
-    """All indexes of a cache, kept in step with each other."""
+    """All indexes of a cache, kept in step with each other. `listing_bytes`: of lists that are kept joined."""
 
-    def __init__(self) -> None:
+    def __init__(self, listing_bytes: int) -> None:
+        self._homes: dict[str, Home] = {}
+        self._shelf = Shelf(listing_bytes)
         self._all = Bucket()
         self._clusters: Counter[str] = Counter()
         self._by: dict[str, Index[Any]] = {name: Index() for name in _NAMES}
@@ -76,6 +80,7 @@ class Indexes:
         are = were if new is old else _words(new)
         for index, was, now in zip(self._by.values(), were, are, strict=True):
             index.move(was, now, instance_id, after)
+        self._settle(before, after)
 
     def nodes(self) -> int:
         """How many nodes hold instances."""
@@ -89,6 +94,37 @@ class Indexes:
             left -= {"clusters"}
         portions = _portions(buckets, after)
         return (query.passing(portion, left) for portion in portions) if left else portions
+
+    def listing(self, query: Query) -> Listing | None:
+        """The whole answer to a query, kept until it changes; None if no such answers are kept, or it is a long one."""
+        home = self._homes.get(query.listing[0]) if query.listing else None
+        if home is None or query.listing is None:
+            return None
+        service, ready = query.listing
+        listing = home.get(ready)
+        if listing is None:
+            (bucket,) = self._by["services"].buckets((service,))
+            if len(bucket) > _LISTED:
+                return None
+            entries = tuple(chain.from_iterable(self.matching(query, "")))
+            listing = Listing(entries, b"".join(frames_of(entries)))
+            self._shelf.keep(home, ready, listing)
+        return listing
+
+    def _settle(self, before: Entry | None, after: Entry | None) -> None:
+        """Show an entry its home; what is kept there and where it was is void."""
+        if after is not None:
+            service = after.traits.service
+            home = self._homes.get(service)
+            if home is None:
+                home = self._homes[service] = Home()
+            after.home = home
+            home.void()
+        if before is not None and before.home is not None:
+            before.home.void()
+            service = before.traits.service
+            if not self._by["services"].buckets((service,)):
+                self._homes.pop(service, None)
 
     def _narrowest(self, query: Query) -> tuple[list[Bucket], str]:
         """The fewest buckets' worth of instances that hold all matches, and the field of the query that they settle."""

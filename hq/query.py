@@ -29,6 +29,7 @@ class Query:
 
     Attributes:
         fields: names of those that say anything.
+        listing: the service and the readiness it asks for, if it asks for nothing else: such lists are kept.
         besides: what is left of them when one is settled ("": none).
         lookups: the indexes that can narrow it down.
     """
@@ -41,6 +42,7 @@ class Query:
         "fields",
         "ids",
         "labels",
+        "listing",
         "lookups",
         "nodes",
         "ready",
@@ -60,6 +62,7 @@ class Query:
         self.fields = self._fields()
         self.besides = {field: self.fields - {field} for field in ("", *self.fields)}
         self.lookups = tuple(self._lookups())
+        self.listing = (min(self.services), self.ready) if self._is_of_one_service() else None
         words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
         described = repr((words, self.labels, self.ready, self.allocated)).encode()
         self.digest = hashlib.blake2b(described, digest_size=8).hexdigest()
@@ -87,6 +90,9 @@ class Query:
         sets = ("ids", "services", "nodes", "revisions", "clusters", "labels")
         said = {name for name in sets if getattr(self, name)}
         return frozenset(said | {name for name in ("ready", "allocated") if getattr(self, name) is not None})
+
+    def _is_of_one_service(self) -> bool:
+        return len(self.services) == 1 and self.fields <= {"services", "ready"}
 
     def _lookups(self) -> list[Lookup]:
         sets = (("services", self.services), ("nodes", self.nodes), ("revisions", self.revisions))

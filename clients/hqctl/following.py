@@ -53,10 +53,10 @@ class Lines:
                 yield "synced", f"{self._shown} there; changes follow"
             case progress.Changes(events):
                 yield from map(self._event, events)
-            case progress.Resync(reason):
+            case progress.Resync(reason, cluster):
                 self._readiness.clear()
                 self._shown = 0
-                yield "resync", f"{reason}; everything is shown anew"
+                yield "resync", f"{reason}; everything{f' of {cluster}' if cluster else ''} is shown anew"
             case progress.Interrupted(error) if not self._broken:
                 yield "broken", f"{error.message}; going on by itself"
         self._broken = isinstance(item, progress.Interrupted)
@@ -147,7 +147,7 @@ def _json_of(item: WatchItem, only_changes: bool) -> Iterator[dict[str, Any]]:
         case progress.Changes(events, token):
             for event in events:
                 yield {"kind": event.WhichOneof("change"), **as_dict(event), "resumeToken": token}
-        case progress.Resync(reason):
-            yield {"kind": "resync", "reason": reason}
+        case progress.Resync(reason, cluster):
+            yield {"kind": "resync", "reason": reason, **({"cluster": cluster} if cluster else {})}
         case progress.Interrupted(error, retry_in_s):
             yield {"kind": "broken", "error": error.message, "retryInSeconds": round(retry_in_s, 3)}

@@ -34,8 +34,28 @@ def _untar(archive: Path, into: Path, cancel: Cancel) -> None:
     with tarfile.open(archive) as tar:
         for member in tar:
             cancel.check()
-            # The filter refuses absolute paths, `..`, links to outside, devices, and drops set-uid.
-            tar.extract(member, into, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                # The filter refuses paths and links to outside and devices, and drops set-uid.
+                tar.extract(member, into, filter="data")
+            else:
+                _check(member, into.resolve())
+                tar.extract(member, into)
+
+
+def _check(member: tarfile.TarInfo, root: Path) -> None:
+    """What the filter does, for Python before 3.11.4. Raises TarError."""
+    member.name = member.name.lstrip("/")
+    target = (root / member.name).resolve()
+    linked = target
+    if member.issym():
+        linked = (target.parent / member.linkname).resolve()
+    elif member.islnk():
+        linked = (root / member.linkname).resolve()
+    if not (target.is_relative_to(root) and linked.is_relative_to(root)):
+        raise tarfile.TarError(f"{member.name!r} reaches out of the directory")
+    if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
+        raise tarfile.TarError(f"{member.name!r} is neither a file nor a directory nor a link")
+    member.mode &= 0o755
 
 
 def _unzip(archive: Path, into: Path, cancel: Cancel) -> None:

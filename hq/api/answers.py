@@ -73,9 +73,14 @@ class FramesAnswer:
         return self._proto_of(self._found.frames)
 
     async def json(self) -> bytes:
-        twins = [twin for entry in self._found.entries if (twin := entry.json)]
-        if len(twins) < len(self._found.entries):
-            twins = await in_slices(self._twins.get, self._found.entries)
+        entries, listing = self._found.entries, self._found.listing
+        if listing is not None and listing.json:
+            return self._json_of([listing.json])
+        twins = [twin for entry in entries if (twin := entry.json)]
+        if len(twins) < len(entries):
+            twins = await in_slices(self._twins.get, entries)
+        if listing is not None and twins:
+            listing.json = b",".join(twins)
         return self._json_of(twins)
 
     def _proto_of(self, instances: Sequence[bytes]) -> bytes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hq.entry import Entry
+from hq.listing import Listing
 from hq.query import Query
 from hq.registry.page import Page
 from hq.registry.source import Freshness, Source
@@ -16,6 +18,7 @@ from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from serving.errors import EpochChanged, NotFound, invalid
 
+_ANY = sys.maxsize
 _PORTIONS = 2  # until the loop gets a turn; some 1 ms, or 5 where nothing is in the processor's cache
 
 
@@ -25,12 +28,14 @@ class Found(NamedTuple):
     Attributes:
         frames: theirs, in pieces of any number of them.
         next_page_token: empty on the last page.
+        listing: where all of this is kept, if it is.
     """
 
-    entries: list[Entry]
-    frames: list[bytes]
+    entries: Sequence[Entry]
+    frames: Sequence[bytes]
     next_page_token: str
     source: Source
+    listing: Listing | None = None
 
 
 class Count(NamedTuple):
@@ -69,10 +74,14 @@ class Reads:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
         if not self._freshness.meets(read):
             await self._freshness.demanded(read, deadline)
+        config = self._replica.config
+        listing = None if token else self._replica.cache.listing(query)
+        if listing and len(listing.entries) <= (page_size or _ANY) and len(listing.frames) <= config.page_bytes:
+            return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
         after = self._after(query, token) if token else ""
         portions = self._replica.cache.matching(query, after)
         source = self._freshness.source()
-        page = Page(page_size, self._replica.config.page_bytes)
+        page = Page(page_size, config.page_bytes)
         for number, portion in enumerate(portions, 1):
             if page.add(portion):
                 token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))

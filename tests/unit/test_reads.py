@@ -138,6 +138,18 @@ async def test_a_list_of_many_services_is_in_order_too_however_many_there_are() 
     assert found == [f"i-{number:03d}" for number in range(999) if number % 3 != 1]
 
 
+async def test_all_labels_of_a_filter_have_to_be_there() -> None:
+    world = World()
+    labelled = {"a": {"x": "1"}, "b": {"y": "2"}, "c": {"x": "1", "y": "2"}, "d": {"x": "1", "y": "3"}, "e": {"x": "1"}}
+    for instance_id, labels in labelled.items():
+        world.uids[instance_id] = world.next()
+        world.change({world.keys.spec(instance_id): spec_of(world, instance_id, "s", "n", labels, 1)})
+    still = loaded(world)
+    for wanted, expected in (({"x": "1"}, "acde"), ({"y": "2"}, "bc"), ({"x": "1", "y": "2"}, "c"), ({"x": "2"}, "")):
+        answer = await still.find(pb.InstanceFilter(labels=wanted))
+        assert "".join(instance.meta.id for instance in answer.instances) == expected
+
+
 async def test_a_long_scan_gives_the_loop_its_turns() -> None:
     world = World()
     many(world, 999)

@@ -1,0 +1,71 @@
+"""Whole lists that are asked for again and again, kept joined: to look at a hundred entries costs more than to copy."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hq.entry import Entry
+
+
+class Listing:
+    """A list as it stands.
+
+    Attributes:
+        entries: in order of ids.
+        frames: theirs, joined.
+        json: likewise as JSON, with commas between; empty until somebody wanted it.
+    """
+
+    __slots__ = ("entries", "frames", "json")
+
+    def __init__(self, entries: Sequence[Entry], frames: bytes) -> None:
+        self.entries, self.frames = entries, frames
+        self.json = b""
+
+
+class Home:
+    """What is kept of the lists of one service. Each of its entries knows it, to make it void: beats come by uid."""
+
+    __slots__ = ("_listings",)
+
+    def __init__(self) -> None:
+        self._listings: dict[Hashable, Listing] = {}
+
+    def get(self, key: Hashable) -> Listing | None:
+        return self._listings.get(key)
+
+    def put(self, key: Hashable, listing: Listing) -> None:
+        self._listings[key] = listing
+
+    def drop(self, key: Hashable, listing: Listing) -> None:
+        """Keep it no longer; nothing happens if it is not this one that is kept."""
+        if self._listings.get(key) is listing:
+            del self._listings[key]
+
+    def void(self) -> None:
+        """An instance of the service changed, came, went or was heard."""
+        if self._listings:
+            self._listings = {}
+
+
+class Shelf:
+    """Bounds by bytes what all homes keep: the oldest lists go first. What is void counts until its turn comes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._kept: deque[tuple[Home, Hashable, Listing, int]] = deque()
+        self._max_bytes = max_bytes
+        self._bytes = 0
+
+    def keep(self, home: Home, key: Hashable, listing: Listing) -> None:
+        # JSON takes about three times the bytes, and comes later.
+        size_bytes = 4 * len(listing.frames) + 500
+        home.put(key, listing)
+        self._kept.append((home, key, listing, size_bytes))
+        self._bytes += size_bytes
+        while self._bytes > self._max_bytes:
+            oldest, oldest_key, gone, size_bytes = self._kept.popleft()
+            oldest.drop(oldest_key, gone)
+            self._bytes -= size_bytes
