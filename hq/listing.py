@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hq.entry import Entry
+from typing import Any
 
 
 class Listing:
     """A list as it stands.
 
     Attributes:
-        entries: in order of ids.
+        entries: in order of ids. This file stands below entry.py, whose entries know their home.
         frames: theirs, joined.
         json: likewise as JSON, with commas between; empty until somebody wanted it.
+        answer: the last one that was made of it, behind what it was made for.
     """
 
-    __slots__ = ("entries", "frames", "json")
+    __slots__ = ("answer", "entries", "frames", "json")
 
-    def __init__(self, entries: Sequence[Entry], frames: bytes) -> None:
+    def __init__(self, entries: Sequence[Any], frames: bytes) -> None:
         self.entries, self.frames = entries, frames
         self.json = b""
+        self.answer: tuple[object, bytes] = (None, b"")
 
 
 class Home:
@@ -60,8 +59,8 @@ class Shelf:
         self._bytes = 0
 
     def keep(self, home: Home, key: Hashable, listing: Listing) -> None:
-        # JSON takes about three times the bytes, and comes later.
-        size_bytes = 4 * len(listing.frames) + 500
+        # The answer takes as many bytes again, JSON about three times as many; both come later.
+        size_bytes = 5 * len(listing.frames) + 500
         home.put(key, listing)
         self._kept.append((home, key, listing, size_bytes))
         self._bytes += size_bytes

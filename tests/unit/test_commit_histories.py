@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -165,3 +166,12 @@ def test_with_faults_most_writes_are_still_settled() -> None:
         told += history.story.told
     assert told["stored"] > 100
     assert told["unknown"] < 150
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_over_hundreds_of_histories_what_writers_are_told_is_what_the_store_did() -> None:
+    for seed in range(400):
+        history = History(seed, writers=1 + seed % 120, rate=seed % 5 / 10, cut_chance=0.1, epochs=seed % 3)
+        run_virtually(history.run)
+        assert sum(history.story.told.values()) == 1 + seed % 120
