@@ -11,7 +11,7 @@ from hq.store import keys as k
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.truth import Truth
-from tests.support.world import EPOCH, IDS, Step, World, filters, steps
+from tests.support.world import EPOCH, IDS, SERVICES, Step, World, filters, steps
 
 some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 histories = st.lists(steps(), max_size=12)
@@ -29,7 +29,20 @@ def check(cache: Cache, truth: Truth, wanted: list[pb.InstanceFilter]) -> None:
     for each in (pb.InstanceFilter(), *wanted):
         assert shown(cache, each) == truth.matching(each)
     check_lookups(cache, truth)
+    check_listings(cache, truth)
     check_quarantine(cache, truth)
+
+
+def check_listings(cache: Cache, truth: Truth) -> None:
+    for service in SERVICES:
+        for readiness in pb.ReadinessFilter.values():
+            wanted = pb.InstanceFilter(service_id=[service], readiness=readiness)
+            listing, expected = cache.listing(Query(wanted)), truth.matching(wanted)
+            if listing is None:
+                assert not expected
+                continue
+            assert list(pb.FindInstancesResponse.FromString(listing.frames).instances) == expected
+            assert [entry.instance() for entry in listing.entries] == expected
 
 
 def check_lookups(cache: Cache, truth: Truth) -> None:
