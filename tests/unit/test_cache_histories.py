@@ -35,7 +35,7 @@ def check(cache: Cache, truth: Truth, wanted: list[pb.InstanceFilter]) -> None:
 
 def check_listings(cache: Cache, truth: Truth) -> None:
     for service in SERVICES:
-        for readiness in pb.ReadinessFilter.values():
+        for readiness in (pb.READINESS_FILTER_UNSPECIFIED, pb.READINESS_FILTER_READY, pb.READINESS_FILTER_NOT_READY):
             wanted = pb.InstanceFilter(service_id=[service], readiness=readiness)
             listing, expected = cache.listing(Query(wanted)), truth.matching(wanted)
             if listing is None:
