@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hq.decoder import SAME, Decoder, Same
-from hq.entry import NO_STATUS, Entry, Spec, Status, build
+from hq.decoder import SAME, Decoder, NewSpec, NewStatus
+from hq.entry import NO_STATUS, Entry, Status, build
 from hq.index import Indexes
 from hq.listing import Listing
 from hq.quarantine import Quarantine
@@ -127,11 +127,7 @@ class Cache:
         yield from (self._keys.of(record.kind, record.rest) for record in self.quarantine.all())
 
     async def wait_for(self, version: int) -> None:
-        """Return when the cache is at this version or a later one; the caller bounds the time.
-
-        Raises:
-            NotLoaded: the store was replaced meanwhile.
-        """
+        """Return when the cache is at this version or a later one; the caller bounds the time. Raises NotLoaded."""
         if self.version < version:
             await self._waiters.wait_for(version)
 
@@ -216,20 +212,15 @@ class Cache:
         if spec is SAME and status is SAME:
             return before
         after, orphan = self._combined(instance_id, before, spec, status)
+        self._orphans.pop(instance_id, None)
         if orphan is not None:
             self._orphans[instance_id] = orphan
-        elif self._orphans:
-            self._orphans.pop(instance_id, None)
         if before is not None or after is not None:
             self._file(instance_id, before, after)
         return after
 
     def _combined(
-        self,
-        instance_id: str,
-        before: Entry | None,
-        spec: Spec | Literal[Same.SAME] | None,
-        status: Status | Literal[Same.SAME],
+        self, instance_id: str, before: Entry | None, spec: NewSpec, status: NewStatus
     ) -> tuple[Entry | None, Status | None]:
         """The instance made of its records, and the status that has no instance."""
         if before is not None and spec is SAME and status is not SAME:
@@ -241,9 +232,8 @@ class Cache:
         return build(instance_id, spec, status, before, self._decoder.pool), None
 
     def _take_secrets(self, instance_id: str, change: Change) -> None:
-        if change.value is None:
-            self._secrets.pop(instance_id, None)
-        else:
+        self._secrets.pop(instance_id, None)
+        if change.value is not None:
             self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)
 
     def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:

@@ -21,6 +21,8 @@ class Same(Enum):
 
 
 SAME: Final = Same.SAME
+NewSpec = Spec | Literal[Same.SAME] | None
+NewStatus = Status | Literal[Same.SAME]
 
 
 class Decoder:
@@ -34,7 +36,7 @@ class Decoder:
         self._quarantine = quarantine
         self.pool: Pool = {}
 
-    def spec(self, instance_id: str, change: Change | None, *, shown: bool) -> Spec | Literal[Same.SAME] | None:
+    def spec(self, instance_id: str, change: Change | None, *, shown: bool) -> NewSpec:
         """The spec after a change of its record; None if it was deleted. `shown`: an earlier state is being served."""
         if change is None:
             return SAME
@@ -47,7 +49,7 @@ class Decoder:
             self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), shown))
             return SAME
 
-    def status(self, instance_id: str, change: Change | None, *, shown: bool) -> Status | Literal[Same.SAME]:
+    def status(self, instance_id: str, change: Change | None, *, shown: bool) -> NewStatus:
         """Likewise of the status; NO_STATUS if it was deleted."""
         if change is None:
             return SAME

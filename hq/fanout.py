@@ -27,6 +27,7 @@ class Fanout:
 
     Attributes:
         version: everything up to here was handed out.
+        reach: how many watchers the newest step went to that went to any.
         life: changes when nothing that was handed out before holds any more.
         resyncs: how often a watch was told that continuity is lost; for metrics.
         closing: watches are to end.
@@ -39,6 +40,7 @@ class Fanout:
         self._by_service: dict[str, set[_Feed]] = {}
         self._general: set[_Feed] = set()
         self.version = 0
+        self.reach = 0
         self.life = 0
         self.resyncs = 0
         self.closing = False
@@ -82,6 +84,8 @@ class Fanout:
             delivery = Delivery(step.version, events, sum(map(len, events)), step.collapsed)
             for watcher in feed.watchers:
                 watcher.push(delivery)
+        if deliveries:
+            self.reach = sum(len(feed.watchers) for feed in deliveries)
         self.version = step.version
 
     def lose_all(self, reason: str) -> None:

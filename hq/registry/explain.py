@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hq import frames
 from hq.entry import Entry, Mark
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.guard import Order
@@ -10,7 +11,8 @@ from hq.registry.reads import Reads
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2, service_pb2
 
-_WORDS = {0: "unknown", 1: "ready", 2: "not ready"}
+_WORDS = {1: "ready", 2: "not ready"}
+_NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED
 
 
 class Explain:
@@ -34,7 +36,7 @@ class Explain:
         told = {revision.id: revision for revision in instance.status.revision}
         for revision_id in [*targets, *(other for other in told if other not in targets)]:
             status = told.get(revision_id, instance_pb2.RevisionStatus(id=revision_id))
-            answer.revision.append(self._revision(entry, status, targets.get(revision_id, 0)))
+            answer.revision.append(self._revision(entry, status, targets.get(revision_id, _NO_TARGET)))
         suspension = self._r.watchman.orders.suspension(entry.traits.node)
         if suspension is not None:
             answer.node_suspended_until.FromMilliseconds(suspension.until_ms)
@@ -42,13 +44,13 @@ class Explain:
         return answer
 
     def _revision(
-        self, entry: Entry, status: instance_pb2.RevisionStatus, target: int
+        self, entry: Entry, status: instance_pb2.RevisionStatus, target: instance_pb2.RevisionTarget
     ) -> service_pb2.RevisionExplanation:
         now, deadlines = self._r.clock.now(), self._r.watchman.tracker.deadlines
         key, mark = RevisionKey(entry.traits.id, status.id), entry.mark(status.id)
         told = service_pb2.RevisionExplanation(
             id=status.id,
-            target=instance_pb2.RevisionTarget.Name(target),
+            target=target,
             incarnation=status.incarnation,
             sequence=mark.sequence if mark else 0,
             heard_by=mark.heard_by if mark else "",
@@ -57,7 +59,7 @@ class Explain:
             if status.HasField(name):
                 getattr(told, name).CopyFrom(getattr(status, name))
         if mark is not None and mark.heard_ms:
-            told.last_heartbeat_time.FromMilliseconds(mark.heard_ms)
+            told.last_heartbeat_time.ParseFromString(frames.timestamp(mark.heard_ms))
         silence_s, deadline = deadlines.silence_s(key, now), deadlines.deadline(key)
         if silence_s is not None and deadline is not None:
             told.silent_for.FromMilliseconds(round(silence_s * 1000))
@@ -79,7 +81,7 @@ class Explain:
         if mark.flipped and not mark.ready:
             return f"HQ made it not ready: {status.ready.message}; the next report of its agent makes it ready again"
         if silence_s is None or left_s is None:
-            state = _WORDS[status.ready.status]
+            state = _WORDS.get(status.ready.status, "unknown")
             return f"{state}, says its agent: {status.ready.message or status.ready.reason or 'no reason given'}"
         words = f"ready; heard of {silence_s:.0f} s ago"
         if left_s >= 0:
@@ -91,7 +93,8 @@ class Explain:
 
 def _summary(instance: instance_pb2.Instance, revisions: list[service_pb2.RevisionExplanation]) -> str:
     wanted = [r for r in revisions if r.target == instance_pb2.REVISION_TARGET_READY]
-    state = {0: "nobody has said whether it is ready", 1: "ready", 2: "not ready"}[instance.status.ready.status]
+    words = {1: "ready", 2: "not ready"}
+    state = words.get(instance.status.ready.status, "nobody has said whether it is ready")
     if not wanted:
         return f"{state}; no revision is wanted ready"
     return f"{state}; revision {wanted[0].id} is wanted ready: {wanted[0].summary}"

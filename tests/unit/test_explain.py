@@ -1,0 +1,37 @@
+"""Explanations hold whatever lies in the store."""
+
+from __future__ import annotations
+
+from hq.registry.explain import Explain
+from hq.store.port import Batch, Change
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2 as model
+from tests.support.entries import KEYS, mark, spec_value
+from tests.support.still import Still
+from tests.support.world import World
+
+
+async def explained(status: model.InstanceStatus, *marks: storage_pb2.RevisionMark, target: int = 2) -> str:
+    world, still = World(), Still()
+    still.list(world.records(), world.version)
+    record = storage_pb2.StatusRecord(status=status.SerializeToString(), revision=marks)
+    spec = spec_value("a", revision=[{"id": "r", "target": target}])
+    puts = ((KEYS.spec("a"), spec), (KEYS.status("a"), record.SerializeToString()))
+    still.apply(Batch(9, [Change(key, value, 9, 9) for key, value in puts]))
+    return (await Explain(still.replica, still.reads).explain("a", None)).summary
+
+
+async def test_what_an_agent_says_is_told_in_words() -> None:
+    status = model.InstanceStatus()
+    status.ready.status = model.CONDITION_STATUS_FALSE
+    status.revision.add(id="r").ready.CopyFrom(
+        model.Condition(status=model.CONDITION_STATUS_FALSE, message="the disk is full")
+    )
+    words = await explained(status, mark(ready=False, heard_ms=1_000))
+    assert words == "not ready; revision r is wanted ready: not ready, says its agent: the disk is full"
+
+
+async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
+    status = model.InstanceStatus.FromString(b"\x12\x02\x08\x63")  # ready.status = 99
+    status.revision.add(id="r").ready.CopyFrom(model.Condition.FromString(b"\x08\x63"))
+    assert "nobody has said" in await explained(status, mark(ready=False, heard_ms=1 << 62), target=99)
