@@ -35,13 +35,15 @@ test-long: setup ## Run the long tests only
 	@$(VENV)/pytest -m long
 
 .PHONY: check
-check: setup ## Format, lint, strict types, import contracts, generated code, proto lint
+check: setup ## Format, lint, strict types, import contracts, generated code, proto lint, packages
 	$(VENV)/ruff format --check .
 	$(VENV)/ruff check .
 	$(VENV)/mypy
 	$(VENV)/lint-imports --no-cache --no-logo
 	$(VENV)/python tools/gen_proto.py --check
+	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/buf lint
+	$(VENV)/python -m tools.check_packages
 
 .PHONY: format
 format: setup ## Format the code and mend what the linter can mend
@@ -49,8 +51,9 @@ format: setup ## Format the code and mend what the linter can mend
 	$(VENV)/ruff check --fix .
 
 .PHONY: proto
-proto: setup ## Generate the Python code of proto/ anew
+proto: setup ## Generate the Python code of proto/ and docs/api.md anew
 	$(VENV)/python tools/gen_proto.py
+	$(VENV)/python -m tools.gen_api_reference
 
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)

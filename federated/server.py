@@ -5,9 +5,12 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry
 
 from federated.api import FrontApi
+from federated.discovery import ScrapeTargets
 from federated.front import Front
 from federated.health import FrontHealth
 from federated.metrics import FrontCollector
+from serving.prometheus_sd import PATH as SD_PATH
+from serving.prometheus_sd import PrometheusSd
 from serving.surroundings import Surroundings
 from serving.transports import Addresses, Transports
 
@@ -23,7 +26,10 @@ class Server:
         metrics.register(shared.traffic)
         api = FrontApi(front)
         methods = [*api.methods(), *api.refused_methods()]
-        self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s)
+        targets = PrometheusSd(ScrapeTargets(front.lists).find)
+        metrics.register(targets)
+        pages = {SD_PATH: targets.page}
+        self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 
     def stop(self) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 
 from hq.api.admin_api import AdminApi
+from hq.api.discovery import ScrapeTargets
 from hq.api.instance_api import InstanceApi
 from hq.api.metrics import ReplicaCollector
 from hq.config import ReplicaConfig
@@ -19,6 +20,8 @@ from hq.store.port import Store
 from serving.calls import RequestIds
 from serving.clock import Clock
 from serving.limits import Limits
+from serving.prometheus_sd import PATH as SD_PATH
+from serving.prometheus_sd import PrometheusSd
 from serving.surroundings import Surroundings
 from serving.transports import Addresses, Transports
 
@@ -76,7 +79,10 @@ class Server:
             *InstanceApi(self.registry, config.json_bytes).methods(),
             *AdminApi(self.registry).methods(),
         ]
-        self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s)
+        targets = PrometheusSd(ScrapeTargets(self.replica).find)
+        metrics.register(targets)
+        pages = {SD_PATH: targets.page}
+        self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 
     def stop(self) -> None:

@@ -73,7 +73,8 @@ async def _read_parts(message: Message, receive: Receive, admission: Admission, 
 
 async def respond(send: Send, status: int, headers: Headers, body: bytes) -> None:
     """Send a whole answer; its content-length is added."""
-    headers.append((b"content-length", b"%d" % len(body)))
+    if status != 304:  # it would be that of the answer which the client has already
+        headers.append((b"content-length", b"%d" % len(body)))
     try:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})

@@ -40,7 +40,7 @@ class HttpApp:
             page = self._page(scope["path"], scope["method"])
             answer = await page(PageRequest(headers, scope["query_string"]))
             body = answer.body
-            answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1"))]
+            answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1")), *answer.headers]
             if len(body) >= self._shared.limits.gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
                 body = await gzipping.compress(body, self._shared.limits.gzip_level)
                 answer_headers.append((b"content-encoding", b"gzip"))

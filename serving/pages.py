@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qs
@@ -45,6 +45,7 @@ class PageAnswer:
     status: int
     content_type: str
     body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 Page = Callable[[PageRequest], Awaitable[PageAnswer]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from serving.grpc_server import GrpcServer
 from serving.health import Health
 from serving.http_server import HttpServer
 from serving.methods import Method
+from serving.pages import Page
 from serving.surroundings import Surroundings
 
 log = logging.getLogger(__name__)
@@ -42,11 +43,13 @@ class Transports:
         metrics: CollectorRegistry,
         addresses: Addresses,
         grace_s: float,
+        pages: Mapping[str, Page] | None = None,
     ) -> None:
+        """`pages`: beside those that every server has, by path."""
         self._addresses, self._grace_s = addresses, grace_s
         self._stopping = asyncio.Event()
         self._grpc = GrpcServer(methods, health, shared)
-        self._http = HttpServer(methods, health, shared, metrics, {})
+        self._http = HttpServer(methods, health, shared, metrics, pages or {})
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:

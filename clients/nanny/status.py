@@ -74,9 +74,9 @@ async def _rollouts(
         async with asyncio.timeout(wait_s), aclosing(instances_as_they_change(client, services)) as states:
             async for state in states:
                 before, found = found, _judge(state, services, expected)
-                _tell_news(name, before, found)
                 if all(one.is_done for one in found):
-                    break
+                    break  # told with the whole
+                _tell_news(name, before, found)
     except TimeoutError:
         pass  # told as it stands
     return found

@@ -197,8 +197,8 @@ def fill(endpoint: str) -> None:
 def relieve(endpoint: str) -> None:
     """What an operator does: compact, defragment, disarm."""
     for key in range(4):
-        etcd_http.call(endpoint, "kv/deleterange", {"key": etcd_http._encoded(f"/ballast/{key}")})
-    head = int(etcd_http.call(endpoint, "kv/range", {"key": etcd_http._encoded("x")})["header"]["revision"])
+        etcd_http.call(endpoint, "kv/deleterange", {"key": etcd_http.encoded(f"/ballast/{key}")})
+    head = int(etcd_http.call(endpoint, "kv/range", {"key": etcd_http.encoded("x")})["header"]["revision"])
     etcd_http.call(endpoint, "kv/compaction", {"revision": str(head), "physical": True})
     etcd_http.call(endpoint, "maintenance/defragment", {})
     alarms = etcd_http.call(endpoint, "maintenance/alarm", {"action": "GET"}).get("alarms", [])

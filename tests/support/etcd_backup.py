@@ -7,12 +7,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd, etcd_of_wheel
+from hq.embedded import EmbeddedEtcd, Member, etcd_of_wheel
 
 
 def save(etcd: EmbeddedEtcd, snapshot: Path) -> None:
     """Write a snapshot of a running etcd."""
-    _etcdctl("--endpoints", etcd.endpoint, "snapshot", "save", str(snapshot))
+    save_from(etcd.endpoint, snapshot)
+
+
+def save_from(endpoint: str, snapshot: Path) -> None:
+    """Write a snapshot of what a running member has: without a majority that may be old."""
+    _etcdctl("--endpoints", endpoint, "snapshot", "save", str(snapshot))
 
 
 def restore(etcd: EmbeddedEtcd, snapshot: Path) -> None:
@@ -20,6 +25,14 @@ def restore(etcd: EmbeddedEtcd, snapshot: Path) -> None:
     data_dir = etcd.data_dir / "etcd"
     shutil.rmtree(data_dir, ignore_errors=True)
     _etcdctl("snapshot", "restore", str(snapshot), "--data-dir", str(data_dir))
+
+
+def restore_member(member: Member, token: str, advertised_peer_url: str, snapshot: Path) -> None:
+    """Replace the data of a stopped member of a cluster; all members must be restored from the same snapshot."""
+    shutil.rmtree(member.data_dir, ignore_errors=True)
+    names = ("--name", member.name, "--initial-cluster", member.initial_cluster, "--initial-cluster-token", token)
+    where = ("--initial-advertise-peer-urls", advertised_peer_url, "--data-dir", str(member.data_dir))
+    _etcdctl("snapshot", "restore", str(snapshot), *names, *where)
 
 
 def _etcdctl(*arguments: str) -> None:

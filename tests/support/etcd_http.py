@@ -12,13 +12,13 @@ TIMEOUT_S = 5.0
 
 def put(endpoint: str, key: str, value: str) -> int:
     """Return the revision of the write."""
-    reply = call(endpoint, "kv/put", {"key": _encoded(key), "value": _encoded(value)})
+    reply = call(endpoint, "kv/put", {"key": encoded(key), "value": encoded(value)})
     return int(reply["header"]["revision"])
 
 
 def get(endpoint: str, key: str, timeout_s: float = TIMEOUT_S) -> str | None:
     """None if the key is not there; OSError (TimeoutError is one) if etcd does not answer."""
-    reply = call(endpoint, "kv/range", {"key": _encoded(key)}, timeout_s)
+    reply = call(endpoint, "kv/range", {"key": encoded(key)}, timeout_s)
     return base64.b64decode(reply["kvs"][0].get("value", "")).decode() if reply.get("kvs") else None
 
 
@@ -39,5 +39,5 @@ def call(endpoint: str, path: str, request: dict[str, object], timeout_s: float 
         return dict(json.load(answer))
 
 
-def _encoded(text: str) -> str:
+def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()

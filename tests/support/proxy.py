@@ -23,11 +23,13 @@ class Direction:
     Attributes:
         delay_s: each piece of data is held so long; the order is kept.
         passed_bytes: how much has gone through.
+        left_bytes: after so many the connection is reset, in the middle of what it was carrying; None: never.
     """
 
     def __init__(self) -> None:
         self.delay_s = 0.0
         self.passed_bytes = 0
+        self.left_bytes: int | None = None
         self._open = asyncio.Event()
         self._open.set()
 
@@ -41,14 +43,24 @@ class Direction:
     async def pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry data until the sender ends."""
         while data := await reader.read(_CHUNK_BYTES):
-            if self.delay_s:
-                await asyncio.sleep(self.delay_s)
-            await self._open.wait()
-            writer.write(data)
-            await writer.drain()
-            self.passed_bytes += len(data)
+            await self.passed(data, writer)
         await self._open.wait()
         writer.write_eof()
+
+    async def passed(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        """Carry one piece. Raises ConnectionResetError where the rest is cut off."""
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
+        await self._open.wait()
+        cut_off = self.left_bytes is not None and len(data) >= self.left_bytes
+        writer.write(data[: self.left_bytes] if cut_off else data)
+        await writer.drain()
+        self.passed_bytes += len(data)
+        if cut_off:
+            self.left_bytes = None
+            raise ConnectionResetError
+        if self.left_bytes is not None:
+            self.left_bytes -= len(data)
 
 
 class Proxy:
@@ -82,12 +94,16 @@ class Proxy:
     def reset(self) -> None:
         """Reset every connection; new ones are served."""
         for writer in self._writers:
-            _abort(writer)
+            abort(writer)
 
     def stall(self) -> None:
         """Let nothing pass, in connections that stand and in new ones: half-open, as behind a dead firewall."""
         self.requests.stall()
         self.answers.stall()
+
+    def truncate(self, after_bytes: int) -> None:
+        """Let so many more bytes of answers pass, then reset the connection that carries the next one. Once."""
+        self.answers.left_bytes = after_bytes
 
     def delay(self, seconds: float) -> None:
         """Hold everything so long, in each direction."""
@@ -122,25 +138,35 @@ class Proxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._refuses:
-            _abort(writer)
+            abort(writer)
             return
         self._writers.add(writer)
         upstream: asyncio.StreamWriter | None = None
         try:
             answers, upstream = await asyncio.open_connection(self._host, self._port)
             self._writers.add(upstream)
-            async with asyncio.TaskGroup() as pumps:
-                pumps.create_task(self.requests.pump(reader, upstream))
-                pumps.create_task(self.answers.pump(answers, writer))
+            await self._carry(reader, upstream, answers, writer)
         except* OSError:
             pass  # one side is gone: so is the other
         finally:
             for end in filter(None, (writer, upstream)):
                 self._writers.discard(end)
-                _abort(end)
+                abort(end)
+
+    async def _carry(
+        self,
+        reader: asyncio.StreamReader,
+        upstream: asyncio.StreamWriter,
+        answers: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """One connection, both ways, until both ends have said all; an ExceptionGroup of OSErrors if one breaks."""
+        async with asyncio.TaskGroup() as pumps:
+            pumps.create_task(self.requests.pump(reader, upstream))
+            pumps.create_task(self.answers.pump(answers, writer))
 
 
-def _abort(writer: asyncio.StreamWriter) -> None:
+def abort(writer: asyncio.StreamWriter) -> None:
     """Close with a reset: what is on its way is lost."""
     sock = writer.get_extra_info("socket")
     if sock is not None and sock.fileno() >= 0:

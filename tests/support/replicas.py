@@ -24,10 +24,22 @@ _LISTENING = re.compile(rb"listening: gRPC (\S+), HTTP (\S+)")
 
 
 class ReplicaProcess:
-    """One `hq serve` on free ports. Knows its addresses once it listens; ends with the test, by process id."""
+    """One `hq serve` on free ports. Knows its addresses once it listens; ends with the test, by process id.
 
-    def __init__(self, etcd: Sequence[str], prefix: str, log: Path, flags: Sequence[str] = ()) -> None:
+    `launch` starts the command line, `root` is the source tree that it runs from: another version lies elsewhere.
+    """
+
+    def __init__(
+        self,
+        etcd: Sequence[str],
+        prefix: str,
+        log: Path,
+        flags: Sequence[str] = (),
+        launch: Sequence[str] = ("-m", "hq.main"),
+        root: Path | None = None,
+    ) -> None:
         self._etcd, self._prefix, self._log, self._flags = list(etcd), prefix, log, list(flags)
+        self._launch, self._root = list(launch), root or _ROOT
         self._process: asyncio.subprocess.Process | None = None
         self.grpc = self.http = ""
 
@@ -42,12 +54,13 @@ class ReplicaProcess:
         env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "hq.main", "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
+                *(sys.executable, *self._launch, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
                 *arguments,
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**env, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))},
+                env={**env, "PYTHONPATH": os.pathsep.join((str(self._root), str(self._root / "proto")))},
+                cwd=self._root,
             )
         begins = self._log.stat().st_size
         async with asyncio.timeout(START_S):

@@ -62,7 +62,7 @@ class RawConnection:
     async def answer(self, bodyless: bool = False) -> RawAnswer:
         """The next answer, read to its end."""
         status, headers = await self.head()
-        if bodyless:
+        if bodyless or status == 304:
             return RawAnswer(status, headers, b"")
         if headers.get("transfer-encoding") == "chunked":
             return RawAnswer(status, headers, await self._chunks())

@@ -1,0 +1,117 @@
+"""Three members of etcd that speak with one another through gates, and what an operator does to them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hq.embedded import EtcdBinary, EtcdProcess, Member, free_ports
+from tests.rig.network import PeerGate, Peers
+from tests.support import etcd_backup, etcd_http
+from tests.support.etcd_cluster import EtcdCluster
+
+T = TypeVar("T")
+_BALLAST_KEYS, _BALLAST_BYTES = 8, 700_000
+
+
+class GatedCluster(EtcdCluster):
+    """As EtcdCluster; `peers` are the ways between the members."""
+
+    def __init__(self, binary: EtcdBinary, directory: Path, size: int, quota_bytes: int) -> None:
+        super().__init__(binary, directory, size)
+        self._quota_bytes, self._token = quota_bytes, secrets.token_hex(4)
+        self._stack = AsyncExitStack()
+        self.peers = Peers([])
+
+    async def start(self) -> None:
+        if not self.peers.gates:
+            gates = [await self._stack.enter_async_context(PeerGate("127.0.0.1:1")) for _ in range(self._size)]
+            self.peers = Peers(gates)
+        await super().start()
+        await self.know_members()
+
+    async def know_members(self) -> None:
+        ids = [await asyncio.to_thread(etcd_http.member_id_of, endpoint) for endpoint in self.endpoints]
+        self.peers.know([int(number) for number in ids])
+
+    def _new_members(self, directory: Path) -> list[EtcdProcess]:
+        gates = self.peers.gates
+        everyone = ",".join(f"{self._token}-{i}=http://{gate.endpoint}" for i, gate in enumerate(gates))
+        processes = []
+        for i, gate in enumerate(gates):
+            client, peer = free_ports()
+            gate.aim(f"127.0.0.1:{peer}")
+            flags = (f"--initial-cluster-token={self._token}", f"--initial-advertise-peer-urls=http://{gate.endpoint}")
+            member = Member(f"{self._token}-{i}", directory / f"{i}", client, peer, everyone, self._quota_bytes, flags)
+            processes.append(EtcdProcess(self._binary, member, directory / f"{i}.log", grace_s=1.0))
+        return processes
+
+    async def close(self) -> None:
+        """Kill all members and close the gates."""
+        for index in range(len(self.members)):
+            self.resume(index)
+        await self.kill_all()
+        await self._stack.aclose()
+
+    # --- what an operator does --------------------------------------------------------------------------------------
+
+    async def any_member(self, ask: Callable[[str], T]) -> T:
+        """Ask one member after the other until one answers. Raises the last one's OSError."""
+        failure: OSError = OSError("no member was asked")
+        for endpoint in self.endpoints:
+            try:
+                return await asyncio.to_thread(ask, endpoint)
+            except OSError as error:
+                failure = error
+        raise failure
+
+    async def compact(self, revision: int) -> None:
+        request = {"revision": str(revision), "physical": True}
+        await self.any_member(lambda endpoint: etcd_http.call(endpoint, "kv/compaction", request))
+
+    async def defragment(self, index: int) -> None:
+        await asyncio.to_thread(etcd_http.call, self.endpoints[index], "maintenance/defragment", {}, 30.0)
+
+    async def fill(self) -> bool:
+        """Put until etcd refuses for lack of space; whether it came to that."""
+        for number in range(2 * self._quota_bytes // _BALLAST_BYTES):
+            key = f"/ballast/{number % _BALLAST_KEYS}"
+            try:
+                await asyncio.to_thread(etcd_http.put, self.endpoints[0], key, "x" * _BALLAST_BYTES)
+            except OSError:
+                return bool(await self.alarms())
+        return False
+
+    async def alarms(self) -> list[dict[str, Any]]:
+        ask = {"action": "GET"}
+        answer = await self.any_member(lambda endpoint: etcd_http.call(endpoint, "maintenance/alarm", dict(ask)))
+        return list(answer.get("alarms", []))
+
+    async def relieve(self, seen_revision: Callable[[], int]) -> None:
+        """Delete the ballast, compact what the witness has seen, defragment, disarm."""
+        for number in range(_BALLAST_KEYS):
+            request = {"key": etcd_http.encoded(f"/ballast/{number}")}
+            await self.any_member(lambda e, r=request: etcd_http.call(e, "kv/deleterange", dict(r)))  # type: ignore[misc]
+        await self.compact(seen_revision())
+        for index in range(len(self.members)):
+            await self.defragment(index)
+        for alarm in await self.alarms():
+            order = {"action": "DEACTIVATE", **alarm}
+            await self.any_member(lambda e, o=order: etcd_http.call(e, "maintenance/alarm", dict(o)))  # type: ignore[misc]
+
+    async def save(self, snapshot: Path) -> None:
+        await self.any_member(lambda endpoint: etcd_backup.save_from(endpoint, snapshot))
+
+    async def restore(self, snapshot: Path) -> None:
+        """All members at once, from one snapshot; returns when they serve."""
+        await self.kill_all()
+        for process, gate in zip(self.members, self.peers.gates, strict=True):
+            where = (process.member, self._token, f"http://{gate.endpoint}", snapshot)
+            await asyncio.to_thread(etcd_backup.restore_member, *where)
+        starting: list[Awaitable[None]] = [process.start() for process in self.members]
+        await asyncio.gather(*starting)
+        await self.know_members()
