@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from federated import scan
-from federated.errors import CLUSTER_HEADER, LocationsSilent, Silence
+from federated.errors import LocationsSilent, Silence
 from federated.locations import Locations
 from federated.plan import chosen
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import StartOver, invalid
-from serving.methods import Call
+from serving.methods import CLUSTER_HEADER, Call
 
 
 class NoSuchEpoch(StartOver):

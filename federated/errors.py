@@ -10,8 +10,8 @@ import grpc
 
 from clients.errors import HqApiError
 from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, Violation
+from serving.methods import CLUSTER_HEADER
 
-CLUSTER_HEADER: Final = "x-hq-cluster"
 NAME_IT: Final = f"name the location with the header {CLUSTER_HEADER}, or in meta.cluster where there is one"
 
 _CODES: Final = frozenset(get_args(Code))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from federated.front import Front
 from federated.location import Location
+from serving.metrics import Declared
 
 _NAN: Final = float("nan")
 _GAUGES: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
@@ -44,30 +42,32 @@ _COUNTERS: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
 }
 
 
-class FrontCollector(Collector):
-    """All metrics of one front."""
+def _by_location(read: Callable[[Location], float]) -> Callable[[Front], dict[tuple[str, ...], float]]:
+    return lambda front: {(one.name,): read(one) for one in front.locations.by_name.values()}
 
-    def __init__(self, front: Front) -> None:
-        self._front = front
 
-    def collect(self) -> Iterable[Metric]:
-        locations, watches = self._front.locations, self._front.watches
-        for name, (text, value) in _GAUGES.items():
-            gauge = GaugeMetricFamily(f"hq_front_location_{name}", text, labels=("location",))
-            for location in locations.by_name.values():
-                gauge.add_metric((location.name,), value(location))
-            yield gauge
-        for name, (text, value) in _COUNTERS.items():
-            counter = CounterMetricFamily(f"hq_front_location_{name}", text, labels=("location",))
-            for location in locations.by_name.values():
-                counter.add_metric((location.name,), value(location))
-            yield counter
-        resyncs = CounterMetricFamily(
-            "hq_front_resyncs", "Continuity of a location lost in a watch.", labels=("location",)
-        )
-        for location_name, count in watches.resyncs.items():
-            resyncs.add_metric((location_name,), count)
-        yield resyncs
-        yield GaugeMetricFamily("hq_front_watches", "Open watches.", watches.open)
-        fault = bool(locations.file.fault)
-        yield GaugeMetricFamily("hq_front_config_fault", "1 if the file as it is now is not in force.", float(fault))
+D = Declared[Front]
+METRICS: Final = (
+    *(
+        D("gauge", f"hq_front_location_{name}", text, _by_location(read), ("location",))
+        for name, (text, read) in _GAUGES.items()
+    ),
+    *(
+        D("counter", f"hq_front_location_{name}_total", text, _by_location(read), ("location",))
+        for name, (text, read) in _COUNTERS.items()
+    ),
+    D(
+        "counter",
+        "hq_front_resyncs_total",
+        "Continuity of a location lost in a watch.",
+        lambda front: {(name,): count for name, count in front.watches.resyncs.items()},
+        ("location",),
+    ),
+    D("gauge", "hq_front_watches", "Open watches.", lambda front: front.watches.open),
+    D(
+        "gauge",
+        "hq_front_config_fault",
+        "1 if the file as it is now is not in force.",
+        lambda front: float(bool(front.locations.file.fault)),
+    ),
+)

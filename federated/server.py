@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry
-
 from federated.api import FrontApi
 from federated.discovery import ScrapeTargets
 from federated.front import Front
 from federated.health import FrontHealth
-from federated.metrics import FrontCollector
-from serving.prometheus_sd import PATH as SD_PATH
-from serving.prometheus_sd import PrometheusSd
+from federated.metrics import METRICS
+from serving import prometheus_sd
+from serving.metrics import Table
+from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
 from serving.transports import Addresses, Transports
 
@@ -21,14 +20,13 @@ class Server:
     def __init__(self, front: Front, shared: Surroundings, addresses: Addresses, grace_s: float = 5.0) -> None:
         self.front = front
         self.health = FrontHealth(front.locations)
-        metrics = CollectorRegistry()
-        metrics.register(FrontCollector(front))
-        metrics.register(shared.traffic)
+        metrics = process_metrics(shared)
+        metrics.register(Table(METRICS, front))
         api = FrontApi(front)
         methods = [*api.methods(), *api.refused_methods()]
-        targets = PrometheusSd(ScrapeTargets(front.lists).find)
-        metrics.register(targets)
-        pages = {SD_PATH: targets.page}
+        targets = prometheus_sd.PrometheusSd(ScrapeTargets(front.lists).find)
+        metrics.register(Table(prometheus_sd.METRICS, targets))
+        pages = {prometheus_sd.PATH: targets.page}
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 

@@ -11,12 +11,12 @@ from clients.errors import HqApiError
 from federated import scan, tokens
 from federated.asking import named
 from federated.clock import Clock
-from federated.errors import CLUSTER_HEADER, Silence
+from federated.errors import Silence
 from federated.following import Follower, Portion, resync
 from federated.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import ShuttingDown
-from serving.methods import Call
+from serving.methods import CLUSTER_HEADER, Call
 
 _QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a reader that is slower than that makes locations wait
 

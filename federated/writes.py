@@ -9,13 +9,13 @@ from google.protobuf.message import Message
 from clients.errors import HqApiError
 from clients.retry import Safety
 from federated.clock import Clock
-from federated.errors import CLUSTER_HEADER, NAME_IT, relayed
+from federated.errors import NAME_IT, relayed
 from federated.locations import Locations
 from federated.owners import OwnerSearch
 from federated.plan import chosen
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import Retry, invalid
-from serving.methods import Call
+from serving.methods import CLUSTER_HEADER, Call
 
 WRITE_TIMEOUT_S: Final = 10.0
 

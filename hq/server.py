@@ -7,21 +7,22 @@ import logging
 import random
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry
-
+from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
 from hq.api.discovery import ScrapeTargets
 from hq.api.instance_api import InstanceApi
-from hq.api.metrics import ReplicaCollector
+from hq.api.metrics import METRICS, Subject
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
+from hq.store.measured import MeasuredStore
 from hq.store.port import Store
+from serving import prometheus_sd
 from serving.calls import RequestIds
 from serving.clock import Clock
 from serving.limits import Limits
-from serving.prometheus_sd import PATH as SD_PATH
-from serving.prometheus_sd import PrometheusSd
+from serving.metrics import Table
+from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
 from serving.transports import Addresses, Transports
 
@@ -68,20 +69,20 @@ class Server:
         limits: Limits,
         grace_s: float = 5.0,
     ) -> None:
-        self.replica = Replica(config, store, clock, rng)
+        measured = MeasuredStore(store, clock)
+        self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
         shared = Surroundings(limits, clock, RequestIds(config.replica))
-        metrics = CollectorRegistry()
-        metrics.register(ReplicaCollector(self.replica))
-        metrics.register(shared.traffic)
+        metrics = process_metrics(shared)
+        metrics.register(Table(METRICS, Subject(self.replica, measured)))
         methods = [
-            *InstanceApi(self.registry, config.json_bytes).methods(),
+            *addressed(InstanceApi(self.registry, config.json_bytes).methods(), config.cluster),
             *AdminApi(self.registry).methods(),
         ]
-        targets = PrometheusSd(ScrapeTargets(self.replica).find)
-        metrics.register(targets)
-        pages = {SD_PATH: targets.page}
+        targets = prometheus_sd.PrometheusSd(ScrapeTargets(self.replica).find)
+        metrics.register(Table(prometheus_sd.METRICS, targets))
+        pages = {prometheus_sd.PATH: targets.page}
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 

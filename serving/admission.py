@@ -6,15 +6,16 @@ from collections import Counter
 from typing import NoReturn
 
 from serving.clock import Clock
-from serving.errors import Overloaded, TooLarge
+from serving.errors import HqError, Overloaded, TooLarge
 from serving.limits import Limits
 from serving.peer_rate import PeerRate
+from serving.shares import Shares
 
 
 class Admission:
-    """How much is under way, in all transports together; counts what it refused by name of the limit.
+    """How much is under way, in all transports together; counts what was refused by name of the limit.
 
-    The transports count `calls` up and down by themselves: this is the hot path.
+    `peer` is always an address without its port.
     """
 
     def __init__(self, limits: Limits, clock: Clock) -> None:
@@ -26,42 +27,60 @@ class Admission:
         self.streams = 0
         self.bodies_bytes = 0
         self.refused: Counter[str] = Counter()
+        self.calls_of = Shares("max_calls_per_peer", limits.max_calls_per_peer, "calls under way")
+        self.streams_of = Shares("max_streams_per_peer", limits.max_streams_per_peer, "streams open")
+        self.bodies_of = Shares("max_bodies_bytes_per_peer", limits.max_bodies_bytes_per_peer, "bytes on their way")
+        self.connections_of = Shares("max_connections_per_peer", limits.max_connections_per_peer, "connections")
         rate = limits.max_calls_per_peer_s
         self.peer_rate = PeerRate(rate, clock) if rate else None
 
-    def refuse_call(self) -> NoReturn:
-        """Refuse a call over `max_calls`.
+    def count(self, error: HqError) -> None:
+        """Count a refusal, if it was a limit that refused."""
+        if error.limit:
+            self.refused[error.limit] += 1
+
+    def open_call(self, peer: str) -> None:
+        """Count a call with one answer in.
 
         Raises:
-            Overloaded: always.
+            Overloaded: there are `max_calls` already, or the peer has its share of them; nothing was counted.
         """
-        self.refused["max_calls"] += 1
-        raise Overloaded(f"{self.calls} calls are under way already: send it again later, or elsewhere")
+        if self.calls >= self.max_calls:
+            words = f"{self.calls} calls are under way already: send it again later, or elsewhere"
+            raise Overloaded(words, limit="max_calls")
+        self.calls_of.take(peer)
+        self.calls += 1
 
-    def check_peer(self, peer: str) -> None:
-        """Count a call of a peer, if peers have a limit.
+    def close_call(self, peer: str) -> None:
+        """Count a call out."""
+        self.calls -= 1
+        self.calls_of.give_back(peer)
+
+    def check_rate(self, caller: str) -> None:
+        """Count a call of an identity (or of a peer, where there is none), if there is a limit.
 
         Raises:
-            Overloaded: the peer is over it.
+            Overloaded: the caller is over it.
         """
-        if self.peer_rate is None:
-            return
-        try:
-            self.peer_rate.take(peer)
-        except Overloaded:
-            self.refused["max_calls_per_peer_s"] += 1
-            raise
+        if self.peer_rate is not None:
+            self.peer_rate.take(caller)
 
-    def open_stream(self) -> None:
+    def open_stream(self, peer: str) -> None:
         """Count a stream in.
 
         Raises:
-            Overloaded: there are `max_streams` already.
+            Overloaded: there are `max_streams` already, or the peer has its share of them; nothing was counted.
         """
         if self.streams >= self.max_streams:
-            self.refused["max_streams"] += 1
-            raise Overloaded(f"{self.streams} streams are open already: try again later, or elsewhere", 5.0)
+            words = f"{self.streams} streams are open already: try again later, or elsewhere"
+            raise Overloaded(words, 5.0, limit="max_streams")
+        self.streams_of.take(peer)
         self.streams += 1
+
+    def close_stream(self, peer: str) -> None:
+        """Count a stream out."""
+        self.streams -= 1
+        self.streams_of.give_back(peer)
 
     def refuse_answer(self, size_bytes: int) -> NoReturn:
         """Refuse to send an answer over `max_response_bytes`.
@@ -69,25 +88,23 @@ class Admission:
         Raises:
             TooLarge: always.
         """
-        self.refused["max_response_bytes"] += 1
-        allowed = f"{self.max_response_bytes} are allowed"
-        raise TooLarge(f"the answer has {size_bytes} bytes, {allowed}: ask for fewer items, or less of each")
+        words = f"the answer has {size_bytes} bytes, {self.max_response_bytes} are allowed"
+        raise TooLarge(f"{words}: ask for fewer items, or less of each", limit="max_response_bytes")
 
-    def close_stream(self) -> None:
-        """Count a stream out."""
-        self.streams -= 1
-
-    def hold_body(self, size_bytes: int) -> None:
+    def hold_body(self, peer: str, size_bytes: int) -> None:
         """Count part of a body in that is still being received.
 
         Raises:
-            Overloaded: all bodies together are over `max_bodies_bytes`; nothing was counted.
+            Overloaded: all bodies together, or those of this peer, are over their limit; nothing was counted.
         """
         if self.bodies_bytes + size_bytes > self.max_bodies_bytes:
-            self.refused["max_bodies_bytes"] += 1
-            raise Overloaded("too many large requests are being received: send it again later, or elsewhere")
+            words = "too many large requests are being received: send it again later, or elsewhere"
+            raise Overloaded(words, limit="max_bodies_bytes")
+        self.bodies_of.take(peer, size_bytes)
         self.bodies_bytes += size_bytes
 
-    def release_body(self, size_bytes: int) -> None:
+    def release_body(self, peer: str, size_bytes: int) -> None:
         """Count a body out."""
-        self.bodies_bytes -= size_bytes
+        if size_bytes:
+            self.bodies_bytes -= size_bytes
+            self.bodies_of.give_back(peer, size_bytes)

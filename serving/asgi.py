@@ -34,12 +34,12 @@ def check_length(headers: Mapping[bytes, bytes], max_bytes: int) -> None:
         raise _too_large(max_bytes)
 
 
-async def read_body(receive: Receive, admission: Admission, max_bytes: int) -> bytes:
+async def read_body(receive: Receive, admission: Admission, peer: str, max_bytes: int) -> bytes:
     """The whole body.
 
     Raises:
         TooLarge: it is over `max_bytes`; the rest is left unread.
-        Overloaded: too much is being received already.
+        Overloaded: too much is being received already, from all or from this peer.
         ClientGone: it ended before its end.
     """
     message = await receive()
@@ -48,10 +48,10 @@ async def read_body(receive: Receive, admission: Admission, max_bytes: int) -> b
         if len(body) > max_bytes:
             raise _too_large(max_bytes)
         return body
-    return await _read_parts(message, receive, admission, max_bytes)
+    return await _read_parts(message, receive, admission, peer, max_bytes)
 
 
-async def _read_parts(message: Message, receive: Receive, admission: Admission, max_bytes: int) -> bytes:
+async def _read_parts(message: Message, receive: Receive, admission: Admission, peer: str, max_bytes: int) -> bytes:
     parts: list[bytes] = []
     size_bytes = 0
     try:
@@ -61,14 +61,14 @@ async def _read_parts(message: Message, receive: Receive, admission: Admission, 
             part: bytes = message["body"]
             if size_bytes + len(part) > max_bytes:
                 raise _too_large(max_bytes)
-            admission.hold_body(len(part))
+            admission.hold_body(peer, len(part))
             size_bytes += len(part)
             parts.append(part)
             if not message["more_body"]:
                 return b"".join(parts)
             message = await receive()
     finally:
-        admission.release_body(size_bytes)
+        admission.release_body(peer, size_bytes)
 
 
 async def respond(send: Send, status: int, headers: Headers, body: bytes) -> None:

@@ -14,6 +14,7 @@ from serving.calls import HttpCall, closing_stream
 from serving.connect import connect_timeout_s, request_id_header
 from serving.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
 from serving.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
+from serving.jsonio import refuse_deep
 from serving.limits import Limits
 from serving.media import Exchange, Media, accepts_gzip, is_gzip
 from serving.methods import Answer, Streaming
@@ -54,6 +55,8 @@ class StreamEndpoint:
             failure = ShuttingDown("this replica shuts down: go on at another one", 0.0)
         except BaseException as error:
             failure = wire.as_hq_error(error, call)
+        if failure is not None:
+            self._admission.count(failure)
         self._stats.ended("OK" if failure is None else failure.code)
         with suppress(asyncio.CancelledError):  # the client left, or we shut down
             await stream.end(failure)
@@ -69,14 +72,17 @@ class StreamEndpoint:
         timeout_s = connect_timeout_s(headers)
         if timeout_s is not None:
             call.set_deadline(self._clock.now() + timeout_s)
-        message = await self._read(headers, receive)
+        peer = call.host
+        message = await self._read(headers, peer, receive)
+        if exchange.json_in:
+            refuse_deep(message, self._limits.max_json_depth)
         request = self._method.parse_json(message) if exchange.json_in else self._method.parse(message)
-        self._admission.check_peer(call.peer)
-        self._admission.open_stream()
+        self._admission.check_rate(peer)
+        self._admission.open_stream(peer)
         try:
             await self._pump(request, call, timeout_s, stream)
         finally:
-            self._admission.close_stream()
+            self._admission.close_stream(peer)
 
     async def _pump(self, request: object, call: HttpCall, timeout_s: float | None, stream: Outgoing) -> None:
         age_s = self._limits.max_stream_age_s
@@ -93,11 +99,11 @@ class StreamEndpoint:
                 raise DeadlineExceeded(f"the stream ends at its deadline, after {timeout_s:g} s") from error
             raise Retry(f"the stream ends after {age_s:g} s: go on at any replica", 0.0) from error
 
-    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+    async def _read(self, headers: Mapping[bytes, bytes], peer: str, receive: Receive) -> bytes:
         max_bytes = self._limits.max_request_bytes
         gzip = is_gzip(headers.get(b"connect-content-encoding"))
         check_length(headers, HEADER_BYTES + max_bytes)
-        body = await read_body(receive, self._admission, HEADER_BYTES + max_bytes)
+        body = await read_body(receive, self._admission, peer, HEADER_BYTES + max_bytes)
         compressed, payload = unwrap_only(body, max_bytes)
         if not compressed:
             return payload

@@ -10,6 +10,7 @@ from serving import gzipping, wire
 from serving.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
 from serving.calls import HttpCall
 from serving.connect import connect_timeout_s, request_id_header
+from serving.jsonio import refuse_deep
 from serving.media import Exchange, Media, accepts_gzip, is_gzip
 from serving.methods import Unary
 from serving.surroundings import Surroundings
@@ -27,6 +28,7 @@ class UnaryEndpoint:
         self._parse_json = method.parse_json
         self._method = method.run
         self._max_bytes = shared.limits.max_request_bytes
+        self._max_json_depth = shared.limits.max_json_depth
         self._gzip_min_bytes = shared.limits.gzip_min_bytes
         self._gzip_level = shared.limits.gzip_level
         self._admission = shared.admission
@@ -63,32 +65,33 @@ class UnaryEndpoint:
 
     async def _run(self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive) -> bytes:
         if b"content-encoding" in headers or b"expect" in headers:
-            body = await self._read(headers, receive)
+            body = await self._read(headers, call.host, receive)
         else:
-            body = await read_body(receive, self._admission, self._max_bytes)
+            body = await read_body(receive, self._admission, call.host, self._max_bytes)
         admission = self._admission
-        if admission.calls >= admission.max_calls:
-            admission.refuse_call()
-        admission.calls += 1
+        peer = call.host
+        admission.open_call(peer)
         try:
-            if admission.peer_rate is not None:
-                admission.check_peer(call.peer)
+            admission.check_rate(peer)
+            if exchange.json_in:
+                refuse_deep(body, self._max_json_depth)
             started = self._now()
             answer = await self._method((self._parse_json if exchange.json_in else self._parse)(body), call)
             payload = await answer.json() if exchange.json_out else answer.proto()
             self._stats.answered(self._now() - started)
         finally:
-            admission.calls -= 1
+            admission.close_call(peer)
         if len(payload) > admission.max_response_bytes:
             admission.refuse_answer(len(payload))
         return payload
 
-    async def _read(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+    async def _read(self, headers: Mapping[bytes, bytes], peer: str, receive: Receive) -> bytes:
         check_length(headers, self._max_bytes)
-        body = await read_body(receive, self._admission, self._max_bytes)
+        body = await read_body(receive, self._admission, peer, self._max_bytes)
         return await gzipping.decompress(body, self._max_bytes) if is_gzip(headers.get(b"content-encoding")) else body
 
     async def _refuse(self, send: Send, error: BaseException, call: HttpCall, headers: Mapping[bytes, bytes]) -> None:
         told = wire.as_hq_error(error, call)
+        self._admission.count(told)
         self._stats.ended(told.code)
         await respond_error(send, told, [request_id_header(call)] if b"x-request-id" in headers else [])

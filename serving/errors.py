@@ -31,6 +31,7 @@ class HqError(Exception):
 
     code: ClassVar[Code] = "INTERNAL"
     reason: ClassVar[str] = "INTERNAL"
+    limit: str = ""  # the limit that refused, as /metrics names it; empty: none did
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -47,9 +48,10 @@ class Retry(HqError):
     code: ClassVar[Code] = "UNAVAILABLE"
     reason = "UNAVAILABLE"
 
-    def __init__(self, message: str, retry_delay_s: float = 1.0) -> None:
+    def __init__(self, message: str, retry_delay_s: float = 1.0, limit: str = "") -> None:
         super().__init__(message)
         self.retry_delay_s = retry_delay_s
+        self.limit = limit
 
 
 class StoreUnavailable(Retry):
@@ -182,6 +184,10 @@ class TooLarge(HqError):
     code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "TOO_LARGE"
 
+    def __init__(self, message: str, limit: str = "max_request_bytes") -> None:
+        super().__init__(message)
+        self.limit = limit
+
 
 class UnknownMethod(HqError):
     """There is no such call."""
@@ -238,10 +244,14 @@ class OutdatedReport(Stop):
 
 
 class PermissionDenied(HqError):
-    """The caller may not do this."""
+    """The caller may not do this; the words say what is missing. `key`: what it was about, for the audit log."""
 
     code: ClassVar[Code] = "PERMISSION_DENIED"
     reason = "PERMISSION_DENIED"
+
+    def __init__(self, message: str, *, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
 
 
 # --- gone -----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from grpc_health.v1 import health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 
 from serving import wire
+from serving.admission import Admission
+from serving.arrivals import Arrivals
 from serving.calls import GrpcCall, closing_stream
 from serving.grpc_health import HEALTH_SERVICE, HealthOverGrpc
 from serving.health import Health
@@ -22,8 +24,9 @@ from serving.surroundings import Surroundings
 from serving.traffic import CallStats
 
 Context = aio.ServicerContext[Any, Any]
-UnaryHandler = Callable[[bytes, Context], Awaitable[bytes]]
-StreamHandler = Callable[[bytes, Context], Awaitable[None]]
+# We read the request ourselves (arrivals.py), so to gRPC all of these take a stream of them.
+UnaryHandler = Callable[[object, Context], Awaitable[bytes]]
+StreamHandler = Callable[[object, Context], Awaitable[None]]
 
 
 class GrpcServer:
@@ -40,6 +43,7 @@ class GrpcServer:
     ) -> None:
         self._shared = shared
         self._server = aio.server(options=_options(shared.limits))
+        self._arrivals = Arrivals(shared.limits.slow_request_s)
         services = sorted({m.path.partition("/")[0] for m in methods})
         self._health = HealthOverGrpc(health, services)
         self._server.add_generic_rpc_handlers(tuple(self._handlers(methods)))
@@ -80,8 +84,8 @@ class GrpcServer:
 
     def _handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
         if isinstance(method, Unary):
-            return grpc.unary_unary_rpc_method_handler(cast("Any", self._unary(method)))
-        return grpc.unary_stream_rpc_method_handler(cast("Any", self._stream(method)))
+            return grpc.stream_unary_rpc_method_handler(cast("Any", self._unary(method)))
+        return grpc.stream_stream_rpc_method_handler(cast("Any", self._stream(method)))
 
     def _unary(self, method: Unary) -> UnaryHandler:
         # Everything is a local of the closure: this runs several thousand times a second.
@@ -90,24 +94,25 @@ class GrpcServer:
         stats = shared.traffic.stats("grpc", method.path)
         max_bytes = admission.max_response_bytes
 
-        async def handle(request: bytes, context: Context) -> bytes:
+        arrivals = self._arrivals
+
+        async def handle(_: object, context: Context) -> bytes:
             call = GrpcCall(context, clock, ids)
             try:
-                if admission.calls >= admission.max_calls:
-                    admission.refuse_call()
-                admission.calls += 1
+                peer = call.host
+                admission.open_call(peer)
                 try:
-                    if admission.peer_rate is not None:
-                        admission.check_peer(call.peer)
+                    request = await arrivals.request(context)
+                    admission.check_rate(peer)
                     started = now()
                     body = (await run(parse(request), call)).proto()
                     stats.answered(now() - started)
                 finally:
-                    admission.calls -= 1
+                    admission.close_call(peer)
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
             except BaseException as error:
-                await _abort(context, call, error, stats)
+                await _abort(context, call, error, stats, admission)
             return body
 
         return handle
@@ -116,13 +121,17 @@ class GrpcServer:
         admission, clock, ids = self._shared.admission, self._shared.clock, self._shared.ids
         stats = self._shared.traffic.stats("grpc", method.path)
 
-        async def handle(request: bytes, context: Context) -> None:
+        arrivals = self._arrivals
+
+        async def handle(_: object, context: Context) -> None:
             call = GrpcCall(context, clock, ids)
             try:
-                admission.check_peer(call.peer)
-                parsed = method.parse(request)
-                admission.open_stream()
+                peer = call.host
+                admission.open_stream(peer)
                 try:
+                    request = await arrivals.request(context)
+                    admission.check_rate(peer)
+                    parsed = method.parse(request)
                     async with closing_stream(method.run(parsed, call)) as answers:
                         async for answer in answers:
                             body = answer.proto()
@@ -130,15 +139,17 @@ class GrpcServer:
                                 admission.refuse_answer(len(body))
                             await context.write(body)  # waits while the reader is slow
                 finally:
-                    admission.close_stream()
+                    admission.close_stream(peer)
                 stats.ended("OK")
             except BaseException as error:
-                await _abort(context, call, error, stats)
+                await _abort(context, call, error, stats, admission)
 
         return handle
 
 
-async def _abort(context: Context, call: GrpcCall, error: BaseException, stats: CallStats) -> NoReturn:
+async def _abort(
+    context: Context, call: GrpcCall, error: BaseException, stats: CallStats, admission: Admission
+) -> NoReturn:
     """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
     task = asyncio.current_task()
     broken_off = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
@@ -146,6 +157,7 @@ async def _abort(context: Context, call: GrpcCall, error: BaseException, stats: 
         stats.ended("CANCELLED")
         raise error
     told = wire.as_hq_error(error, call)
+    admission.count(told)
     stats.ended(told.code)
     status = wire.status_of(told)
     await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
@@ -177,6 +189,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.max_connection_age_ms", _ms(limits.max_connection_age_s)),
         ("grpc.max_connection_age_grace_ms", _ms(limits.max_connection_age_grace_s)),
         ("grpc.max_connection_idle_ms", _ms(limits.max_connection_idle_s)),
+        ("grpc.server_handshake_timeout_ms", _ms(limits.slow_request_s)),
         ("grpc.keepalive_time_ms", _ms(limits.ping_interval_s)),
         ("grpc.keepalive_timeout_ms", _ms(limits.ping_timeout_s)),
         ("grpc.keepalive_permit_without_calls", 1),

@@ -42,6 +42,7 @@ class MalformedHttp(HqError):
 
     code = "INVALID_ARGUMENT"
     reason = "MALFORMED_HTTP"
+    limit = "malformed_http"
 
 
 class SlowRequest(HqError):
@@ -49,6 +50,7 @@ class SlowRequest(HqError):
 
     code = "DEADLINE_EXCEEDED"
     reason = "SLOW_REQUEST"
+    limit = "slow_request_s"
 
 
 class HeadersTooLarge(HqError):
@@ -56,9 +58,13 @@ class HeadersTooLarge(HqError):
 
     code = "RESOURCE_EXHAUSTED"
     reason = "HEADERS_TOO_LARGE"
+    limit = "max_header_bytes"
 
 
 class TooManyConnections(Retry):
     """There are as many connections as there may be."""
 
     reason = "TOO_MANY_CONNECTIONS"
+
+    def __init__(self, limit: str) -> None:
+        super().__init__("there are too many connections: try again later, or elsewhere", limit=limit)

@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from serving import wire
 from serving.admission import Admission
-from serving.errors import HqError
+from serving.errors import HqError, Overloaded
 from serving.http_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.limits import Limits
 
@@ -33,6 +33,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._refused = False
+        self._counted_for: str | None = None  # the peer whose connections this one is among
         self._max_header_bytes = self.limits.max_header_bytes
         self._head_bytes = 0  # of headers that are still incomplete
         self._body_open = False
@@ -44,13 +45,27 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.limits.max_connections:
-            self._refuse(TooManyConnections("there are too many connections: try again later, or elsewhere"))
+        try:
+            self._count_in()
+        except TooManyConnections as error:
+            self._refuse(error)
         else:
             self._expect_request()
 
+    def _count_in(self) -> None:
+        if len(self.connections) > self.limits.max_connections:
+            raise TooManyConnections("max_connections")
+        host = self.client[0] if self.client else ""
+        try:
+            self.admission.connections_of.take(host)
+        except Overloaded as error:
+            raise TooManyConnections(error.limit) from error
+        self._counted_for = host
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        if self._counted_for is not None:
+            self.admission.connections_of.give_back(self._counted_for)
         self._unset_keepalive_if_required()
         for timer in (self._slow_timer, self._stall_timer):
             if timer is not None:
@@ -140,7 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, error: HqError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
-        self.admission.refused[error.reason.lower()] += 1
+        self.admission.count(error)
         self._refused = True
         self._complete()
         self._unset_keepalive_if_required()
@@ -196,7 +211,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.get_write_buffer_size() < left_bytes:
             self._watch_reader()
             return
-        self.admission.refused["stalled_write"] += 1
+        self.admission.refused["stalled_write_s"] += 1
         self.transport.abort()
 
 

@@ -18,6 +18,7 @@ from serving.jsonshape import kind_of, violations
 M = TypeVar("M", bound=Message)
 
 _MAX_DESCRIPTION: Final = 300
+_MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack bears with ease
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -39,18 +40,18 @@ def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
     return parse
 
 
-def parse_json(message_type: type[M], max_depth: int = 64) -> Callable[[bytes], M]:
+def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
     """A parser of proto3 JSON; it raises InvalidRequest, which names what is wrong, and where."""
 
     def parse(body: bytes) -> M:
-        value = _load(body, max_depth)
+        value = _load(body)
         if not isinstance(value, dict):
             raise invalid("", f"the body is {kind_of(value)}, not a JSON object: send at least {{}}")
         faults = violations(value, cast("Descriptor", message_type.DESCRIPTOR))
         if faults:
             raise InvalidRequest(*faults)
         try:
-            return json_format.ParseDict(value, message_type(), max_recursion_depth=max_depth)
+            return json_format.ParseDict(value, message_type(), max_recursion_depth=_MAX_DEPTH)
         except json_format.ParseError as error:
             raise InvalidRequest(_violation(error)) from error
         # json_format stumbles over unforeseen shapes in many ways; its own Parse catches all of them, too.
@@ -84,11 +85,10 @@ class MessageAnswer:
 # --- JSON, strictly -----------------------------------------------------------------------------------------
 
 
-def _load(body: bytes, max_depth: int) -> Any:
+def _load(body: bytes) -> Any:
     if not body.strip():
         raise invalid("", "the body is empty: send at least {}")
-    if _deeper_than(body, max_depth):
-        raise invalid("", f"the JSON is nested more than {max_depth} levels deep")
+    refuse_deep(body, _MAX_DEPTH)
     try:
         return json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:
@@ -97,6 +97,18 @@ def _load(body: bytes, max_depth: int) -> Any:
         raise invalid("", f"the body is not JSON: {_short(str(error))}") from error
     except (ValueError, RecursionError) as error:  # e.g. an integer of thousands of digits
         raise invalid("", f"the JSON cannot be read: {_short(str(error))}") from error
+
+
+def refuse_deep(body: bytes, max_depth: int) -> None:
+    """Look at the brackets alone, before anything is parsed.
+
+    Raises:
+        InvalidRequest: more than `max_depth` are open at the same time.
+    """
+    if _deeper_than(body, max_depth):
+        error = invalid("", f"the JSON is nested more than {max_depth} levels deep")
+        error.limit = "max_json_depth"
+        raise error
 
 
 def _deeper_than(body: bytes, max_depth: int) -> bool:

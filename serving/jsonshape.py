@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from serving.errors import Violation
 
 _MAX_VIOLATIONS: Final = 20
+_MAX_NAME: Final = 50
 _OBJECT: Final = "a JSON object"
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
     FieldDescriptor.TYPE_STRING: ((str,), "a string"),
@@ -81,6 +82,15 @@ def _of_single(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violat
         types, expected = _SCALARS[field.type]
         if type(value) not in types:
             yield _mismatch(path, value, expected)
+        elif field.type == FieldDescriptor.TYPE_ENUM and isinstance(value, str):
+            yield from _of_enum(value, field, path)
+
+
+def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation]:
+    """A name nobody knows; a number in quotes is left to json_format."""
+    names = cast("EnumDescriptor", field.enum_type).values_by_name
+    if name not in names and not name.lstrip("-").isdecimal():
+        yield Violation(path, f"{name[:_MAX_NAME]!r} is none of {', '.join(names)}")
 
 
 def _mismatch(path: str, value: Any, expected: str) -> Violation:

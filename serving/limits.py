@@ -1,4 +1,7 @@
-"""What the transports refuse: sizes, counts and patience. One number, one flag, one clean refusal each."""
+"""What the transports refuse: sizes, counts and patience. One number, one flag, one clean refusal each.
+
+docs/security.md has them as a table, with what a caller is told; a test compares it with this class.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +13,27 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of both transports; all bounds are inclusive."""
+    """Limits of both transports; all bounds are inclusive. A peer is an address without its port."""
 
     # --- messages ---
     max_request_bytes: int = 4 * MIB  # one request, after decompression
     max_response_bytes: int = 16 * MIB  # one answer, or one message of a stream
     max_bodies_bytes: int = 128 * MIB  # HTTP request bodies being received, all connections together
-    max_json_depth: int = 64  # brackets open at the same time; our own messages need fewer than ten
+    max_bodies_bytes_per_peer: int = 64 * MIB  # of these, from one peer
+    max_json_depth: int = 64  # brackets open at the same time, 128 at most; our own messages need fewer than ten
     max_header_bytes: int = 32 * KIB  # headers or metadata of one request
 
     # --- work at the same time, both transports together ---
     max_calls: int = 4_000  # calls with one answer
+    max_calls_per_peer: int = 3_000  # of these, from one peer; a front is one peer
     max_streams: int = 5_000  # calls with a stream of answers
+    max_streams_per_peer: int = 4_000  # of these, from one peer
 
-    max_calls_per_peer_s: float = 0.0  # of one address on average, twice as many in one go; 0: no limit
+    max_calls_per_peer_s: float = 0.0  # of one identity (else one peer) on average, twice as many at once; 0: no limit
 
     # --- connections, each transport for itself ---
     max_connections: int = 5_000
+    max_connections_per_peer: int = 4_000  # HTTP only: gRPC does not tell
     max_streams_per_connection: int = 4_000  # HTTP/2 streams (calls) on one gRPC connection
     max_connection_age_s: float = 3_600.0  # then the client is asked to connect anew, so that load spreads
     max_connection_age_grace_s: float = 300.0  # gRPC: how long calls may go on after that
@@ -35,7 +42,7 @@ class Limits:
     keep_alive_s: float = 75.0  # HTTP: between two requests; longer than balancers', who are to close first
 
     # --- patience ---
-    slow_request_s: float = 20.0  # HTTP: from the first byte of a request to its last
+    slow_request_s: float = 20.0  # from the first byte of a request to its last
     stalled_write_s: float = 60.0  # HTTP: a reader that takes no byte for so long is cut off
     ping_interval_s: float = 30.0  # gRPC: idle connections are asked whether they are still there
     ping_timeout_s: float = 20.0  # gRPC: and closed if they do not answer

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+from serving.shares import host_of
+
+CLUSTER_HEADER: Final = "x-hq-cluster"  # which cluster a caller means; at a front the way to name a location
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,11 @@ class Call:
     deadline: float | None = None
     peer: str = ""
     request_id: str = ""
+
+    @property
+    def host(self) -> str:
+        """The caller's address without its port: what limits per peer count by."""
+        return host_of(self.peer)
 
     def header(self, name: str) -> str:
         """A header (HTTP) or metadata entry (gRPC) of the call by its lower-case name; empty: there is none."""

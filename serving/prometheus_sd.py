@@ -11,13 +11,11 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from serving.errors import HqError, invalid
+from serving.metrics import Declared
 from serving.pages import PageAnswer, PageRequest
 
 PATH: Final = "/sd/prometheus"
@@ -91,30 +89,30 @@ def group(target: Target, port: str) -> dict[str, object]:
     return {"targets": [f"{host}:{number}"], "labels": labels}
 
 
-class PrometheusSd(Collector):
-    """The page, and its metrics."""
+class PrometheusSd:
+    """The page. Attributes: what it answered by code, how many targets, and how many instances were left out."""
 
     def __init__(self, find: Finder) -> None:
         self._find = find
-        self._answers: Counter[str] = Counter()
-        self._targets = self._left_out = 0
+        self.answers: Counter[str] = Counter()
+        self.targets = self.left_out = 0
 
     async def page(self, request: PageRequest) -> PageAnswer:
         """Raises HqError."""
         try:
             groups, left_out = await self._groups(asked(request))
         except HqError as error:
-            self._answers[error.code] += 1
+            self.answers[error.code] += 1
             raise
         body = b"[" + b",\n".join(groups) + b"]\n"
         etag = b'W/"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
         headers = ((b"etag", etag), (b"x-hq-left-out", b"%d" % left_out))
-        self._targets += len(groups)
-        self._left_out += left_out
+        self.targets += len(groups)
+        self.left_out += left_out
         if _names(request.headers.get(b"if-none-match", b""), etag):
-            self._answers["NOT_MODIFIED"] += 1
+            self.answers["NOT_MODIFIED"] += 1
             return PageAnswer(304, "application/json", b"", headers)
-        self._answers["OK"] += 1
+        self.answers["OK"] += 1
         return PageAnswer(200, "application/json", body, headers)
 
     async def _groups(self, wanted: Asked) -> tuple[list[bytes], int]:
@@ -129,18 +127,6 @@ class PrometheusSd(Collector):
                 await asyncio.sleep(0)
         return groups, left_out
 
-    def collect(self) -> Iterator[Metric]:
-        answers = CounterMetricFamily("hq_sd_answers", "Answers of /sd/prometheus.", labels=("code",))
-        for code, count in self._answers.items():
-            answers.add_metric((code,), count)
-        yield answers
-        yield CounterMetricFamily("hq_sd_targets", "Targets in answers of /sd/prometheus.", value=self._targets)
-        yield CounterMetricFamily(
-            "hq_sd_left_out",
-            "Instances left out of answers of /sd/prometheus: they have no port of that name.",
-            value=self._left_out,
-        )
-
 
 def _names(if_none_match: bytes, etag: bytes) -> bool:
     """Whether the header names this version; by RFC 9110 it is compared weakly."""
@@ -150,3 +136,22 @@ def _names(if_none_match: bytes, etag: bytes) -> bool:
 
 def _json(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+D = Declared[PrometheusSd]
+METRICS: Final = (
+    D(
+        "counter",
+        "hq_sd_answers_total",
+        "Answers of /sd/prometheus.",
+        lambda sd: {(code,): count for code, count in sd.answers.items()},
+        ("code",),
+    ),
+    D("counter", "hq_sd_targets_total", "Targets in answers of /sd/prometheus.", lambda sd: sd.targets),
+    D(
+        "counter",
+        "hq_sd_left_out_total",
+        "Instances left out of answers of /sd/prometheus: they have no port of that name.",
+        lambda sd: sd.left_out,
+    ),
+)

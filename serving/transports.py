@@ -46,7 +46,7 @@ class Transports:
         pages: Mapping[str, Page] | None = None,
     ) -> None:
         """`pages`: beside those that every server has, by path."""
-        self._addresses, self._grace_s = addresses, grace_s
+        self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
         self._stopping = asyncio.Event()
         self._grpc = GrpcServer(methods, health, shared)
         self._http = HttpServer(methods, health, shared, metrics, pages or {})
@@ -69,6 +69,7 @@ class Transports:
         """
         working = asyncio.create_task(work, name="work")
         stopping = asyncio.create_task(self._stopping.wait())
+        looking = asyncio.create_task(self._loop_lag.run(), name="loop lag")
         try:
             await self._listen()
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -80,9 +81,10 @@ class Transports:
             if drain is not None:
                 await drain()
         finally:
-            stopping.cancel()
-            working.cancel()
-            await asyncio.gather(working, stopping, return_exceptions=True)
+            aside = (working, stopping, looking)
+            for task in aside:
+                task.cancel()
+            await asyncio.gather(*aside, return_exceptions=True)
             await self._grpc.stop(0)
             await self._http.stop(0)
 

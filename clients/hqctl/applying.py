@@ -12,6 +12,7 @@ import grpc
 
 from clients.hqctl.documents import BadDocument, Document, read_documents
 from clients.hqctl.exits import Exit, exit_of_code
+from clients.hqctl.naming import naming_cluster
 from clients.hqctl.ports import clashes, nodes_with_ports
 from clients.hqctl.session import Session, complain, connected, warn
 from clients.hqctl.words import plural
@@ -41,6 +42,7 @@ OUTCOMES = {
     help="File, folder or - (stdin); may be repeated.",
 )
 @click.option("--dry-run", is_flag=True, help="Let HQ check everything, store nothing.")
+@naming_cluster
 @connected
 def apply(session: Session, names: tuple[str, ...], dry_run: bool) -> None:
     """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.

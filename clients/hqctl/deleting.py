@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clients.hqctl.exits import Exit
+from clients.hqctl.naming import naming_cluster
 from clients.hqctl.session import Session, connected
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="INSTANCE...")
 @click.option("--version", type=click.IntRange(1), help="Only if it is at this version (of one instance).")
+@naming_cluster
 @connected
 def delete(session: Session, ids: tuple[str, ...], version: int | None) -> None:
     """Remove instances with their secrets and status."""

@@ -20,18 +20,20 @@ class Exit(enum.IntEnum):
     UNAVAILABLE = 5
     OUTCOME_UNKNOWN = 6
     NOT_ALLOWED = 7
+    TIMEOUT = 8
     INTERRUPTED = 130
 
 
 MEANINGS = {
     Exit.OK: "done",
-    Exit.REFUSED: "refused or failed; of several items, at least one",
-    Exit.USAGE: "the command line makes no sense",
+    Exit.REFUSED: "refused or failed; of several items, at least one; for diff: there are differences",
+    Exit.USAGE: "the command line makes no sense; for diff: refused or failed",
     Exit.NOT_FOUND: "there is no such instance, revision or node",
     Exit.CONFLICT: "somebody else was faster, or the id is taken",
-    Exit.UNAVAILABLE: "no HQ answered in time, or it asks to try later; nothing was stored",
+    Exit.UNAVAILABLE: "no HQ can be reached, or it asks to try later; nothing was stored",
     Exit.OUTCOME_UNKNOWN: "the write may have been stored or not: look",
     Exit.NOT_ALLOWED: "you may not do this",
+    Exit.TIMEOUT: "the time was up before an answer, or before what was waited for",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
 }
 
@@ -40,7 +42,7 @@ _BY_CODE = {
     "ABORTED": Exit.CONFLICT,
     "ALREADY_EXISTS": Exit.CONFLICT,
     "UNAVAILABLE": Exit.UNAVAILABLE,
-    "DEADLINE_EXCEEDED": Exit.UNAVAILABLE,
+    "DEADLINE_EXCEEDED": Exit.TIMEOUT,
     "RESOURCE_EXHAUSTED": Exit.UNAVAILABLE,
     "CANCELLED": Exit.UNAVAILABLE,
     "PERMISSION_DENIED": Exit.NOT_ALLOWED,

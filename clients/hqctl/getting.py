@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from clients.hqctl.exits import Exit
-from clients.hqctl.formats import FORMATS, as_dict, output_option, print_json, print_yaml
-from clients.hqctl.rows import Columns, spans_clusters
-from clients.hqctl.selecting import selecting, strong_option
+from clients.hqctl.formats import FORMATS, output_option, print_data
+from clients.hqctl.selecting import is_everything, selecting, selecting_by_options, strong_option
 from clients.hqctl.session import Session, connected
+from clients.hqctl.showing import Showing, showing
 from clients.hqctl.sources import merged, warn_of
-from clients.hqctl.tables import print_table
-from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -22,25 +20,36 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="INSTANCE...")
+@click.argument("ids", nargs=-1, metavar="[INSTANCE]...")
+@selecting_by_options
+@showing
 @strong_option
 @output_option(*FORMATS)
 @connected
-def get(session: Session, ids: tuple[str, ...], strong: bool, output: str) -> None:
-    """Show instances by id.
+def get(
+    session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, how: Showing, strong: bool, output: str
+) -> None:
+    """Show instances by id; without ids, all that match the options (like find).
 
     `-o yaml` shows what `hqctl apply -f` takes: edit it and apply it, and a change by somebody else in
     between is found out.
     """
+    if ids and len(where.cluster) == 1:  # which of several that have these ids, not a choice of many
+        session = replace(session, cluster=where.cluster[0])
+        where.ClearField("cluster")
+    if ids and not is_everything(where):
+        raise click.UsageError("give ids, or options that choose instances, not both")
 
     async def work(client: Client) -> Exit:
+        if not ids:
+            return await _list(client, where, how, strong, output)
         answers, worst = await _get_each(session, client, ids, strong)
         instances = [answer.instance for answer in answers]
         sources = merged(answer.sources for answer in answers)
-        if output == "json" and len(ids) == 1 and instances:
-            print_json(instances[0])
+        if len(ids) == 1 and instances and (output == "json" or output.startswith("jsonpath=")):
+            print_data(instances[0], output)
         elif instances:
-            show(instances, sources, output)
+            how.show(instances, sources, output)
         warn_of(sources)
         return worst
 
@@ -49,11 +58,11 @@ def get(session: Session, ids: tuple[str, ...], strong: bool, output: str) -> No
 
 @click.command()
 @selecting
-@click.option("--limit", type=click.IntRange(1), help="At most so many.")
+@showing
 @strong_option
 @output_option(*FORMATS)
 @connected
-def find(session: Session, where: pb.InstanceFilter, limit: int | None, strong: bool, output: str) -> None:
+def find(session: Session, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> None:
     """List the instances that match all of the options, in order of their ids.
 
     REVISION is the one wanted READY; `v2(now:v1)` means that v1 is ready in its place. HEARTBEAT is how long
@@ -61,37 +70,20 @@ def find(session: Session, where: pb.InstanceFilter, limit: int | None, strong: 
     """
 
     async def work(client: Client) -> Exit:
-        pages = await _pages(client, where, limit, strong)
-        instances = [instance for page in pages for instance in page.instances][:limit]
-        sources = merged(page.sources for page in pages)
-        if instances or output == "json":
-            show(instances, sources, output)
-        else:
-            click.echo("No instance matches.", err=True)
-        if pages[-1].next_page_token:
-            click.echo(f"There are more than {len(instances)}: raise --limit.", err=True)
-        warn_of(sources)
-        return Exit.OK
+        return await _list(client, where, how, strong, output)
 
     session.run(work)
 
 
-def show(instances: list[instance_pb2.Instance], sources: list[pb.Source], output: str) -> None:
-    """Print instances in a format of `-o`."""
-    match output:
-        case "json":
-            answer = pb.FindInstancesResponse(instances=instances, sources=sources)
-            print_json({"instances": [], **as_dict(answer)})
-        case "yaml":
-            print_yaml(instances)
-        case "name":
-            click.echo("\n".join(instance.meta.id for instance in instances))
-        case _:
-            clusters = (source.cluster for source in sources)
-            columns = Columns(wide=output == "wide", cluster=spans_clusters(instances, clusters))
-            now_s = time.time()
-            rows = [columns.row(instance, now_s) for instance in instances]
-            print_table(columns.names, rows, whole=output == "wide")
+async def _list(client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> Exit:
+    pages = await _pages(client, where, None if how.sort_by else how.limit, strong)
+    instances = [instance for page in pages for instance in page.instances]
+    sources = merged(page.sources for page in pages)
+    how.show(instances, sources, output)
+    if pages[-1].next_page_token or (how.limit is not None and len(instances) > how.limit):
+        click.echo(f"There are more than {how.limit}: raise --limit.", err=True)
+    warn_of(sources)
+    return Exit.OK
 
 
 async def _get_each(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import getpass
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,8 @@ from clients.hqctl.exits import Exit
 from clients.hqctl.explaining import guard_words
 from clients.hqctl.formats import output_option, print_json
 from clients.hqctl.session import Session, connected
-from clients.hqctl.words import clock_time, parse_span, plural
+from clients.hqctl.spans import Span
+from clients.hqctl.words import clock_time, plural
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -22,18 +23,6 @@ OVERRIDES = {
     pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: flips pass, whatever the share",
     pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all flips are held",
 }
-
-
-class Span(click.ParamType[float]):
-    """A span of time, in seconds."""
-
-    name = "span"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            return parse_span(value) if isinstance(value, str) else float(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 def who() -> str:

@@ -7,6 +7,8 @@ import importlib
 import click
 
 from clients.hqctl.exits import MEANINGS
+from clients.hqctl.naming import naming_cluster
+from clients.hqctl.session import connection_options
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -30,8 +32,9 @@ ALIASES = {"list": "find", "ls": "find"}
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
 SERVERS = """\b
-Servers: --server HOST:PORT (may be repeated), else HQ_SERVER (separated by
-commas), else 127.0.0.1:7071. Name all replicas: another one is asked when one
+Servers: --server HOST:PORT (may be repeated), else those of --context NAME, else
+HQ_SERVER (separated by commas), else those of the current context (see `hqctl
+config`), else 127.0.0.1:7071. Name all replicas: another one is asked when one
 does not answer. NO_COLOR switches colours off."""
 
 
@@ -60,10 +63,10 @@ class LazyGroup(click.Group):
     epilog=f"{SERVERS}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; may be repeated.")
-@click.option("--timeout", "timeout", type=float, metavar="SECONDS", help="For each call. Default: 10.")
+@connection_options("--timeout", "--request-timeout")
+@naming_cluster
 @click.version_option(package_name="hq", prog_name="hqctl")
-def cli(servers: tuple[str, ...], timeout: float | None) -> None:
+def cli(servers: tuple[str, ...], context: str | None, timeout: float | None, verbose: bool) -> None:
     """Ask HQ, the registry of instances, and tell it what shall be.
 
     `hqctl COMMAND --help` says more about each command.

@@ -8,8 +8,9 @@ import click
 
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import output_option, print_json
-from clients.hqctl.guarding import Span, who
+from clients.hqctl.guarding import who
 from clients.hqctl.session import Session, connected
+from clients.hqctl.spans import Span
 from clients.hqctl.tables import print_table
 from clients.hqctl.words import clock_time
 from hqpb.v1 import admin_pb2

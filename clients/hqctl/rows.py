@@ -9,7 +9,7 @@ from clients.hqctl.words import age, target, truth
 from hqpb.v1 import instance_pb2
 
 NARROW = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION", "HEARTBEAT")
-WIDE = (*NARROW, "ENDPOINTS", "REVISIONS", "LABELS", "VERSION")
+WIDE = (*NARROW, "AGE", "ENDPOINTS", "REVISIONS", "LABELS", "VERSION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,15 @@ class Columns:
 
     wide: bool = False
     cluster: bool = False
+    label_keys: tuple[str, ...] = ()
+    labels: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         names = WIDE if self.wide else NARROW
-        return ("CLUSTER", *names) if self.cluster else names
+        shown = (*names, *(key.rpartition("/")[2].upper() for key in self.label_keys))
+        shown = (*shown, "LABELS") if self.labels and not self.wide else shown
+        return ("CLUSTER", *shown) if self.cluster else shown
 
     def row(self, instance: instance_pb2.Instance, now_s: float) -> list[str]:
         """The cells of an instance, `-` where there is nothing to say."""
@@ -35,7 +39,11 @@ class Columns:
             age(instance.status.last_heartbeat_time, now_s),
         ]
         if self.wide:
+            cells.append(age(instance.meta.creation_time, now_s))
             cells += [endpoints(instance), revisions(instance), labels(instance), str(instance.meta.version)]
+        cells += [instance.meta.labels.get(key, "") for key in self.label_keys]
+        if self.labels and not self.wide:
+            cells.append(labels(instance))
         if self.cluster:
             cells.insert(0, instance.meta.cluster)
         return [cell or "-" for cell in cells]

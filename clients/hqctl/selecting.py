@@ -20,9 +20,13 @@ def strong_option(function: F) -> F:
 
 
 def selecting(function: F) -> F:
-    """Give a command the options of a filter, and the filter as argument `where`."""
+    """Give a command the options of a filter and the argument SERVICE, and the filter as argument `where`."""
+    return click.argument("services", nargs=-1, metavar="[SERVICE]...")(selecting_by_options(function))
 
-    @click.argument("services", nargs=-1, metavar="[SERVICE]...")
+
+def selecting_by_options(function: F) -> F:
+    """The same without the argument SERVICE."""
+
     @click.option("--service", "more_services", multiple=True, help="Of this service; may be repeated.")
     @click.option("--node", "nodes", multiple=True, help="On this node; may be repeated.")
     @click.option("--revision", "revisions", multiple=True, help="With this revision in the spec.")
@@ -33,7 +37,6 @@ def selecting(function: F) -> F:
     @functools.wraps(function)
     def command(
         *args: Any,
-        services: tuple[str, ...],
         more_services: tuple[str, ...],
         nodes: tuple[str, ...],
         revisions: tuple[str, ...],
@@ -41,6 +44,7 @@ def selecting(function: F) -> F:
         selector: tuple[str, ...],
         ready: bool | None,
         allocated: bool | None,
+        services: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> Any:
         where = pb.InstanceFilter(
@@ -67,6 +71,11 @@ _ALLOCATION = {
     True: pb.ALLOCATION_FILTER_ALLOCATED,
     False: pb.ALLOCATION_FILTER_NOT_ALLOCATED,
 }
+
+
+def is_everything(where: pb.InstanceFilter) -> bool:
+    """No option was given: the filter lets everything pass."""
+    return not where.ByteSize()
 
 
 def parse_selector(texts: tuple[str, ...]) -> dict[str, str]:

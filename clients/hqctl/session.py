@@ -7,18 +7,21 @@ import functools
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from clients.hqctl.addresses import addresses
+from clients.hqctl.config import BadConfig, Config, Context, Credentials, config_path, load
 from clients.hqctl.exits import Exit, exit_of, sentence
+from clients.hqctl.naming import named_cluster
+from clients.hqctl.spans import Span
 
 if TYPE_CHECKING:
     from clients.client import Client, HqApiError
 
 DEFAULT_SERVER = "127.0.0.1:7071"
-DEFAULT_PORT = 7071
 DEFAULT_TIMEOUT_S = 10.0
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,10 +30,13 @@ Work = Callable[["Client"], Awaitable[Exit]]
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Whom to ask and for how long, in seconds per call."""
+    """Whom to ask, as whom, and for how long, in seconds per call."""
 
     servers: tuple[str, ...]
     timeout_s: float
+    credentials: Credentials = field(default_factory=Credentials)
+    verbose: bool = False
+    cluster: str = ""
 
     def run(self, work: Work, *, writing: bool = False) -> NoReturn:
         """Do `work` with a client and end the process with its exit code. A failed call becomes one line."""
@@ -39,18 +45,34 @@ class Session:
         except KeyboardInterrupt:
             sys.exit(Exit.INTERRUPTED)
 
-    async def _run(self, work: Work, writing: bool) -> int:
+    def client(self, servers: tuple[str, ...] = ()) -> Client:
+        """A client of these servers; none named: of all. Raises BadCredentials."""
         # Imported here: `hqctl --help` and mistakes on the command line need no gRPC.
-        from clients.client import Client, ClientSettings, HqApiError
+        from clients.client import Client, ClientSettings
+        from clients.hqctl.connecting import channel_factory, metadata_source
         from clients.retry import RetrySettings
 
-        # A person waits: three rounds over all replicas, then the truth.
-        settings = ClientSettings(retry=RetrySettings(max_rounds=3))
+        return Client(
+            servers or self.servers,
+            timeout_s=self.timeout_s,
+            # A person waits: three rounds over all replicas, then the truth.
+            settings=ClientSettings(retry=RetrySettings(max_rounds=3)),
+            channel_factory=channel_factory(self.credentials, verbose=self.verbose),
+            metadata=metadata_source(self.credentials, self.cluster),
+        )
+
+    async def _run(self, work: Work, writing: bool) -> int:
+        from clients.client import HqApiError
+        from clients.hqctl.connecting import BadCredentials
+
         try:
-            async with Client(self.servers, timeout_s=self.timeout_s, settings=settings) as client:
+            async with self.client() as client:
                 return int(await work(client))
         except HqApiError as error:
             return int(self.tell(error, writing=writing))
+        except BadCredentials as fault:
+            complain(str(fault))
+            return int(Exit.NOT_ALLOWED)
 
     def tell(self, error: HqApiError, *, writing: bool, subject: str = "") -> Exit:
         """Say on stderr what went wrong; return the exit code for it."""
@@ -78,45 +100,88 @@ def colour_of(stream: Any) -> bool:
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR")
 
 
-def connected(function: F) -> F:
-    """Give a command --server and --timeout, and a Session as its first argument."""
+def connection_options(*timeout_names: str) -> Callable[[F], F]:
+    """The options that say whom to ask and how; they stand before or after the name of a command."""
+    options = (
+        click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; may be repeated."),
+        click.option("--context", "context", metavar="NAME", help="A context of the config file."),
+        click.option(*timeout_names, "timeout", type=Span(), help="For each call, e.g. 5s. Default: 10s."),
+        click.option("-v", "--verbose", "verbose", is_flag=True, help="Show each call on stderr."),
+    )
 
-    @click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; may be repeated.")
-    @click.option("--timeout", "timeout", type=float, metavar="SECONDS", help="For each call. Default: 10.")
+    def decorate(function: F) -> F:
+        return functools.reduce(lambda f, option: option(f), reversed(options), function)
+
+    return decorate
+
+
+def connected(function: F) -> F:
+    """Give a command the options of connections, and a Session as its first argument."""
+    return _connected(function, "--timeout", "--request-timeout")
+
+
+def connected_with_its_own_timeout(function: F) -> F:
+    """The same for a command whose --timeout is for all of it."""
+    return _connected(function, "--request-timeout")
+
+
+def _connected(function: F, *timeout_names: str) -> F:
+    @connection_options(*timeout_names)
     @click.pass_context
     @functools.wraps(function)
     def command(
-        context: click.Context, /, *args: Any, servers: tuple[str, ...], timeout: float | None, **kwargs: Any
+        ctx: click.Context,
+        /,
+        *args: Any,
+        servers: tuple[str, ...],
+        context: str | None,
+        timeout: float | None,
+        verbose: bool,
+        **kwargs: Any,
     ) -> Any:
-        given: dict[str, Any] = context.find_root().params
-        session = Session(
-            _addresses(servers or given.get("servers") or _from_environment()),
-            timeout or given.get("timeout") or DEFAULT_TIMEOUT_S,
+        root: dict[str, Any] = ctx.find_root().params
+        session = _session(
+            servers or root.get("servers") or (),
+            context or root.get("context") or "",
+            timeout or root.get("timeout"),
+            verbose or bool(root.get("verbose")),
+            named_cluster(ctx),
         )
         return function(session, *args, **kwargs)
 
     return command  # type: ignore[return-value]
 
 
-def _from_environment() -> tuple[str, ...]:
-    return (os.environ.get("HQ_SERVER") or DEFAULT_SERVER,)
+def _session(
+    named: tuple[str, ...], context_name: str, timeout_s: float | None, verbose: bool, cluster: str
+) -> Session:
+    context = _context(named, context_name)
+    return Session(
+        addresses(named or context.servers),
+        timeout_s or context.timeout_s or DEFAULT_TIMEOUT_S,
+        context.credentials,
+        verbose,
+        cluster,
+    )
 
 
-def _addresses(given: tuple[str, ...]) -> tuple[str, ...]:
-    named = [part.strip() for text in given for part in text.split(",") if part.strip()]
-    if not named:
-        raise click.UsageError("no server is named: give --server HOST:PORT or set HQ_SERVER")
-    return tuple(_with_port(address) for address in named)
+def _context(named: tuple[str, ...], context_name: str) -> Context:
+    """The context named; else HQ_SERVER or --server without any credentials; else the current one of the config."""
+    from_environment = os.environ.get("HQ_SERVER", "")
+    if not context_name and (named or from_environment):
+        return Context("", (from_environment,) if from_environment else ())
+    config = loaded_config()
+    if context_name or config.current:
+        try:
+            return config.context(context_name)
+        except BadConfig as fault:
+            raise click.UsageError(str(fault)) from None
+    return Context("", (DEFAULT_SERVER,))
 
 
-def _with_port(address: str) -> str:
-    if "://" in address:
-        raise click.UsageError(f"{address}: give HOST:PORT, without a scheme")
-    host, colon, port = address.rpartition(":")
-    if colon and not host.endswith("]") and ":" in host:
-        return f"[{address}]:{DEFAULT_PORT}"  # a bare IPv6 address
-    if colon and "]" not in port:
-        if not port.isdecimal() or not 0 < int(port) < 65536:
-            raise click.UsageError(f"{address}: {port!r} is no port; give HOST:PORT, e.g. {DEFAULT_SERVER}")
-        return address
-    return f"{address}:{DEFAULT_PORT}"
+def loaded_config() -> Config:
+    """The user's config file, as it stands."""
+    try:
+        return load(config_path())
+    except BadConfig as fault:
+        raise click.UsageError(str(fault)) from None

@@ -1,4 +1,4 @@
-"""Tables: for eyes on a terminal (rich, one line per row), plain columns in a pipe."""
+"""Tables: coloured and fitted on a terminal, one line per row; plain columns in a pipe."""
 
 from __future__ import annotations
 
@@ -10,25 +10,53 @@ import click
 
 from clients.hqctl.session import colour_of
 
-STYLES = {"yes": "green", "no": "red", "unknown": "yellow"}
+STYLES = {
+    "yes": "green",
+    "ok": "green",
+    "no": "red",
+    "unknown": "yellow",
+    "stale": "red",
+    "silent": "red",
+    "flip": "red",
+    "recovery": "green",
+}
 GAP = 2
-CUTTABLE = {"SERVICE", "NODE", "READY", "REVISION", "ENDPOINTS", "REVISIONS", "LABELS", "CLUSTER"}
+CUTTABLE = {
+    *("SERVICE", "NODE", "READY", "REVISION", "ENDPOINTS", "REVISIONS", "LABELS", "CLUSTER"),
+    *("REASON", "ERROR", "WHY", "CONTAINERS", "BY", "KEY"),
+}
 CUT_TO_AT_LEAST = 7
 
 
-def print_table(names: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool = False) -> None:
+def print_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool = False, headers: bool = True
+) -> None:
     """Print on stdout, as suits where that goes; `whole`: cut nothing, even if the terminal is too narrow."""
     if sys.stdout.isatty():
-        _for_eyes(names, rows, whole)
-    else:
-        click.echo(plain(names, rows))
+        terminal = shutil.get_terminal_size().columns
+        widths = None if whole else fitted(names, rows, terminal)
+        for line in lines(names, rows, widths, colours=colour_of(sys.stdout))[0 if headers else 1 :]:
+            click.echo(line)
+    elif rows or headers:
+        click.echo(plain(names, rows, headers=headers))
 
 
-def plain(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def plain(names: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = True) -> str:
     """Columns padded with spaces, never cut; no cell is empty, so `awk` can count them."""
-    widths = _widths(names, rows)
-    lines = ((cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (names, *rows))
-    return "\n".join((" " * GAP).join(line).rstrip() for line in lines)
+    return "\n".join(lines(names, rows)[0 if headers else 1 :])
+
+
+def lines(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[int] | None = None,
+    *,
+    colours: bool = False,
+) -> list[str]:
+    """A table as lines, its head first; cells wider than their column end in `…`."""
+    widths = widths or _widths(names, rows)
+    head = _line(names, widths)
+    return [click.style(head, bold=True) if colours else head, *(_line(row, widths, colours=colours) for row in rows)]
 
 
 def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
@@ -48,22 +76,20 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     return widths
 
 
+def styled(cell: str, text: str) -> str:
+    """`text` in the colour that the first word of a cell stands for."""
+    colour = STYLES.get(cell.partition(":")[0])
+    return click.style(text, fg=colour) if colour else text
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], *, colours: bool = False) -> str:
+    shown = []
+    for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+        text = cell if len(cell) <= width else cell[: width - 1] + "…"
+        padded = text if number == len(widths) - 1 else text.ljust(width)
+        shown.append(styled(cell, padded) if colours else padded)
+    return (" " * GAP).join(shown).rstrip()
+
+
 def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
     return [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]
-
-
-def _for_eyes(names: Sequence[str], rows: Sequence[Sequence[str]], whole: bool) -> None:
-    # Imported here: a pipe does not need it, and it takes longer to import than the answer to arrive.
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    terminal = shutil.get_terminal_size().columns
-    widths = _widths(names, rows) if whole else fitted(names, rows, terminal)
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for name, width in zip(names, widths, strict=True):
-        table.add_column(name, overflow="ellipsis", no_wrap=True, width=width)
-    for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell.partition(":")[0], "")) for cell in row))
-    width = max(terminal, sum(widths) + GAP * len(widths))
-    Console(width=width, no_color=not colour_of(sys.stdout), highlight=False).print(table, soft_wrap=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clients.hqctl.formats import output_option, print_json
-from clients.hqctl.guarding import Span
+from clients.hqctl.spans import Span
 from clients.hqctl.tables import print_table
 from clients.nanny.choosing import choose, of_services
 from clients.nanny.exits import Exit, worst

@@ -1,67 +1,152 @@
-"""What Prometheus sees of a replica: read from its parts at each scrape, which costs the hot paths nothing."""
+"""What Prometheus sees of a replica, in one table. docs/metrics.md is made from it (`make proto` beside the API's)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from typing import Final, NamedTuple
 
 from hq.replica import Replica
+from hq.store.measured import MeasuredStore
+from serving.metrics import Declared
+
+_PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 
 
-class ReplicaCollector(Collector):
-    """All metrics of one replica. Names follow Prometheus' conventions: base units, `_total` for counters."""
+class Subject(NamedTuple):
+    """A replica and the store as it asks it."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._r = replica
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self._cache()
-        yield from self._liveness()
-        yield from self._store()
-
-    def _cache(self) -> Iterable[Metric]:
-        r, staleness_s = self._r, self._r.fence.staleness_s()
-        yield _gauge("hq_instances", "Instances in memory.", len(r.cache))
-        yield _gauge("hq_version", "Version up to which the cache has every change.", r.cache.version)
-        yield _gauge("hq_loaded", "1 if reads can be served.", float(r.loaded.is_set()))
-        yield _gauge(
-            "hq_staleness_seconds",
-            "For how long at most changes may have been missed; +Inf if the cache was never proven fresh.",
-            float("inf") if staleness_s is None else staleness_s,
-        )
-        yield _gauge("hq_quarantined_records", "Records that could not be decoded.", len(r.cache.quarantine))
-        yield _gauge("hq_watchers", "Open watches.", len(r.fanout))
-        yield _gauge("hq_history_steps", "Versions that a watch can resume from.", len(r.history))
-        yield _counter("hq_resyncs", "Watches that lost continuity and ended so.", r.fanout.resyncs)
-
-    def _liveness(self) -> Iterable[Metric]:
-        tracker, sweep, beats = self._r.watchman.tracker, self._r.watchman.sweep, self._r.beats
-        yield _gauge("hq_ready_revisions", "Revisions with a running deadline.", len(tracker.deadlines))
-        yield _counter("hq_flips", "Revisions made not ready for silence, by any replica.", tracker.flips)
-        yield _counter("hq_recoveries", "Flipped revisions that became ready again.", tracker.recoveries)
-        yield _gauge("hq_guard_holding", "1 while flips are held back.", float(sweep.verdict.hold))
-        yield _gauge("hq_guard_waiting_flips", "Flips that wait for the guard.", sweep.waiting)
-        yield _counter("hq_gaps", "Times that this replica was not there to hear.", self._r.watchman.presence.gaps)
-        yield _counter("hq_beats_sent", "Beats that this replica wrote.", beats.sent)
-        yield _counter("hq_beats_heard", "Current beats that came through the watch.", beats.heard)
-        yield _counter("hq_beats_outdated", "Beats of a status that was no longer current.", beats.outdated)
-        yield _counter("hq_beat_flushes", "Batches of beats that this replica wrote.", beats.flushes)
-
-    def _store(self) -> Iterable[Metric]:
-        committer, follower = self._r.committer, self._r.follower
-        yield _counter("hq_commit_groups", "Transactions of group commit.", committer.groups)
-        yield _counter("hq_commit_writes", "Writes that took place in them.", committer.writes)
-        yield _counter("hq_commit_unknown", "Transactions whose outcome had to be settled.", committer.unknown)
-        yield _counter("hq_watch_restarts", "Times the watch on the store was opened again.", follower.restarts)
-        yield _counter("hq_compactions", "Compactions by this replica.", self._r.compactor.compactions)
-        yield _gauge("hq_store_keys", "Keys below the prefix.", follower.key_count)
+    replica: Replica
+    store: MeasuredStore
 
 
-def _gauge(name: str, text: str, value: float) -> Metric:
-    return GaugeMetricFamily(name, text, value=value)
+def _staleness_s(r: Replica) -> float:
+    staleness_s = r.fence.staleness_s()
+    return float("inf") if staleness_s is None else staleness_s
 
 
-def _counter(name: str, text: str, value: float) -> Metric:
-    return CounterMetricFamily(name, text, value=value)
+def _peers(r: Replica) -> int:
+    since = r.clock.now() - _PEER_S
+    return sum(seen_at >= since for seen_at in r.peers.values())
+
+
+D = Declared[Subject]
+
+CACHE: Final = (
+    D("gauge", "hq_instances", "Instances in memory.", lambda s: len(s.replica.cache)),
+    D("gauge", "hq_nodes", "Nodes that hold instances.", lambda s: s.replica.cache.nodes()),
+    D("gauge", "hq_loaded", "1 if reads can be served.", lambda s: float(s.replica.loaded.is_set())),
+    D("gauge", "hq_version", "Version up to which memory has every change.", lambda s: s.replica.cache.version),
+    D(
+        "gauge",
+        "hq_version_lag",
+        "Versions by which memory was behind the newest one that the store told.",
+        lambda s: max(0, s.store.head - s.replica.cache.version),
+    ),
+    D(
+        "gauge",
+        "hq_staleness_seconds",
+        "For how long at most changes may have been missed; +Inf: memory was never proven fresh.",
+        lambda s: _staleness_s(s.replica),
+    ),
+    D(
+        "gauge",
+        "hq_quarantined_records",
+        "Records in the store that cannot be decoded.",
+        lambda s: len(s.replica.cache.quarantine),
+    ),
+    D("gauge", "hq_replicas", "Replicas heard of within the last 30 s, with this one.", lambda s: _peers(s.replica)),
+    D("gauge", "hq_watchers", "Open watches.", lambda s: len(s.replica.fanout)),
+    D("gauge", "hq_history_versions", "Versions that a watch can resume from.", lambda s: len(s.replica.history)),
+    D("counter", "hq_resyncs_total", "Watches told that continuity is lost.", lambda s: s.replica.fanout.resyncs),
+)
+LIVENESS: Final = (
+    D(
+        "gauge",
+        "hq_ready_revisions",
+        "Revisions that are ready and have a deadline.",
+        lambda s: len(s.replica.watchman.tracker.deadlines),
+    ),
+    D(
+        "counter",
+        "hq_flips_total",
+        "Revisions made not ready for silence, by any replica.",
+        lambda s: s.replica.watchman.tracker.flips,
+    ),
+    D(
+        "counter",
+        "hq_recoveries_total",
+        "Flipped revisions that reported ready again.",
+        lambda s: s.replica.watchman.tracker.recoveries,
+    ),
+    D("gauge", "hq_guard_holding", "1 while flips are held.", lambda s: float(s.replica.watchman.sweep.verdict.hold)),
+    D("gauge", "hq_guard_waiting_flips", "Flips that are held.", lambda s: s.replica.watchman.sweep.waiting),
+    D(
+        "gauge",
+        "hq_suspended_nodes",
+        "Nodes under planned work.",
+        lambda s: len(s.replica.watchman.orders.suspensions()),
+    ),
+    D(
+        "counter",
+        "hq_gaps_total",
+        "Times that this replica was not there to hear, so that deadlines moved.",
+        lambda s: s.replica.watchman.presence.gaps,
+    ),
+    D("counter", "hq_beats_sent_total", "Beats that this replica stored.", lambda s: s.replica.beats.sent),
+    D("counter", "hq_beats_heard_total", "Current beats, of any replica.", lambda s: s.replica.beats.heard),
+    D(
+        "counter",
+        "hq_beats_outdated_total",
+        "Beats of a status that was no longer current.",
+        lambda s: s.replica.beats.outdated,
+    ),
+    D(
+        "counter",
+        "hq_beat_flushes_total",
+        "Batches of beats that this replica stored.",
+        lambda s: s.replica.beats.flushes,
+    ),
+)
+STORE: Final = (
+    D(
+        "counter",
+        "hq_store_calls_total",
+        "Calls to etcd that ended, and ends of watches.",
+        lambda s: s.store.calls,
+        ("method", "outcome"),
+    ),
+    D(
+        "histogram",
+        "hq_store_call_seconds",
+        "How long successful calls to etcd took.",
+        lambda s: s.store.seconds,
+        ("method",),
+    ),
+    D(
+        "histogram",
+        "hq_commit_group_size",
+        "Writes that shared one transaction.",
+        lambda s: s.replica.committer.group_sizes,
+    ),
+    D("counter", "hq_commit_writes_total", "Writes that were stored.", lambda s: s.replica.committer.writes),
+    D(
+        "counter",
+        "hq_commit_unknown_total",
+        "Transactions without an answer, whose outcome had to be settled.",
+        lambda s: s.replica.committer.unknown,
+    ),
+    D(
+        "counter",
+        "hq_watch_restarts_total",
+        "Times the watch on etcd was opened again.",
+        lambda s: s.replica.follower.restarts,
+    ),
+    D(
+        "counter",
+        "hq_compactions_total",
+        "Compactions of etcd's history by this replica.",
+        lambda s: s.replica.compactor.compactions,
+    ),
+    D("gauge", "hq_store_keys", "Keys below the prefix.", lambda s: s.replica.follower.key_count),
+    D("gauge", "hq_store_full", "1 if etcd has no space left.", lambda s: float(s.replica.fence.store_is_full)),
+)
+METRICS: Final = (*CACHE, *LIVENESS, *STORE)

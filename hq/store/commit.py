@@ -19,6 +19,7 @@ import logging
 import random
 from collections.abc import Iterable, Sequence
 from copy import copy
+from typing import Final
 
 from hq.store.epoch import Epoch
 from hq.store.flight import Flight, Item
@@ -37,10 +38,13 @@ from serving.errors import (
     StoreUnavailable,
     TooLarge,
 )
+from serving.histogram import Histogram
 
 __all__ = ["MAX_WRITES", "Committer", "Conflict", "Guarded"]
 
 log = logging.getLogger(__name__)
+
+GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)
 
 
 class Conflict(Exception):
@@ -61,7 +65,8 @@ class Committer:
     """Takes writes, answers each after its commit, and never guesses.
 
     Attributes:
-        groups, writes: how many transactions and writes were committed; for metrics.
+        group_sizes: of the transactions that were committed, in writes; for metrics.
+        writes: how many were stored.
         unknown: how many transactions had an unknown outcome that was settled.
     """
 
@@ -85,7 +90,8 @@ class Committer:
         self._group: list[Item] = []  # taken out of the queue, not all answered yet
         self._flight: Flight | None = None
         self._closed = False
-        self.groups = self.writes = self.unknown = 0
+        self.group_sizes = Histogram(GROUP_SIZES)
+        self.writes = self.unknown = 0
 
     async def commit(
         self,
@@ -217,7 +223,7 @@ class Committer:
             _fail(flight.items, Guarded("the store moved on under this write; nothing was stored", 0.1))
 
     def _land(self, flight: Flight, commit: Commit) -> None:
-        self.groups += 1
+        self.group_sizes.add(len(flight.items))
         for item, outcome in zip(flight.items, commit.outcomes, strict=False):
             if isinstance(outcome, Applied):
                 self.writes += 1

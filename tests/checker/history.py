@@ -84,7 +84,6 @@ class Read:
     Attributes:
         items: by instance id; of a count: none, see `totals`.
         wanted: the filter, by equality: instance_id, service_id, node_name, ready ("T" or "F"); {} wants all.
-        whole: `items` is everything that passes; False for one page of several.
         after: of a page: only ids behind this one. upto: and not behind this one; "": to the end.
         totals: of a count over `wanted`: all of them and those that are ready.
     """
@@ -136,7 +135,6 @@ class Op:
     Attributes:
         key: instance id, if it is about one.
         error: the stable reason of a refusal, e.g. VERSION_CONFLICT.
-        epoch: of the precondition, if one was named; "" otherwise.
     """
 
     i: int
@@ -163,10 +161,15 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Everything below the prefix at a revision: `kind` of each is "put"."""
+    """Everything below the prefix at a revision: `kind` of each is "put".
+
+    Attributes:
+        gapless: the observer of etcd saw all of its keys, so that every revision must be there.
+    """
 
     revision: int
     records: tuple[Stored, ...]
+    gapless: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def decoded(line: dict[str, Any]) -> Event:
     if kind == "raw":
         return Raw(line["revision"], _stored(line["events"]), line.get("seen_ns", 0))
     if kind == "range":
-        return Range(line["revision"], _stored(line["records"]))
+        return Range(line["revision"], _stored(line["records"]), line.get("gapless", False))
     if kind == "cut":
         return Cut(**line)
     return Final(line["replica"], line["version"], line["epoch"], _items(line["items"]))

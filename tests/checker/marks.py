@@ -1,7 +1,7 @@
 """Marks: random words in what clients write, so that each value says which call wrote it.
 
-A write of a whole instance carries its marker as an annotation, one of a single revision in the environment of its first
-container, a report in the message of its `installed` condition (HQ itself only touches `ready`).
+A write of a whole instance carries its marker as an annotation, one of a single revision in the environment of its
+first container, a report in the message of its `installed` condition (HQ itself only touches `ready`).
 
 The mark of a record is all of these in one string: `annotation;revision=marker;revision=marker`.
 """
@@ -74,6 +74,11 @@ def words_of(mark: str) -> list[str]:
     return [word for part in mark.split(";") if (word := part.rpartition("=")[2])]
 
 
+def by_revision(mark: str) -> dict[str, str]:
+    """The markers of single revisions in a mark, in the record's order."""
+    return {revision: word for part in mark.split(";") if part for revision, sep, word in [part.partition("=")] if sep}
+
+
 # --- what lies in etcd ------------------------------------------------------------------------------------------------
 
 
@@ -91,7 +96,10 @@ def stored_of(change: Change | Record, keys: k.Keys) -> Stored:
 
 
 def _marks(kind: str, value: bytes) -> tuple[str, ...]:
-    """Of a spec: uid, mark, service, node. Of a status: uid, mark, T or F. Of beats: `uid:status version:position`."""
+    """Of a spec: uid, mark, service, node. Of a status: uid, mark, T or F, and what HQ flipped.
+
+    Of beats: `uid:status version:position` each.
+    """
     try:
         if kind == k.SPEC:
             record = storage_pb2.SpecRecord.FromString(value)
@@ -113,4 +121,5 @@ def _marks(kind: str, value: bytes) -> tuple[str, ...]:
 def _status_marks(record: storage_pb2.StatusRecord) -> tuple[str, ...]:
     status = model.InstanceStatus.FromString(record.status)
     ready = any(revision.ready.status == model.CONDITION_STATUS_TRUE for revision in status.revision)
-    return f"{record.uid:x}", status_mark(status), "T" if ready else "F"
+    flipped = ";".join(mark.id for mark in record.revision if mark.flipped)
+    return f"{record.uid:x}", status_mark(status), "T" if ready else "F", flipped

@@ -1,15 +1,20 @@
-"""The history of a run: one JSON object per line, in the shape that tests/checker/history.py describes."""
+"""What a run writes down while it goes: every call and its outcome, as tests/checker/history.py has it, and counts."""
 
 from __future__ import annotations
 
-import gzip
-import json
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import TypeVar
+
+from clients.errors import HqApiError
+from tests.checker.history import FAILED, OK, UNKNOWN, Op, Read, Watched, Write
+from tests.checker.history_file import Recorder
+
+T = TypeVar("T")
 
 
 def now_ns() -> int:
@@ -17,64 +22,89 @@ def now_ns() -> int:
     return time.monotonic_ns()
 
 
-class Recorder:
-    """Writes events as they happen; use it as a context manager.
+class Log:
+    """The history of a run. Calls go through `call`, so that they can be counted, and held while the store is restored.
 
     Attributes:
-        life: counts the histories of the store: a restore from a snapshot begins another one.
-        counts: operations by (op, outcome).
-        errors: failed operations by (op, reason).
+        counts: calls and watch messages by (op, outcome). errors: failed and unknown ones by (op, reason).
+        newest: the highest version that anybody was acknowledged, in the store's present history.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.life = path, 0
+        self.path = path
+        self._recorder = Recorder(path)
+        self._open = asyncio.Event()
+        self._open.set()
+        self._under_way = 0
         self.counts: Counter[tuple[str, str]] = Counter()
         self.errors: Counter[tuple[str, str]] = Counter()
-        self._next = 0
-        self._file = gzip.open(path, "wt", compresslevel=1, encoding="utf-8")  # noqa: SIM115
+        self.newest = 0
 
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._file.close()
+    def close(self) -> None:
+        self._recorder.close()
 
     @property
     def operations(self) -> int:
-        """How many were recorded, watch messages included."""
         return sum(self.counts.values())
 
-    def add(
+    async def call(
         self,
         process: str,
         op: str,
-        call_ns: int,
-        *,
-        outcome: str = "ok",
-        error: str | None = None,
-        key: str | None = None,
-        life: int | None = None,
-        **facts: Mapping[str, Any],
-    ) -> None:
-        """One operation that has ended just now."""
-        self.counts[op, outcome] += 1
-        if error:
-            self.errors[op, error] += 1
-        self.note(
-            {
-                "process": process,
-                "op": op,
-                "call_ns": call_ns,
-                "return_ns": now_ns(),
-                "outcome": outcome,
-                "error": error,
-                "key": key,
-                "life": self.life if life is None else life,
-                **facts,
-            }
-        )
+        send: Callable[[], Awaitable[T]],
+        key: str = "",
+        write: Callable[[T | None, HqApiError | None], Write] | None = None,
+        read: Callable[[T], Read] | None = None,
+    ) -> T:
+        """Send, record and return the answer; `write` and `read` make the record of it. Raises HqApiError."""
+        await self._open.wait()
+        self._under_way += 1
+        called = now_ns()
+        try:
+            answer = await send()
+        except HqApiError as error:
+            returned = now_ns()
+            outcome = UNKNOWN if write is not None and error.outcome_unknown else FAILED
+            wrote = write(None, error) if write is not None else None
+            self._add(Op(0, process, op, called, returned, outcome, key, error.reason or error.code.name, wrote))
+            raise
+        except BaseException:
+            if write is not None:
+                self._add(Op(0, process, op, called, None, UNKNOWN, key, "CANCELLED", write(None, None)))
+            raise
+        finally:
+            self._under_way -= 1
+        returned = now_ns()
+        wrote = write(answer, None) if write is not None else None
+        if wrote is not None:
+            self.newest = max(self.newest, wrote.version)
+        shown = read(answer) if read is not None else None
+        self._add(Op(0, process, op, called, returned, OK, key, "", wrote, shown))
+        return answer
 
-    def note(self, event: Mapping[str, Any]) -> None:
-        """Anything else that belongs into the history."""
-        self._next += 1
-        self._file.write(json.dumps({"i": self._next, **event}, separators=(",", ":")) + "\n")
+    def watched(self, process: str, message: Watched) -> None:
+        """One message of a watch."""
+        at = now_ns()
+        self._add(Op(0, process, "watch", at, at, OK, "", "", None, None, message))
+
+    @asynccontextmanager
+    async def held(self, timeout_s: float = 30.0) -> AsyncIterator[None]:
+        """No call is under way inside; those that come wait. Raises TimeoutError if one does not end."""
+        self._open.clear()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._under_way:
+                    await asyncio.sleep(0.05)
+            yield
+        finally:
+            self._open.set()
+
+    def _add(self, op: Op) -> None:
+        self.counts[op.op, op.outcome] += 1
+        if op.error:
+            self.errors[op.op, op.error] += 1
+        self._recorder.add(Op(self._recorder.number(), *_rest(op)))
+
+
+def _rest(op: Op) -> tuple[object, ...]:
+    return (op.process, op.op, op.call_ns, op.return_ns, op.outcome, op.key, op.error, op.write, op.read, op.watch)

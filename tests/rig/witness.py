@@ -1,8 +1,8 @@
 """What etcd itself says: a process that watches and reads it and shares no code with HQ but the generated stubs.
 
-    python -m tests.rig.witness OUT.jsonl.gz PREFIX LIFE ENDPOINT...
+    python -m tests.rig.witness OUT.jsonl.gz PREFIX LIFE SEEN ENDPOINT...
 
-It lists everything under the prefix, then writes every revision as etcd sends it, and says "at REVISION" on its standard output
+It writes every revision after SEEN as etcd sends it (0: after a first reading of everything under the prefix), and says "at REVISION" on its standard output
 as it goes. The word "end" on its standard input makes it read everything once more, wait until the watch has passed that point,
 and leave. What etcd sent twice or out of order is dropped and noted. Exit code 3: history was compacted before it was seen.
 """
@@ -140,10 +140,10 @@ async def _until_told() -> None:
         raise SystemExit(1)  # the rig is gone
 
 
-async def _main(path: str, prefix: str, life: int, endpoints: list[str]) -> None:
+async def _main(path: str, prefix: str, life: int, seen: int, endpoints: list[str]) -> None:
     with gzip.open(path, "wt", compresslevel=1, encoding="utf-8") as out:
         witness = Witness(out, prefix.encode(), life, endpoints)
-        witness.seen = await witness.list("listing")
+        witness.seen = seen or await witness.list("listing")
         witness.moved.set()
         working = [asyncio.create_task(witness.follow()), asyncio.create_task(witness.tell())]
         told = asyncio.create_task(_until_told())
@@ -162,9 +162,9 @@ async def _main(path: str, prefix: str, life: int, endpoints: list[str]) -> None
 
 
 def main() -> None:
-    path, prefix, life, *endpoints = sys.argv[1:]
+    path, prefix, life, seen, *endpoints = sys.argv[1:]
     try:
-        asyncio.run(_main(path, prefix, int(life), endpoints))
+        asyncio.run(_main(path, prefix, int(life), int(seen), endpoints))
     except* Compacted as lost:
         print(f"witness: {lost.exceptions[0]}", file=sys.stderr, flush=True)
         sys.exit(COMPACTED)

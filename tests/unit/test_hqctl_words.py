@@ -7,11 +7,11 @@ import grpc
 import pytest
 
 from clients.errors import HqApiError, Violation, not_connected
+from clients.hqctl.addresses import addresses
 from clients.hqctl.exits import Exit, exit_of, sentence
 from clients.hqctl.explaining import story, wrapped
 from clients.hqctl.following import Lines
 from clients.hqctl.selecting import parse_selector
-from clients.hqctl.session import _addresses
 from clients.hqctl.sources import faults, merged
 from clients.hqctl.words import parse_span, size, span
 from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
@@ -47,13 +47,13 @@ def test_sizes_are_told_in_the_unit_that_suits() -> None:
 
 
 def test_servers_get_the_default_port_and_may_be_separated_by_commas() -> None:
-    assert _addresses(("a,b:1", "::1", "[::1]:5")) == ("a:7071", "b:1", "[::1]:7071", "[::1]:5")
+    assert addresses(("a,b:1", "::1", "[::1]:5")) == ("a:7071", "b:1", "[::1]:7071", "[::1]:5")
 
 
 @pytest.mark.parametrize("address", ["a:b", "a:0", "a:70000", "http://a:1"])
 def test_a_malformed_server_is_a_usage_error(address: str) -> None:
     with pytest.raises(click.UsageError):
-        _addresses((address,))
+        addresses((address,))
 
 
 def test_labels_are_understood_as_kubectl_writes_them() -> None:

@@ -10,12 +10,14 @@ import uvloop
 from grpc import aio
 from prometheus_client import CollectorRegistry, Counter
 
+from serving import traffic
 from serving.admission import Admission
 from serving.calls import RequestIds
 from serving.clock import SystemClock
 from serving.grpc_server import GrpcServer
 from serving.http_server import HttpServer
 from serving.limits import Limits
+from serving.metrics import Table
 from serving.pages import PageAnswer, PageRequest
 from serving.surroundings import Surroundings
 from tests.wire.fake_table import FakeHealth, FakeRegistry
@@ -72,7 +74,7 @@ async def grpc_client(grpc_port: int) -> AsyncIterator[GrpcClient]:
 async def http_server(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[HttpServer]:
     metrics = CollectorRegistry()
     Counter("hq_things", "Things.", registry=metrics).inc()
-    metrics.register(shared.traffic)
+    metrics.register(Table(traffic.METRICS, shared.traffic))
     server = HttpServer(registry.methods(), health, shared, metrics, {"/extra": extra_page})
     yield server
     await server.stop(0.0)

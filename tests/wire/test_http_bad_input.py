@@ -65,7 +65,10 @@ BAD = {
         b'{"read":{"minVersion":' + b"9" * 5000 + b"}}", 400, "invalid_argument", "digits"
     ),
     "an unknown enum value": Bad(
-        b'{"read":{"consistency":"VERY"}}', 400, "invalid_argument", "read.consistency: Invalid"
+        b'{"read":{"consistency":"VERY"}}',
+        400,
+        "invalid_argument",
+        "read.consistency: 'VERY' is none of READ_CONSISTENCY_UNSPECIFIED, READ_CONSISTENCY_STRONG",
     ),
     "NaN": Bad(b'{"read":{"minVersion":NaN}}', 400, "invalid_argument", "NaN is not JSON"),
     "Infinity": Bad(b'{"read":{"minVersion":-Infinity}}', 400, "invalid_argument", "-Infinity is not JSON"),
@@ -250,7 +253,7 @@ async def test_a_request_that_does_not_arrive_is_given_up(http: RawHttp, admissi
         answer = await connection.answer()
         assert (answer.status, answer.json()["code"]) == (408, "deadline_exceeded")
         assert await connection.hung_up()
-    assert admission.refused["slow_request"] == 1
+    assert admission.refused["slow_request_s"] == 1
     assert await still_answers(http)
 
 

@@ -132,7 +132,7 @@ async def test_a_reader_that_does_not_read_is_cut_off(
         body = envelope(b'{"resumeToken":"endless"}')
         client.sendall(post(body, f"/{WATCH}", content_type="application/connect+json"))
         await asyncio.wait_for(registry.ended.wait(), 10)
-    assert admission.refused == {"stalled_write": 1}
+    assert admission.refused == {"stalled_write_s": 1}
 
 
 @limited(stalled_write_s=0.3, keep_alive_s=0.1)

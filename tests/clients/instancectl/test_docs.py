@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import shlex
 import sys
 from pathlib import Path
 
 from tests.clients.instancectl.supervised import ROOT, clean_environment, free_port
+from tests.support.console import commands, normal
 from tests.support.replicas import ReplicaProcess
 
 PAGE = ROOT / "docs" / "instancectl.md"
 EXAMPLE = "examples/instancectl/hello.yaml"
 MARK = "=== next"
-
-
-def commands() -> list[tuple[str, str]]:
-    """Each command of the page with what it prints there."""
-    blocks = re.findall(r"```console\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    pairs = (part.partition("\n") for part in re.split(r"^\$ ", "".join(blocks), flags=re.MULTILINE)[1:])
-    return [(command, printed) for command, _, printed in pairs]
-
-
-def normal(text: str) -> list[str]:
-    """Lines without widths of columns and numbers of processes."""
-    return [re.sub(r"running \d+", "running N", " ".join(line.split())) for line in text.splitlines()]
 
 
 def script(replica: ReplicaProcess) -> str:
@@ -38,7 +26,7 @@ def script(replica: ReplicaProcess) -> str:
             for name in ("hqctl", "nanny")
         ),
         f"alias instancectl='{python} -m clients.instancectl.main'",
-        *(f"{command}\necho '{MARK}'" for command, _ in commands()),
+        *(f"{command}\necho '{MARK}'" for command, _ in commands(PAGE)),
     ]
     return "\n".join(lines).replace("127.0.0.1:7071", replica.grpc)
 
@@ -59,5 +47,5 @@ async def test_the_commands_of_the_page_run_as_written(hq: ReplicaProcess, tmp_p
     )
     out, _ = await asyncio.wait_for(process.communicate(), 60)
     *printed, _ = out.decode().replace(str(example), EXAMPLE).split(f"{MARK}\n")
-    for (command, expected), found in zip(commands(), printed, strict=True):
+    for (command, expected), found in zip(commands(PAGE), printed, strict=True):
         assert normal(found)[: len(normal(expected))] == normal(expected), (command, out.decode())

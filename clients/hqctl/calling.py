@@ -1,0 +1,66 @@
+"""-v: each call on stderr, with its method, server, outcome and duration, as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import click
+import grpc
+
+from clients.links import ChannelFactory
+
+Tell = Callable[[str], None]
+
+
+def _tell(text: str) -> None:
+    click.echo(f"call: {text}", err=True)
+
+
+def telling(open_channel: Callable[..., grpc.aio.Channel], tell: Tell = _tell) -> ChannelFactory:
+    """A factory of channels that tell their calls. `open_channel(address, interceptors)` opens one."""
+
+    def factory(address: str) -> grpc.aio.Channel:
+        tell(f"connecting to {address}")
+        return open_channel(address, [Unary(address, tell), Stream(address, tell)])
+
+    return factory
+
+
+class Unary(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
+    """Tells calls that have one answer."""
+
+    def __init__(self, address: str, tell: Tell) -> None:
+        self._address, self._tell = address, tell
+
+    async def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
+        began = time.monotonic()
+        call = await continuation(details, request)
+        code = await call.code()
+        took_ms = (time.monotonic() - began) * 1000
+        asked = " ".join(str(request).split())
+        self._tell(f"{_name(details)} at {self._address}: {code.name}, {took_ms:.1f} ms  {_cut(asked)}".rstrip())
+        return call
+
+
+class Stream(grpc.aio.UnaryStreamClientInterceptor):  # type: ignore[misc,type-arg,unused-ignore]
+    """Tells the beginning of streams."""
+
+    def __init__(self, address: str, tell: Tell) -> None:
+        self._address, self._tell = address, tell
+
+    async def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
+        asked = " ".join(str(request).split())
+        self._tell(f"{_name(details)} at {self._address}: stream begins  {_cut(asked)}".rstrip())
+        return await continuation(details, request)
+
+
+def _name(details: Any) -> str:
+    method = details.method
+    text = method.decode() if isinstance(method, bytes) else str(method)
+    return text.rpartition("/")[2]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 100 else text[:99] + "…"

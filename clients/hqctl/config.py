@@ -1,0 +1,149 @@
+"""The config file: contexts, each an installation with its servers and credentials, and which of them is in use.
+
+    current-context: east
+    contexts:
+      east:
+        servers: [hq-1.east:7071, hq-2.east:7071]
+        ca: ca.pem
+        cert: me.pem
+        key: me.key
+        ticket-file: ticket
+        timeout: 5s
+
+All but `servers` may be left out. Files are named relative to the config file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from clients.hqctl.words import parse_span
+
+FIELDS = ("servers", "ca", "cert", "key", "ticket-file", "timeout")
+
+
+class BadConfig(Exception):
+    """The config file cannot be used; str() says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who the caller is and whom it trusts, as names of files; empty: none.
+
+    Attributes:
+        ca: certificates of authorities that the servers' certificates must come from; makes connections TLS.
+        cert: the caller's own certificate chain.
+        key: the key that belongs to `cert`.
+        ticket_file: a signed ticket, read anew for each call.
+    """
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    ticket_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Whom to ask, and as whom."""
+
+    name: str
+    servers: tuple[str, ...]
+    credentials: Credentials = field(default_factory=Credentials)
+    timeout_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the file says; without a file: nothing."""
+
+    path: Path
+    contexts: Mapping[str, Context] = field(default_factory=dict)
+    current: str = ""
+
+    def context(self, name: str) -> Context:
+        """The context of a name; `name` empty: the current one.
+
+        Raises:
+            BadConfig: there is none.
+        """
+        found = self.contexts.get(name or self.current)
+        if found is None:
+            raise BadConfig(f"{self.path}: there is no context {name or self.current!r}; {self._there_are()}")
+        return found
+
+    def _there_are(self) -> str:
+        return f"there are {', '.join(self.contexts)}" if self.contexts else "it has no contexts"
+
+
+def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """HQ_CONFIG, else hq/config.yaml in the user's configuration directory."""
+    if named := environ.get("HQ_CONFIG"):
+        return Path(named).expanduser()
+    home = environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(home).expanduser() / "hq" / "config.yaml"
+
+
+def load(path: Path) -> Config:
+    """The config in a file; an empty one if there is no file. Raises BadConfig."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Config(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadConfig(f"{path}: cannot be read: {error}") from None
+    return parse(text, path)
+
+
+def parse(text: str, path: Path) -> Config:
+    """The config in a text. Raises BadConfig."""
+    import yaml  # only who has a config file pays for it
+
+    try:
+        value = yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise BadConfig(f"{path}: is not YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(value, dict) or not isinstance(value.get("contexts") or {}, dict):
+        raise BadConfig(f"{path}: must hold `contexts:`, and below it each context by name")
+    contexts = {str(name): _context(str(name), one, path) for name, one in (value.get("contexts") or {}).items()}
+    return Config(path, contexts, str(value.get("current-context") or ""))
+
+
+def with_current(text: str, name: str) -> str:
+    """The text of a config file with another current context; everything else stays as it was written."""
+    line = f"current-context: {name}"
+    lines = text.splitlines()
+    for number, old in enumerate(lines):
+        if old.startswith("current-context:"):
+            lines[number] = line
+            return "\n".join(lines) + "\n"
+    return "\n".join([line, *lines]) + "\n"
+
+
+def _context(name: str, value: Any, path: Path) -> Context:
+    where = f"{path}: contexts.{name}"
+    if not isinstance(value, dict):
+        raise BadConfig(f"{where}: must hold fields such as servers")
+    for key in value:
+        if key not in FIELDS:
+            raise BadConfig(f"{where}.{key}: there is no such field; there are {', '.join(FIELDS)}")
+    servers = value.get("servers") or ()
+    listed = (servers,) if isinstance(servers, str) else tuple(map(str, servers))
+    if not listed:
+        raise BadConfig(f"{where}.servers: is missing; name each replica as HOST:PORT")
+    context = Context(name, listed, _credentials(value, path.parent))
+    if "timeout" not in value:
+        return context
+    try:
+        return replace(context, timeout_s=parse_span(str(value["timeout"])))
+    except ValueError as error:
+        raise BadConfig(f"{where}.timeout: {error}") from None
+
+
+def _credentials(value: dict[str, Any], folder: Path) -> Credentials:
+    names = {key: str(folder / Path(str(value[key])).expanduser()) for key in FIELDS[1:5] if value.get(key)}
+    return Credentials(names.get("ca", ""), names.get("cert", ""), names.get("key", ""), names.get("ticket-file", ""))

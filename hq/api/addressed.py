@@ -1,0 +1,37 @@
+"""Callers may name the cluster they mean, as they must at a front; an order for another one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from serving.errors import invalid
+from serving.methods import CLUSTER_HEADER, Answer, Call, Method, Unary
+
+# Where a mistake would be found out too late; other calls say in their answers whose they are.
+_ORDERS = frozenset(
+    {"CreateInstance", "UpdateInstance", "DeleteInstance", "ApplyInstances", "PutRevision", "DeleteRevision"}
+)
+
+
+def addressed(methods: Iterable[Method], cluster: str) -> list[Method]:
+    """The same methods; writes with a header that names another cluster raise InvalidRequest."""
+    return [_addressed(method, cluster) if _is_order(method) else method for method in methods]
+
+
+def _is_order(method: Method) -> bool:
+    return method.path.rpartition("/")[2] in _ORDERS
+
+
+def _addressed(method: Method, cluster: str) -> Method:
+    assert isinstance(method, Unary)
+    run: Callable[[Any, Call], Awaitable[Answer]] = method.run
+
+    async def checked(request: Any, call: Call) -> Answer:
+        meant = call.header(CLUSTER_HEADER)
+        if meant and meant != cluster:
+            raise invalid(CLUSTER_HEADER, f"this is the cluster {cluster}, not {meant[:100]}: ask a replica of that")
+        return await run(request, call)
+
+    return replace(method, run=checked)

@@ -1,0 +1,131 @@
+"""What the caller of one call may touch: compared with the services and nodes of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn, Protocol
+
+from serving.auth.identity import Identity
+from serving.auth.patterns import Patterns
+from serving.auth.rules import NOBODY, Role, Rule
+from serving.errors import PermissionDenied
+
+READERS: Final = tuple(Role)
+WRITERS: Final = (Role.UPLOADER, Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How far a role reaches. None: everywhere."""
+
+    services: Patterns | None = None
+    nodes: Patterns | None = None
+    clusters: Patterns | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """It leaves nothing out, but for other clusters."""
+        return self.services is None and self.nodes is None
+
+    def covers(self, service: str, node: str) -> bool:
+        """An instance of this service on this node is within it."""
+        return (self.services is None or service in self.services) and (self.nodes is None or node in self.nodes)
+
+    def covers_filter(self, services: Collection[str], nodes: Collection[str]) -> bool:
+        """Whatever matches a filter with these is within it; a filter without any leaves nothing out."""
+        return _proven(self.services, services) and _proven(self.nodes, nodes)
+
+
+class Filter(Protocol):
+    """What is looked at of a filter of instances."""
+
+    @property
+    def service_id(self) -> Collection[str]: ...
+    @property
+    def node_name(self) -> Collection[str]: ...
+
+
+class Access:
+    """The reach of one identity in calls under one rule.
+
+    Attributes:
+        identity: None: nobody was asked.
+        is_checked: False: security is off, and everything is allowed.
+    """
+
+    __slots__ = ("_grants", "identity", "is_checked", "rule")
+
+    def __init__(
+        self,
+        identity: Identity | None,
+        rule: Rule,
+        grants: Mapping[Role, tuple[Scope, ...]],
+        *,
+        is_checked: bool = True,
+    ) -> None:
+        self.identity, self.rule, self.is_checked = identity, rule, is_checked
+        self._grants = grants
+
+    def __repr__(self) -> str:
+        return f"Access({self.identity.name if self.identity else 'anybody'}, {self.rule.name})"
+
+    def within(self, cluster: str) -> Access:
+        """The same, in this cluster only."""
+        kept = {
+            role: tuple(s for s in scopes if s.clusters is None or cluster in s.clusters)
+            for role, scopes in self._grants.items()
+        }
+        return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)
+
+    def is_everywhere(self, roles: Iterable[Role] = READERS) -> bool:
+        """No service and no node is out of reach."""
+        return not self.is_checked or any(scope.is_all for scope in self._scopes(roles))
+
+    def covers(self, service: str, node: str, roles: Iterable[Role] = READERS) -> bool:
+        """An instance of this service on this node is within reach in one of these roles."""
+        return not self.is_checked or any(scope.covers(service, node) for scope in self._scopes(roles))
+
+    def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
+        """Raises PermissionDenied unless the instance is within reach."""
+        if not self.covers(service, node, roles):
+            self.deny(f"instance {instance_id} (service {service}, node {node or 'none'})", roles, instance_id)
+
+    def proves(self, filter_: Filter) -> bool:
+        """Whatever matches the filter is within reach."""
+        return self.is_everywhere() or any(
+            scope.covers_filter(filter_.service_id, filter_.node_name) for scope in self._scopes(READERS)
+        )
+
+    def check_filter(self, filter_: Filter) -> None:
+        """Raises PermissionDenied unless whatever matches the filter is within reach."""
+        if not self.proves(filter_):
+            self.deny("all that this filter matches: name services (or your node) in filter.service_id (node_name)")
+
+    def check_services(self, services: Collection[str]) -> None:
+        """Raises PermissionDenied unless all instances of these services (none named: of all) are within reach."""
+        if not self.is_everywhere() and not any(s.covers_filter(services, ()) for s in self._scopes(READERS)):
+            self.deny(f"all instances of {', '.join(services) or 'every service: name yours'}")
+
+    def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
+        """Raises PermissionDenied unless all of the node is within reach."""
+        if self.is_checked and not any(s.services is None and s.covers("", node) for s in self._scopes(roles)):
+            self.deny(f"node {node or '(none)'} ({field})", roles, node)
+
+    def deny(self, what: str, roles: Iterable[Role] = (), key: str = "") -> NoReturn:
+        """Raises PermissionDenied: this is out of reach."""
+        name = self.identity.name if self.identity else "nobody"
+        wanted = " or ".join(role for role in roles if role in self.rule.roles) or " or ".join(sorted(self.rule.roles))
+        raise PermissionDenied(f"{name} may not {self.rule.name} {what}; it takes the role {wanted} for it", key=key)
+
+    def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:
+        for role in roles:
+            yield from self._grants.get(role, ())
+
+
+def _proven(allowed: Patterns | None, named: Collection[str]) -> bool:
+    return allowed is None or (bool(named) and all(one in allowed for one in named))
+
+
+UNCHECKED: Final = Access(None, NOBODY, {}, is_checked=False)
+"""Security is off."""

@@ -1,0 +1,68 @@
+"""Client certificates: the one SPIFFE id in them. That they are genuine, TLS has verified before."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from cryptography import x509
+
+from serving.auth.errors import Unauthenticated
+from serving.auth.identity import Identity, Kind
+from serving.clock import Clock
+
+_REMEMBERED: Final = 16_384
+_MAX_ID: Final = 2_048
+_SPIFFE: Final = re.compile(r"spiffe://([a-z0-9._-]{1,255})((?:/[A-Za-z0-9._-]+)+)")
+
+
+class Certificates:
+    """Names callers by their certificates. Those seen are remembered, so that the next call costs a lookup."""
+
+    def __init__(self, trust_domain: str, clock: Clock) -> None:
+        self._trust_domain, self._clock = trust_domain, clock
+        self._known: dict[bytes, Identity] = {}
+
+    def identity(self, pem: bytes) -> Identity:
+        """Whose certificate it is.
+
+        Raises:
+            Unauthenticated: it has no SPIFFE id, several, one of a foreign trust domain, or has expired.
+        """
+        known = self._known.get(pem)
+        if known is None:
+            known = self._named(pem)
+            if len(self._known) >= _REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[pem] = known
+        if known.expires_at * 1000 < self._clock.wall_ms():
+            raise Unauthenticated(f"the certificate of {known.name} has expired: connect anew with a new one")
+        return known
+
+    def _named(self, pem: bytes) -> Identity:
+        try:
+            certificate = x509.load_pem_x509_certificate(pem)
+            extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        except x509.ExtensionNotFound as error:
+            raise Unauthenticated(_wanted("it has none")) from error
+        except ValueError as error:
+            raise Unauthenticated("the client certificate cannot be read") from error
+        uris = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
+        if len(uris) != 1:
+            raise Unauthenticated(_wanted(f"it has {len(uris) or 'none'}"))
+        name = spiffe_id(uris[0], self._trust_domain)
+        return Identity(name, Kind.CERTIFICATE, certificate.not_valid_after_utc.timestamp())
+
+
+def spiffe_id(uri: str, trust_domain: str) -> str:
+    """The uri itself. Raises Unauthenticated: it is no SPIFFE id, or one of another trust domain."""
+    found = _SPIFFE.fullmatch(uri) if len(uri) <= _MAX_ID else None
+    if found is None or {".", ".."}.intersection(found[2].split("/")):
+        raise Unauthenticated(_wanted("it has another URI"))
+    if found[1] != trust_domain:
+        raise Unauthenticated(f"the client certificate is of another trust domain than {trust_domain}")
+    return uri
+
+
+def _wanted(instead: str) -> str:
+    return f"a client certificate needs exactly one URI SAN, spiffe://TRUST-DOMAIN/PATH; {instead}"

@@ -1,0 +1,208 @@
+"""The gate that every call passes: who is it, what is the rule, is it met. One for both transports and the front."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from serving.auth.access import Access
+from serving.auth.audit import Audit, Line
+from serving.auth.certificates import Certificates
+from serving.auth.errors import Unauthenticated
+from serving.auth.identity import Identity, Kind
+from serving.auth.policy import Policy
+from serving.auth.rules import Record, Rule
+from serving.auth.tickets import Tickets
+from serving.clock import Clock
+from serving.errors import HqError, PermissionDenied
+from serving.methods import Answer, Call, Unary
+
+_REMEMBERED: Final = 65_536
+_SCHEME: Final = "bearer "
+_BRING: Final = "send a ticket as `authorization: Bearer <ticket>`"
+
+Admit = Callable[[Call], None]
+Run = Callable[[Any, Call], Awaitable[Answer]]
+
+
+class Gate:
+    """Lets calls in, or raises Unauthenticated or PermissionDenied.
+
+    Attributes:
+        denied: how many calls were, by reason.
+        tickets, certificates: None: this kind of proof is not accepted.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        tickets: Tickets | None,
+        certificates: Certificates | None,
+        audit: Audit,
+        clock: Clock,
+        cluster: str | None = None,
+    ) -> None:
+        """`cluster`: grants for other ones count for nothing; None: all count (a front's)."""
+        self.tickets, self.certificates = tickets, certificates
+        self._policy, self._audit, self._clock, self._cluster = policy, audit, clock, cluster
+        self._decided: dict[tuple[str, Rule], Access] = {}
+        self._leases: dict[_Lease, None] = {}
+        self.denied: Counter[str] = Counter()
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    def admitter(self, rule: Rule) -> Admit | None:
+        """What a transport does with every call before it reads the request; None: nothing, it is open to everybody."""
+        if rule.is_open:
+            return None
+
+        def admit(call: Call) -> None:
+            call.access = self.access(self.identify(call), rule)
+
+        return admit
+
+    def identify(self, call: Call) -> Identity:
+        """Who calls: the ticket says it; without one the certificate. Raises Unauthenticated."""
+        sent = call.all_headers("authorization")
+        if sent:
+            return self._by_ticket(sent)
+        pem = call.certificate() if self.certificates is not None else b""
+        if pem and self.certificates is not None:
+            return self.certificates.identity(pem)
+        if self.tickets is None:
+            raise Unauthenticated("it is not known who calls: connect with a client certificate (gRPC)")
+        raise Unauthenticated(f"it is not known who calls: {_BRING}")
+
+    def access(self, identity: Identity, rule: Rule) -> Access:
+        """What it may touch under a rule. Raises PermissionDenied if it has none of the rule's roles."""
+        access = self._decided.get((identity.name, rule))
+        if access is None or access.identity is not identity:
+            access = self._decide(identity, rule)
+        return access
+
+    def _by_ticket(self, sent: tuple[str, ...]) -> Identity:
+        if len(sent) > 1:
+            raise Unauthenticated("there are several authorization headers: send one")
+        if self.tickets is None:
+            raise Unauthenticated("tickets are not accepted here: connect with a client certificate (gRPC)")
+        if not sent[0][: len(_SCHEME)].lower() == _SCHEME:
+            raise Unauthenticated(f"the authorization header holds no ticket: {_BRING}")
+        return self.tickets.identity(sent[0][len(_SCHEME) :])
+
+    def _decide(self, identity: Identity, rule: Rule) -> Access:
+        scopes = self._policy.scopes(identity.name, self._cluster)
+        granted = {role: found for role, found in scopes.items() if role in rule.roles}
+        access = Access(identity, rule, granted)
+        if not granted:
+            here = f" in cluster {self._cluster}" if self._cluster else ""
+            wanted = " or ".join(sorted(rule.roles)) or "that nobody has"
+            raise PermissionDenied(f"{identity.name} may not {rule.name}{here}: it takes the role {wanted}")
+        if len(self._decided) >= _REMEMBERED:
+            self._decided.clear()
+        self._decided[identity.name, rule] = access
+        return access
+
+    # --- streams --------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def lease(self, call: Call) -> AsyncIterator[None]:
+        """The time for which a stream may go on. Raises Unauthenticated or PermissionDenied when it ends."""
+        if not call.access.is_checked:
+            yield
+            return
+        lease = _Lease(call.access)
+        self._leases[lease] = None
+        try:
+            async with lease.limit:
+                yield
+        except TimeoutError:
+            raise lease.error or TimeoutError from None
+        finally:
+            del self._leases[lease]
+
+    def end_leases(self) -> None:
+        """End the streams whose caller's proof has expired, or who may not any more."""
+        for lease in list(self._leases):
+            try:
+                self._still(lease.access)
+            except HqError as error:
+                lease.end(error)
+
+    def _still(self, access: Access) -> None:
+        identity = access.identity
+        if identity is not None and identity.expires_at * 1000 < self._clock.wall_ms():
+            proof = "ticket" if identity.kind is Kind.TICKET else "certificate"
+            raise Unauthenticated(f"the {proof} of {identity.name} has expired: go on with a new one")
+        if identity is not None and self.access(identity, access.rule).grants != access.grants:
+            raise PermissionDenied(f"the rights of {identity.name} are others now: call again")
+
+    # --- what is in force -----------------------------------------------------------------------------------------------
+
+    def use(self, policy: Policy) -> None:
+        """Another policy is in force now."""
+        self._policy = policy
+        self._decided.clear()
+
+    # --- the record -----------------------------------------------------------------------------------------------------
+
+    def recorded(self, method: Unary) -> Run:
+        """The method's `run`, with a line in the audit log for each write."""
+        if method.rule.record is Record.NOTHING:
+            return method.run
+
+        async def run(request: Any, call: Call) -> Answer:
+            if method.rule.record is Record.ORDERS:
+                self._audit.require(self._line(call, method.path, method.rule, "allow", "begun"))
+            try:
+                answer = await method.run(request, call)
+            except (PermissionDenied, Unauthenticated):
+                raise  # the transport records it, as it does for calls that came no further than the gate
+            except BaseException as error:
+                self._wrote(call, method, error.reason if isinstance(error, HqError) else "UNKNOWN")
+                raise
+            self._wrote(call, method, "OK")
+            return answer
+
+        return run
+
+    def refused(self, call: Call, path: str, rule: Rule, error: HqError) -> None:
+        """A call ended with this error; if it is a denial, it is counted and recorded."""
+        if not isinstance(error, PermissionDenied | Unauthenticated):
+            return
+        self.denied[error.reason] += 1
+        key = error.key if isinstance(error, PermissionDenied) else ""
+        line = self._line(call, path, rule, "deny", error.reason)
+        self._audit.record(line._replace(key=key or line.key))
+
+    def _wrote(self, call: Call, method: Unary, outcome: str) -> None:
+        line = self._line(call, method.path, method.rule, "allow", outcome)
+        for touch in call.touches or ((line.key, 0, ""),):
+            self._audit.record(line._replace(key=touch[0], version=touch[1], outcome=touch[2] or outcome))
+
+    def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> Line:
+        identity = call.access.identity
+        name = identity.name if identity else ""
+        key = call.touches[0][0] if call.touches else ""
+        return Line(name, call.peer, path, key, decision, rule.name, outcome, 0, call.request_id)
+
+    def leases(self) -> Iterator[Access]:
+        """Of the streams that are open."""
+        return (lease.access for lease in self._leases)
+
+
+class _Lease:
+    """One open stream."""
+
+    __slots__ = ("access", "error", "limit")
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self.limit = asyncio.timeout(None)
+        self.error: HqError | None = None
+
+    def end(self, error: HqError) -> None:
+        self.error = error
+        self.limit.reschedule(asyncio.get_running_loop().time())

@@ -1,0 +1,48 @@
+"""Words with `*` in them, as policies name services, nodes, clusters and identities."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+_NODE: Final = "{node}"
+_NODE_NAME: Final = r"(?P<node>[A-Za-z0-9._:@-]{1,253})"
+
+
+class Patterns:
+    """Names of services, nodes or clusters; `*` stands for anything. `name in patterns` looks at the whole name."""
+
+    __slots__ = ("_exact", "_regex", "words")
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = tuple(words)
+        self._exact = frozenset(word for word in words if "*" not in word)
+        globs = [".*".join(map(re.escape, word.split("*"))) for word in words if "*" in word]
+        self._regex = re.compile("|".join(globs), re.DOTALL) if globs else None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._exact or (self._regex is not None and self._regex.fullmatch(name) is not None)
+
+    def __repr__(self) -> str:
+        return f"Patterns({', '.join(self.words)})"
+
+
+class IdentityPattern:
+    """A name of identities: `*` stands for one part between slashes, `{node}` for one that is the name of a node."""
+
+    __slots__ = ("_regex", "names_node", "text")
+
+    def __init__(self, text: str) -> None:
+        """Raises ValueError: it is empty, or holds `{node}` twice."""
+        if not text or text.count(_NODE) > 1:
+            raise ValueError(f"{text!r} is no pattern of identities: write a name, with * and at most one {_NODE}")
+        self.text = text
+        self.names_node = _NODE in text
+        quoted = re.escape(text).replace(re.escape("*"), "[^/]+").replace(re.escape(_NODE), _NODE_NAME)
+        self._regex = re.compile(quoted)
+
+    def match(self, name: str) -> dict[str, str] | None:
+        """What the identity's name says (its node, if the pattern asks for it); None: it is another one."""
+        found = self._regex.fullmatch(name)
+        return None if found is None else found.groupdict()

@@ -1,0 +1,150 @@
+"""The policy: which identities have which roles, and how far they reach. Pure; `watched.py` reads the file.
+
+    roles:
+      reader:
+        - identities: ["team/*"]
+          services: [web, "web-*"]
+      agent:
+        - identities: ["spiffe://hq.example/agent/{node}"]
+      uploader:
+        - identities: [ci-web]
+          services: [web]
+
+A grant without services, nodes or clusters reaches all of them, but an uploader's names its services. An agent's node is
+what `{node}` stands for in its identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from serving.auth.access import Scope
+from serving.auth.errors import BadSecurity
+from serving.auth.patterns import IdentityPattern, Patterns
+from serving.auth.rules import Role
+
+_REACHES: Final = ("services", "nodes", "clusters")
+_MAX_FAULTS: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role for some identities. The scope of an agent's lacks the node, which its identity says."""
+
+    role: Role
+    identities: tuple[IdentityPattern, ...]
+    scope: Scope
+
+    def scope_for(self, name: str) -> Scope | None:
+        """How far the identity of this name reaches by it; None: it is not meant."""
+        for pattern in self.identities:
+            found = pattern.match(name)
+            if found is not None:
+                node = found.get("node")
+                nodes = self.scope.nodes if node is None else Patterns([node])
+                return Scope(self.scope.services, nodes, self.scope.clusters)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """All grants. Whoever is in none has no rights at all."""
+
+    grants: tuple[Grant, ...] = ()
+
+    def scopes(self, name: str, cluster: str | None) -> dict[Role, tuple[Scope, ...]]:
+        """How far an identity reaches in each of its roles, in this cluster; None: wherever it may be."""
+        found: dict[Role, tuple[Scope, ...]] = {}
+        for grant in self.grants:
+            scope = grant.scope_for(name)
+            if scope is None or not (cluster is None or scope.clusters is None or cluster in scope.clusters):
+                continue
+            found[grant.role] = (*found.get(grant.role, ()), scope)
+        return found
+
+
+def parse(text: bytes) -> Policy:
+    """Read the YAML of a policy.
+
+    Raises:
+        BadSecurity: with the faults that were found, each with its path.
+    """
+    try:
+        loaded = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise BadSecurity(f"it is no YAML: {error}") from error
+    faults: list[str] = []
+    grants = tuple(_grants(loaded, faults))
+    if faults:
+        raise BadSecurity("; ".join(faults[:_MAX_FAULTS]))
+    return Policy(grants)
+
+
+def _grants(loaded: Any, faults: list[str]) -> Iterator[Grant]:
+    top = _mapping(loaded, "the file", ("roles",), faults)
+    roles = _mapping(top.get("roles"), "roles", tuple(Role), faults)
+    for name, entries in roles.items():
+        if name not in tuple(Role):
+            continue
+        if not isinstance(entries, list):
+            faults.append(f"roles.{name}: a list of grants is expected, each with identities")
+            continue
+        for number, entry in enumerate(entries):
+            if grant := _grant(Role(name), entry, f"roles.{name}[{number}]", faults):
+                yield grant
+
+
+def _grant(role: Role, entry: Any, where: str, faults: list[str]) -> Grant | None:
+    before = len(faults)
+    fields = _mapping(entry, where, ("identities", *_REACHES), faults)
+    identities = tuple(_identities(fields.get("identities"), f"{where}.identities", faults))
+    reaches = {name: _patterns(fields[name], f"{where}.{name}", faults) for name in _REACHES if name in fields}
+    faults += [f"{where}: {fault}" for fault in _contradictions(role, identities, reaches)]
+    return Grant(role, identities, Scope(**reaches)) if len(faults) == before else None
+
+
+def _contradictions(
+    role: Role, identities: tuple[IdentityPattern, ...], reaches: Mapping[str, Patterns]
+) -> Iterator[str]:
+    if role is Role.AGENT:
+        if not all(pattern.names_node for pattern in identities):
+            yield "the identity of an agent must say its node: write {node} where it stands"
+        if "services" in reaches or "nodes" in reaches:
+            yield "an agent reaches its node and nothing else: leave out services and nodes"
+    elif any(pattern.names_node for pattern in identities):
+        yield "only agents have a {node} in their identity"
+    if role is Role.UPLOADER and "services" not in reaches:
+        yield 'an uploader needs services (all of them: ["*"])'
+    if role is Role.OPERATOR and "services" in reaches:
+        yield "an operator's orders are about nodes: leave out services"
+
+
+def _identities(value: Any, where: str, faults: list[str]) -> Iterator[IdentityPattern]:
+    for word in _words(value, where, faults):
+        try:
+            yield IdentityPattern(word)
+        except ValueError as error:
+            faults.append(f"{where}: {error}")
+
+
+def _patterns(value: Any, where: str, faults: list[str]) -> Patterns:
+    return Patterns(_words(value, where, faults))
+
+
+def _words(value: Any, where: str, faults: list[str]) -> list[str]:
+    if isinstance(value, list) and value and all(isinstance(word, str) and word for word in value):
+        return value
+    faults.append(f"{where}: a list of words is expected, at least one")
+    return []
+
+
+def _mapping(value: Any, where: str, known: tuple[str, ...], faults: list[str]) -> dict[Any, Any]:
+    if not isinstance(value, dict):
+        faults.append(f"{where}: a mapping is expected, with {', '.join(known)}")
+        return {}
+    faults += [f"{where}.{key}: there is no such setting, only {', '.join(known)}" for key in value if key not in known]
+    return value

@@ -1,0 +1,157 @@
+"""Signed tickets (JWT): EdDSA or RS256, by keys from a JWKS file."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
+from serving.auth.errors import BadSecurity, Unauthenticated
+from serving.auth.identity import Identity, Kind
+from serving.clock import Clock
+
+Keys = Mapping[str, jwt.PyJWK]
+
+_LONGEST: Final = 8_192  # characters
+_REMEMBERED: Final = 16_384
+_LEAST_RSA_BITS: Final = 2_048
+_MAX_SUBJECT: Final = 2_048
+# Times are compared by ourselves: on the injected clock, and again for every call of a remembered ticket.
+_OPTIONS: Final = {
+    "require": ["exp", "sub", "aud", "iss"],
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Demands:
+    """What a ticket must say. `skew_s`: how far the clock of its issuer may be off."""
+
+    audience: str
+    issuer: str
+    skew_s: float
+
+
+def parse_jwks(contents: Sequence[bytes]) -> Keys:
+    """Public keys by id. Raises BadSecurity."""
+    try:
+        listed = json.loads(contents[0])["keys"]
+        keys = [_key(entry) for entry in listed]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise BadSecurity("it is no JSON Web Key Set: an object with a list named keys") from error
+    found = {key.key_id: key for key in keys if key.key_id}
+    if len(found) != len(keys):
+        raise BadSecurity("every key needs a kid of its own")
+    if not found:
+        raise BadSecurity("it holds no key")
+    return found
+
+
+def _key(entry: Any) -> jwt.PyJWK:
+    kid = str(entry.get("kid", ""))[:100] if isinstance(entry, dict) else ""
+    if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
+        raise BadSecurity("every key is an object with a kid, a word")
+    if "d" in entry or "k" in entry:
+        raise BadSecurity(f"key {kid!r} is a secret one: publish public keys only, and make a new pair")
+    try:
+        key = jwt.PyJWK(entry, "RS256" if entry.get("kty") == "RSA" else "EdDSA")
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
+        raise BadSecurity(f"key {kid!r} cannot be used: {error}") from error
+    fits = isinstance(key.key, Ed25519PublicKey) or (
+        isinstance(key.key, RSAPublicKey) and key.key.key_size >= _LEAST_RSA_BITS
+    )
+    if not fits or entry.get("alg", key.algorithm_name) != key.algorithm_name or entry.get("use", "sig") != "sig":
+        raise BadSecurity(f"key {kid!r} cannot be used: it takes Ed25519 (EdDSA) or RSA of 2048 bits (RS256), to sign")
+    return key
+
+
+class Tickets:
+    """Verifies tickets. Verified ones are remembered, so that the next call costs a lookup."""
+
+    def __init__(self, keys: Keys, demands: Demands, clock: Clock) -> None:
+        self._keys, self._demands, self._clock = keys, demands, clock
+        self._known: dict[str, Identity] = {}
+
+    def use(self, keys: Keys) -> None:
+        """Other keys are in force now."""
+        self._keys = keys
+        self._known.clear()
+
+    def identity(self, ticket: str) -> Identity:
+        """Whose ticket it is. Raises Unauthenticated; its words never hold the ticket."""
+        known = self._known.get(ticket)
+        if known is None:
+            known = self._verified(ticket)
+            if len(self._known) >= _REMEMBERED:
+                del self._known[next(iter(self._known))]
+            self._known[ticket] = known
+        if known.expires_at * 1000 < self._clock.wall_ms():
+            self._known.pop(ticket, None)
+            raise Unauthenticated(f"the ticket of {known.name} has expired: bring a new one")
+        return known
+
+    def _verified(self, ticket: str) -> Identity:
+        if len(ticket) > _LONGEST:
+            raise Unauthenticated(f"the ticket is longer than {_LONGEST} characters")
+        key, demands = self._key(ticket), self._demands
+        try:
+            claims = jwt.decode(
+                ticket,
+                key.key,
+                algorithms=[key.algorithm_name],
+                audience=demands.audience,
+                issuer=demands.issuer,
+                options=_OPTIONS,
+            )
+        except jwt.InvalidAudienceError as error:
+            raise Unauthenticated(f"the ticket is for another service: its audience must be {demands.audience}") from error
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise Unauthenticated(f"the ticket is refused: {_reason(error)}") from error
+        return self._in_time(claims)
+
+    def _key(self, ticket: str) -> jwt.PyJWK:
+        try:
+            kid = jwt.get_unverified_header(ticket).get("kid")
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise Unauthenticated("the ticket is no JWT: send `authorization: Bearer <ticket>`") from error
+        key = self._keys.get(kid) if isinstance(kid, str) else None
+        if key is None:
+            raise Unauthenticated("the ticket names no key (kid) that this server knows")
+        return key
+
+    def _in_time(self, claims: Mapping[str, Any]) -> Identity:
+        now_s, skew_s = self._clock.wall_ms() / 1000, self._demands.skew_s
+        name, expires_at = claims["sub"], _time(claims, "exp")
+        if not 0 < len(name) <= _MAX_SUBJECT or not name.isprintable():
+            raise Unauthenticated("the ticket's subject (sub) is no name")
+        if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
+            raise Unauthenticated("the ticket is not valid yet (nbf): check the clocks, or wait")
+        return Identity(name, Kind.TICKET, expires_at + skew_s)
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float:
+    value = claims[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise Unauthenticated(f"the ticket's {name} is no time")
+    return float(value)
+
+
+_REASONS: Final = {
+    jwt.InvalidSignatureError: "its signature is not of the key that it names",
+    jwt.InvalidIssuerError: "it is of another issuer",
+    jwt.InvalidAlgorithmError: "its algorithm is not that of the key that it names",
+}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, jwt.MissingRequiredClaimError):
+        return f"it lacks {error.claim}"
+    return next((words for kind, words in _REASONS.items() if isinstance(error, kind)), "it is malformed")

@@ -1,0 +1,69 @@
+"""Files that are read again when they change. One that cannot be used changes nothing but the alarm."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from serving.auth.errors import BadSecurity
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Watched(Protocol):
+    """Something that lies in files."""
+
+    name: str
+    fault: str
+
+    def reread(self) -> bool: ...
+
+
+class WatchedFiles(Generic[T]):
+    """Files that are used together, such as a certificate and its key, and what was made of them last.
+
+    Attributes:
+        name: of the flag that names them, for messages and metrics.
+        current: what is in force.
+        fault: why the files as they are now are not; empty: they are.
+    """
+
+    def __init__(self, name: str, paths: Sequence[Path], make: Callable[[Sequence[bytes]], T]) -> None:
+        """`make` raises BadSecurity for contents that are of no use; so does this."""
+        self.name, self._paths, self._make = name, tuple(paths), make
+        self.fault = ""
+        try:
+            self._contents = self._read()
+            self.current = make(self._contents)
+        except BadSecurity as error:
+            raise BadSecurity(f"--{name} {', '.join(map(str, self._paths))}: {error}") from error
+
+    def reread(self) -> bool:
+        """Whether `current` is another one now."""
+        try:
+            contents = self._read()
+            if contents == self._contents:
+                self._blame("")
+                return False
+            self.current = self._make(contents)
+        except BadSecurity as error:
+            self._blame(str(error))
+            return False
+        self._contents = contents
+        self._blame("")
+        log.info("--%s: %s is in force as it is now", self.name, ", ".join(map(str, self._paths)))
+        return True
+
+    def _read(self) -> tuple[bytes, ...]:
+        try:
+            return tuple(path.read_bytes() for path in self._paths)
+        except OSError as error:
+            raise BadSecurity(f"it cannot be read: {error.strerror}") from error
+
+    def _blame(self, fault: str) -> None:
+        if fault and fault != self.fault:
+            log.error("--%s: the file is not in force, what it said before still is: %s", self.name, fault)
+        self.fault = fault

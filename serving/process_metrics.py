@@ -1,0 +1,35 @@
+"""Metrics of the process that every server has, whatever it serves."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+
+from serving import loop_lag, traffic
+from serving.metrics import Declared, Table
+from serving.surroundings import Surroundings
+
+
+def _version() -> str:
+    try:
+        return version("hq")
+    except PackageNotFoundError:  # run from a tree that is not installed
+        return "unknown"
+
+
+METRICS: Final[tuple[Declared[None], ...]] = (
+    Declared("gauge", "hq_build_info", "1; which version of HQ runs.", lambda _: {(_version(),): 1.0}, ("version",)),
+)
+
+
+def process_metrics(shared: Surroundings) -> CollectorRegistry:
+    """A registry with the traffic, the event loop's lag, and what is known of the process itself."""
+    registry = CollectorRegistry()
+    registry.register(Table(METRICS, None))
+    registry.register(Table(traffic.METRICS, shared.traffic))
+    registry.register(Table(loop_lag.METRICS, shared.loop_lag))
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=registry)
+    return registry

@@ -1,0 +1,44 @@
+"""How much of something one peer holds at the same time: nobody gets all of it."""
+
+from __future__ import annotations
+
+from serving.errors import Overloaded
+
+
+def host_of(peer: str) -> str:
+    """The address of a peer without its port: a new connection makes no new peer."""
+    return peer.rpartition(":")[0]
+
+
+class Shares:
+    """Counts what each peer holds, up to a limit. Peers that hold nothing take no memory."""
+
+    def __init__(self, limit: str, most: int, words: str) -> None:
+        self._limit = limit
+        self._most = most
+        self._words = words
+        self._held: dict[str, int] = {}
+
+    def take(self, peer: str, amount: int = 1) -> None:
+        """Count in.
+
+        Raises:
+            Overloaded: the peer would hold more than it may; nothing was counted.
+        """
+        held = self._held.get(peer, 0) + amount
+        if held > self._most:
+            raise Overloaded(f"{peer} has {self._most} {self._words} already: end some first", limit=self._limit)
+        if held:
+            self._held[peer] = held
+
+    def give_back(self, peer: str, amount: int = 1) -> None:
+        """Count out what was counted in."""
+        left = self._held[peer] - amount
+        if left:
+            self._held[peer] = left
+        else:
+            del self._held[peer]
+
+    def held_by(self, peer: str) -> int:
+        """What the peer holds now."""
+        return self._held.get(peer, 0)

@@ -1,0 +1,93 @@
+"""deploy/: every setting it names is one that the command has, and what can be checked on this machine is checked."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from clients.instancectl.main import cli as instancectl
+from federated.main import cli as hq_federated
+from hq.main import cli as hq
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
+MANIFESTS = sorted((DEPLOY / "kubernetes").rglob("*.yaml"))
+
+
+def settings(command: click.Command) -> set[str]:
+    """Environment variables of a command and its subcommands."""
+    own = {p.envvar for p in command.params if isinstance(p.envvar, str)}
+    below = command.commands.values() if isinstance(command, click.Group) else ()
+    return own.union(*(settings(each) for each in below))
+
+
+KNOWN = settings(hq) | settings(hq_federated) | settings(instancectl) | {"HQ_SERVER"}
+
+
+def test_settings_in_deploy_files_are_settings_of_the_commands() -> None:
+    named = {
+        (path.relative_to(DEPLOY).as_posix(), name)
+        for path in DEPLOY.rglob("*")
+        if path.is_file()
+        for name in re.findall(r"\bHQ_[A-Z_]+\b", path.read_text())
+    }
+    assert {(path, name) for path, name in named if name not in KNOWN} == set()
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.relative_to(DEPLOY).as_posix())
+def test_every_yaml_file_is_well_formed(path: Path) -> None:
+    assert all(yaml.safe_load_all(path.read_text()))
+
+
+def objects(kind: str) -> list[dict[str, Any]]:
+    found = [each for path in MANIFESTS for each in yaml.safe_load_all(path.read_text())]
+    return [each for each in found if each.get("kind") == kind]
+
+
+def test_probes_ask_the_ports_and_paths_that_hq_serves() -> None:
+    containers = [c for each in objects("Deployment") for c in each["spec"]["template"]["spec"]["containers"]]
+    assert len(containers) == 2
+    for container in containers:
+        probes = [container[name]["httpGet"] for name in ("readinessProbe", "livenessProbe")]
+        assert [(probe["path"], probe["port"]) for probe in probes] == [("/readyz", "http"), ("/livez", "http")]
+        values = {each["name"].split("_")[-1]: each["value"] for each in container["env"]}
+        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        assert values["HTTP"] == f"0.0.0.0:{ports['http']}"
+        assert values["GRPC"] == f"0.0.0.0:{ports['grpc']}"
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")
+@pytest.mark.parametrize("overlay", ["locations/east", "locations/north", "locations/west", "front"])
+def test_kustomize_builds_every_overlay(overlay: str) -> None:
+    built = subprocess.run(
+        ["kubectl", "kustomize", DEPLOY / "kubernetes" / overlay], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stderr
+    if overlay.startswith("locations/"):
+        assert {"name": "HQ_CLUSTER", "value": Path(overlay).name} in next(
+            each["spec"]["template"]["spec"]["containers"][0]["env"]
+            for each in yaml.safe_load_all(built.stdout)
+            if each["kind"] == "Deployment"
+        )
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_systemd_understands_every_unit(unit: Path) -> None:
+    name = unit.name.replace("@", "@web-1")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", unit.with_name(name) if "@" in name else unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # /opt/hq is where a host has it; this machine need not.
+    complaints = [line for line in done.stderr.splitlines() if "is not executable" not in line]
+    assert complaints == []

@@ -1,0 +1,86 @@
+"""`python -m tests.bench`: run the benchmark, or make documents of what it found."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import click
+import uvloop
+
+from hq.embedded import find_etcd
+from tests.bench import beats, lookups, table, tools
+from tests.bench.bench import Bench
+from tests.bench.machine import ROOT, header
+from tests.bench.results import Results, loaded
+
+_GROUPS = {module.GROUP: module.run for module in (lookups, beats)}
+_RESULTS = ROOT / "docs" / "performance" / "results.json"
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def cli(context: click.Context) -> None:
+    """HQ, an empty handler of the same stack and raw etcd, side by side."""
+    if context.invoked_subcommand is None:
+        context.invoke(run)
+
+
+@cli.command()
+@click.option("--quick", is_flag=True, envvar="QUICK", help="Fewer cases, shorter and fewer rounds: under 3 minutes.")
+@click.option("--cases", default="", envvar="CASES", help=f"Comma-separated, of: {', '.join(_GROUPS)}.  [default: all]")
+@click.option("--rounds", default=0, help="Interleaved rounds per case.  [default: 5, quick 2]")
+@click.option("--seconds", default=0.0, help="Of load on each side in each round.  [default: 3, quick 1]")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Merge the results into this JSON file.")
+@click.option("--scratch", type=click.Path(path_type=Path), default=None, help="Where the etcds keep their data.")
+def run(quick: bool, cases: str, rounds: int, seconds: float, out: Path | None, scratch: Path | None) -> None:
+    """Measure, print a table, keep the results as JSON."""
+    try:
+        tools.check()
+    except tools.ToolsMissing as error:
+        raise click.ClickException(str(error)) from error
+    names = [name.strip() for name in cases.split(",") if name.strip()] or list(_GROUPS)
+    if unknown := [name for name in names if name not in _GROUPS]:
+        raise click.UsageError(f"there is no case {unknown[0]!r}: choose of {', '.join(_GROUPS)}")
+    rounds, seconds = rounds or (2 if quick else 5), seconds or (1.0 if quick else 3.0)
+    with tempfile.TemporaryDirectory(prefix="hq-bench-", dir=scratch) as directory:
+        bench = Bench(Path(directory), quick, rounds, seconds, click.echo)
+        bench.results.header = header(find_etcd(), quick=quick, rounds=rounds, seconds=seconds)
+        began = time.monotonic()
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_measure(bench, names))
+    click.echo(table.text(bench.results))
+    click.echo(f"took {time.monotonic() - began:.0f} s")
+    _keep(bench.results, out)
+    if bench.results.failures:
+        raise click.ClickException(f"failed: {bench.results.failures}")
+
+
+async def _measure(bench: Bench, names: list[str]) -> None:
+    for name in names:
+        try:
+            await _GROUPS[name](bench)
+        except Exception as error:
+            if os.environ.get("BENCH_RAISE"):
+                raise
+            bench.results.failures[name] = f"{type(error).__name__}: {error}"
+            bench.say(f"{name} failed: {error}")
+
+
+def _keep(results: Results, out: Path | None) -> None:
+    if out is None:
+        return
+    everything = results
+    with contextlib.suppress(OSError):
+        everything = loaded(out)
+        everything.replace(results)
+    everything.save(out)
+    click.echo(f"results in {out}")
+
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,142 @@
+"""Heartbeats: one by one and by fifty, against an empty handler, a put per heartbeat and a kept lease per instance."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+
+from aetcd import rpc
+
+from hq.store.etcd import EtcdConfig, EtcdStore
+from hq.store.keys import Keys
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import service_pb2
+from tests.bench import load
+from tests.bench.bench import Bench, Side
+from tests.bench.load import Shape
+from tests.bench.population import Population, report_of
+from tests.bench.stand import PREFIX, Stand, stand
+
+GROUP = "beats"
+_REPORTERS = 10  # processes of h2load, each beating for one instance; together 1,000 calls in flight
+
+
+def single(population: Population, count: int) -> list[bytes]:
+    """ReportStatus for each of the first instances."""
+    return [report_of(s).SerializeToString() for s, _ in zip(population, range(count), strict=False)]
+
+
+def by_fifty(population: Population, count: int) -> list[bytes]:
+    """ReportStatuses, fifty instances in each."""
+    stored = [s for s, _ in zip(population, range(count * 50), strict=False)]
+    groups = [stored[i : i + 50] for i in range(0, len(stored), 50)]
+    return [service_pb2.ReportStatusesRequest(report=map(report_of, g)).SerializeToString() for g in groups]
+
+
+async def run(bench: Bench) -> None:
+    """The group `beats`."""
+    async with stand(bench.directory / GROUP, 23_000) as made:
+        one, fifty = single(made.population, _REPORTERS), by_fifty(made.population, 8)
+        await check_beats(made, one[0], fifty[0])
+        answers = {"one": await made.ask("ReportStatus", one[0]), "fifty": await made.ask("ReportStatuses", fifty[0])}
+        empty = await made.empty(answers)
+        await _one_by_one(bench, made, empty.target("one"), one)
+        sides: dict[str, Side] = {
+            "hq": partial(load.grpc, made.hq("ReportStatuses"), fifty, shape=Shape(1, 32)),
+            "empty": partial(load.grpc, empty.target("fifty"), fifty, shape=Shape(1, 32)),
+        }
+        await bench.compare(GROUP, "Beats by 50, gRPC", sides, per_answer=50)
+        await _cost_in_etcd(bench, made, one)
+
+
+async def _one_by_one(bench: Bench, made: Stand, empty: load.Target, one: Sequence[bytes]) -> None:
+    shape = Shape(1, 100)
+    puts = [
+        rpc.PutRequest(key=f"/raw/beat-{i}".encode(), value=b"x" * 13).SerializeToString() for i in range(_REPORTERS)
+    ]
+    leases = [await _lease(made) for _ in range(_REPORTERS)]
+    keeps = [rpc.LeaseKeepAliveRequest(ID=lease).SerializeToString() for lease in leases]
+    sides: dict[str, Side] = {
+        "hq": partial(load.grpc, made.hq("ReportStatus"), one, shape=shape),
+        "empty": partial(load.grpc, empty, one, shape=shape),
+        "etcd put": partial(load.grpc, made.raw("KV/Put"), puts, shape=shape),
+        "etcd lease": partial(load.grpc, made.raw("Lease/LeaseKeepAlive"), keeps, shape=shape),
+    }
+    await bench.compare(GROUP, "Beats one by one, gRPC", sides, note="1,000 calls in flight")
+
+
+async def check_beats(made: Stand, one: bytes, fifty: bytes) -> None:
+    """These requests are beats: no status is written. Raises AssertionError."""
+    store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
+    status = Keys(PREFIX).of("status", "")
+    before = await store.newest(status, status + b"\xff")
+    await made.ask("ReportStatus", one)
+    answer = service_pb2.ReportStatusesResponse.FromString(await made.ask("ReportStatuses", fifty))
+    after = await store.newest(status, status + b"\xff")
+    await store.close()
+    if after[:2] != before[:2] or any(result.HasField("error") for result in answer.result):
+        raise AssertionError(f"these are no beats: {answer}")
+
+
+async def _lease(made: Stand) -> int:
+    answer = await _call_etcd(made, "Lease/LeaseGrant", rpc.LeaseGrantRequest(TTL=600).SerializeToString())
+    return int(rpc.LeaseGrantResponse.FromString(answer).ID)
+
+
+async def _call_etcd(made: Stand, method: str, request: bytes) -> bytes:
+    import grpc
+
+    async with grpc.aio.insecure_channel(made.etcd.endpoint) as channel:
+        return bytes(await channel.unary_unary(f"/etcdserverpb.{method}")(request))
+
+
+async def _cost_in_etcd(bench: Bench, made: Stand, one: Sequence[bytes]) -> None:
+    """Bytes and transactions for beats at about 1,000 beats/s, and at all that comes."""
+    seconds = max(3.0, bench.seconds)
+    for name, shape in (("at 1,000 beats/s", Shape(1, 100, 100.0)), ("at full load", Shape(1, 100))):
+        async with Watched(made) as watched:
+            sample = await load.grpc(made.hq("ReportStatus"), one, seconds, shape)
+        beats, batches = watched.beats, watched.transactions["beats"]
+        bench.fact(GROUP, f"etcd value and key bytes per beat, {name}", [watched.size["beats"] / max(1, beats)], "B")
+        bench.fact(GROUP, f"etcd transactions for beats, {name}", [batches / seconds], "/s")
+        bench.fact(GROUP, f"rate, {name}", [sample.rate], "beats/s")
+
+
+class Watched:
+    """Counts what goes into etcd meanwhile, by kind of key: transactions, and bytes of keys and values."""
+
+    def __init__(self, made: Stand) -> None:
+        self._store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
+        self._keys = Keys(PREFIX)
+        self.transactions: Counter[str] = Counter()
+        self.size: Counter[str] = Counter()
+        self.beats = 0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Watched:
+        _, head = await self._store.get(b"\0")
+        self._task = asyncio.create_task(self._follow(head))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._task is not None
+        await asyncio.sleep(0.5)
+        self._task.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._task
+        await self._store.close()
+
+    async def _follow(self, head: int) -> None:
+        async with self._store.watch(self._keys.prefix, self._keys.end, after=head) as stream:
+            async for batch in stream:
+                seen = set()
+                for key, value, _, revision in batch.changes:
+                    kind = self._keys.name(key).kind
+                    self.size[kind] += len(key) + len(value or b"")
+                    seen.add((kind, revision))
+                    if kind == "beats":
+                        self.beats += len(storage_pb2.BeatBatch.FromString(value or b"").uid)
+                self.transactions.update(kind for kind, _ in seen)

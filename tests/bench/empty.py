@@ -1,0 +1,76 @@
+"""The empty handlers: the same stacks as HQ's, answering with constant bytes. Run as `python -m tests.bench.empty DIR`.
+
+Each file NAME in DIR is served at gRPC /empty.E/NAME and at HTTP /NAME. gRPC has HQ's own options; the ASGI application
+reads the body and does nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import uvicorn
+import uvloop
+
+from serving import grpc_server
+from serving.limits import Limits
+
+_Handler = Callable[[bytes, Any], Awaitable[bytes]]
+
+
+def _grpc_handler(constant: bytes) -> _Handler:
+    async def handle(request: bytes, context: Any) -> bytes:
+        return constant
+
+    return handle
+
+
+def _application(bodies: dict[str, bytes]) -> Any:
+    answers = {"/" + name: body for name, body in bodies.items()}
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        body = answers[scope["path"]]
+        kind = b"application/json" if body[:1] == b"{" else b"application/proto"
+        headers = [(b"content-type", kind), (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return application
+
+
+async def serve(directory: Path) -> None:
+    """Serve for ever; say where on standard output."""
+    bodies = {path.name: path.read_bytes() for path in directory.iterdir()}
+    server = grpc.aio.server(options=grpc_server._options(Limits()))
+    methods = {name: grpc.unary_unary_rpc_method_handler(_grpc_handler(body)) for name, body in bodies.items()}
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("empty.E", methods),))
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    config = uvicorn.Config(
+        _application(bodies),
+        host="127.0.0.1",
+        port=0,
+        http="httptools",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+    )
+    web = uvicorn.Server(config)
+    serving = asyncio.create_task(web.serve())
+    while not web.started:
+        await asyncio.sleep(0.01)
+    http_port = web.servers[0].sockets[0].getsockname()[1]
+    print(f"listening: gRPC 127.0.0.1:{port}, HTTP 127.0.0.1:{http_port}", flush=True)
+    await serving
+
+
+if __name__ == "__main__":
+    uvloop.run(serve(Path(sys.argv[1])))

@@ -1,0 +1,179 @@
+"""Load from C tools: h2load for gRPC and etcd, wrk for HTTP/1.1.
+
+h2load posts one file for ever, so different requests at the same time come from several processes of it. wrk runs a
+script in Lua, which sends as many different requests as it likes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench.stats import Sample, percentile
+from tests.bench.usage import cpu_s
+
+_GRPC = ("-H", "content-type: application/grpc", "-H", "te: trailers")
+_GRACE_S = 60.0
+
+
+class LoadFailed(Exception):
+    """A load generator ended with an error, or requests failed; the message has its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A method of a server, and the processes whose processor time it costs."""
+
+    address: str
+    path: str
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How much load: `connections` with `streams` calls in flight on each, `rate` calls a second (0: all it takes)."""
+
+    connections: int = 4
+    streams: int = 16
+    rate: float = 0.0
+
+
+def grpc_frame(message: bytes) -> bytes:
+    """A message as it goes over the wire."""
+    return b"\0" + len(message).to_bytes(4, "big") + message
+
+
+async def grpc(target: Target, messages: Sequence[bytes], seconds: float, shape: Shape = Shape()) -> Sample:
+    """One process of h2load for each message; `shape` is that of each.
+
+    Raises:
+        LoadFailed: requests failed. (That a gRPC status is OK it does not see: callers compare `answer_bytes`.)
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        before = cpu_s(target.pids)
+        runs = [_h2load(target, m, seconds, shape, Path(directory) / str(i)) for i, m in enumerate(messages)]
+        parts = await asyncio.gather(*runs)
+        spent_s = cpu_s(target.pids) - before
+    done = sum(part.done for part in parts)
+    latencies = sorted(ms for part in parts for ms in part.latencies_ms)
+    return _sample(done, seconds, latencies, spent_s, sum(part.data_bytes for part in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    done: int
+    data_bytes: int
+    latencies_ms: list[float]
+
+
+async def _h2load(target: Target, message: bytes, seconds: float, shape: Shape, scratch: Path) -> _Part:
+    body, log = scratch.with_suffix(".body"), scratch.with_suffix(".log")
+    body.write_bytes(grpc_frame(message))
+    paced = (f"--rps={shape.rate / shape.connections:g}",) if shape.rate else ()
+    words = await _run(
+        "h2load",
+        *(f"-c{shape.connections}", f"-m{shape.streams}", "-t1", f"-D{round(seconds * 1000)}ms", *paced),
+        *("-d", str(body), f"--log-file={log}", *_GRPC, f"http://{target.address}{target.path}"),
+        timeout_s=seconds + _GRACE_S,
+    )
+    done = _number(r"(\d+) succeeded", words)
+    if not done or _number(r"(\d+) failed", words):
+        raise LoadFailed(f"requests to {target.path} failed: {words[-2000:]}")
+    rows = (row.split("\t") for row in log.read_text().splitlines())
+    return _Part(done, _number(r"\((\d+)\) data", words), [int(row[2]) / 1000 for row in rows if row[1] == "200"])
+
+
+async def http(
+    target: Target, messages: Sequence[bytes], content_type: str, seconds: float, connections: int = 16
+) -> Sample:
+    """wrk with one request in flight on each connection; the messages go in turn, over and over.
+
+    Raises:
+        LoadFailed: requests failed.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        script = _script(Path(directory), messages, content_type)
+        before = cpu_s(target.pids)
+        words = await _run(
+            *("wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "20s", "-s", str(script)),
+            f"http://{target.address}{target.path}",
+            timeout_s=seconds + _GRACE_S,
+        )
+        spent_s = cpu_s(target.pids) - before
+    found = re.search(r"^result (.+)$", words, re.MULTILINE)
+    if found is None:
+        raise LoadFailed(words[-2000:])
+    done, failed, duration_us, read_bytes, p50, p90, p99, most = (float(word) for word in found[1].split())
+    if failed or not done:
+        raise LoadFailed(f"{failed:.0f} of {done:.0f} requests to {target.path} failed: {words[-2000:]}")
+    times = (p50 / 1000, p90 / 1000, p99 / 1000, most / 1000)
+    return Sample(done / duration_us * 1e6, *times, spent_s / done * 1e6, read_bytes / done)
+
+
+def _script(directory: Path, messages: Sequence[bytes], content_type: str) -> Path:
+    data, script = directory / "bodies", directory / "load.lua"
+    data.write_bytes(b"".join(len(m).to_bytes(4, "big") + m for m in messages))
+    script.write_text(_LUA.replace("@DATA@", str(data)).replace("@TYPE@", content_type))
+    return script
+
+
+_LUA = """
+local requests, turn = {}, 0
+function init(args)
+  local file = io.open("@DATA@", "rb")
+  local data = file:read("*a"); file:close()
+  local at = 1
+  while at <= #data do
+    local a, b, c, d = data:byte(at, at + 3)
+    local size = ((a * 256 + b) * 256 + c) * 256 + d
+    local body = data:sub(at + 4, at + 3 + size)
+    requests[#requests + 1] = wrk.format("POST", nil, {["Content-Type"] = "@TYPE@"}, body)
+    at = at + 4 + size
+  end
+end
+function request()
+  turn = turn % #requests + 1
+  return requests[turn]
+end
+function done(summary, latency, rates)
+  local e = summary.errors
+  io.write(string.format("result %d %d %d %d %d %d %d %d\\n", summary.requests,
+    e.connect + e.read + e.write + e.status + e.timeout, summary.duration, summary.bytes,
+    latency:percentile(50), latency:percentile(90), latency:percentile(99), latency.max))
+end
+"""
+
+
+def _sample(done: int, seconds: float, ordered_ms: list[float], spent_s: float, data_bytes: int) -> Sample:
+    p50, p90, p99 = (percentile(ordered_ms, share) for share in (0.5, 0.9, 0.99))
+    most = ordered_ms[-1] if ordered_ms else 0.0
+    return Sample(done / seconds, p50, p90, p99, most, spent_s / done * 1e6, data_bytes / done)
+
+
+async def _run(*command: str, timeout_s: float) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(timeout_s):
+            words = (await process.communicate())[0].decode(errors="replace")
+    except TimeoutError:
+        raise LoadFailed(f"{command[0]} did not end in time") from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+    if process.returncode:
+        raise LoadFailed(f"{' '.join(command)} failed: {words[-2000:]}")
+    return words
+
+
+def _number(pattern: str, words: str) -> int:
+    found = re.search(pattern, words)
+    return int(found[1]) if found else 0

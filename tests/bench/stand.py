@@ -1,0 +1,121 @@
+"""The stand: etcd with a population, replicas of HQ over it, and the empty handlers, each a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+
+from hq.embedded import EmbeddedEtcd, find_etcd
+from tests.bench.filling import MAX_TXN_OPS, fill
+from tests.bench.load import Target
+from tests.bench.machine import ROOT
+from tests.bench.population import Population
+from tests.support.replicas import ReplicaProcess
+
+PREFIX = "/hq/v1/"
+SERVICE = "/hq.v1.InstanceService"
+_QUOTA_BYTES = 8 << 30
+
+
+@dataclass
+class Stand:
+    """What runs. `filled_bytes`: of the values of all instances."""
+
+    directory: Path
+    population: Population
+    etcd: EmbeddedEtcd
+    filled_bytes: int
+    _stack: AsyncExitStack
+    replicas: list[ReplicaProcess] = field(default_factory=list)
+
+    async def replica(self, *flags: str) -> ReplicaProcess:
+        """One more replica; returns when it serves reads."""
+        process = ReplicaProcess(
+            [self.etcd.endpoint], PREFIX, self.directory / f"replica-{len(self.replicas)}.log", flags
+        )
+        self.replicas.append(process)
+        self._stack.push_async_callback(process.kill)
+        await process.start()
+        return process
+
+    def hq(self, method: str, *, http: bool = False, replica: int = 0) -> Target:
+        """A method of a replica."""
+        process = self.replicas[replica]
+        return Target(process.http if http else process.grpc, f"{SERVICE}/{method}", (process.pid,))
+
+    def raw(self, method: str) -> Target:
+        """A method of etcd itself, e.g. `KV/Range`."""
+        return Target(self.etcd.endpoint, f"/etcdserverpb.{method}", (self.etcd.process.pid,))
+
+    async def empty(self, answers: Mapping[str, bytes]) -> Empty:
+        """Empty handlers with these answers by name."""
+        return await self._stack.enter_async_context(empty_handlers(answers, self.directory))
+
+    async def ask(self, method: str, request: bytes, replica: int = 0) -> bytes:
+        """One call over gRPC; the answer as bytes. Raises AioRpcError."""
+        options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(self.replicas[replica].grpc, options=options) as channel:
+            return bytes(await channel.unary_unary(f"{SERVICE}/{method}")(request))
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Where the empty handlers are."""
+
+    grpc: str
+    http: str
+    pid: int
+
+    def target(self, name: str, *, http: bool = False) -> Target:
+        return Target(self.http, f"/{name}", (self.pid,)) if http else Target(self.grpc, f"/empty.E/{name}", (self.pid,))
+
+
+@asynccontextmanager
+async def stand(directory: Path, size: int, flags: Sequence[str] = (), replicas: int = 1) -> AsyncIterator[Stand]:
+    """A stand with so many instances and replicas; everything ends with it."""
+    directory.mkdir(parents=True, exist_ok=True)
+    etcd = EmbeddedEtcd(
+        directory / "etcd",
+        binary=find_etcd(),
+        quota_bytes=_QUOTA_BYTES,
+        extra_flags=(f"--max-txn-ops={MAX_TXN_OPS}", "--max-request-bytes=16777216"),
+    )
+    async with AsyncExitStack() as stack:
+        await etcd.start()
+        stack.push_async_callback(etcd.kill)
+        population = Population(size)
+        filled_bytes = await fill(etcd.endpoint, population, PREFIX)
+        made = Stand(directory, population, etcd, filled_bytes, stack)
+        for _ in range(replicas):
+            await made.replica(*flags)
+        yield made
+
+
+@asynccontextmanager
+async def empty_handlers(answers: Mapping[str, bytes], scratch: Path) -> AsyncIterator[Empty]:
+    """A process of empty handlers."""
+    directory = scratch / f"empty-{time.monotonic_ns()}"
+    directory.mkdir()
+    for name, body in answers.items():
+        (directory / name).write_bytes(body)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.bench.empty", str(directory)),
+        cwd=ROOT,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        words = (await asyncio.wait_for(process.stdout.readline(), 30)).decode().split()
+        yield Empty(words[2].rstrip(","), words[4], process.pid)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()

@@ -1,0 +1,38 @@
+"""FRESH: no answer is older than what was demanded, and one that is old says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tests.checker.history import OK, STRONG, Op, Read
+from tests.checker.past import Past
+from tests.checker.story import Story
+from tests.checker.violation import Promise, Violation
+
+FRESH = Promise(
+    "FRESH",
+    "a read is not older than its min_version, a STRONG one has everything acknowledged before it began, a stale one says so",
+    "hq/registry/source.py (meets, demanded), hq/store/fence.py",
+)
+
+
+def check(story: Story) -> Iterator[Violation]:
+    for op in story.reads:
+        if op.outcome != OK or op.read is None:
+            continue
+        read, past = op.read, story.past_of(op.read.epoch)
+        if read.version < read.min_version:
+            yield FRESH.broken(f"min_version {read.min_version} was answered with version {read.version}", op)
+        if past is not None:
+            yield from _old(story, past, op, read)
+
+
+def _old(story: Story, past: Past, op: Op, read: Read) -> Iterator[Violation]:
+    acknowledged = story.floor(past, op.call_ns)
+    if read.consistency == STRONG and read.version < acknowledged:
+        what = f"a STRONG read shows version {read.version}, and {acknowledged} was known before it began"
+        yield FRESH.broken(what, op)
+    long_known = story.floor(past, op.call_ns - round(story.limits.stale_after_s * 1e9))
+    if not read.stale and read.version < long_known:
+        what = f"version {read.version} is called fresh, and {long_known} was known {story.limits.stale_after_s} s before"
+        yield FRESH.broken(what, op)

@@ -1,0 +1,86 @@
+"""The command: `python -m tests.rig faults --duration 10m`. Exit codes: 0 all holds, 1 a promise is broken, 2 unknown."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import uvloop
+
+from serving.flags import Duration
+from tests.rig.assembling import anomalies, assemble
+from tests.rig.installation import PREFIX
+from tests.rig.report import report
+from tests.rig.run import Inconclusive, NotRecovered, Run, Settings
+from tests.rig.verdict import violations_of
+from tests.support.etcd import binary_of
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Real processes, real faults, and a checker: does HQ keep its promises?"""
+
+
+@cli.command()
+@click.option("--duration", type=Duration(), default="10m", show_default=True, help="How long faults are struck.")
+@click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed.")
+@click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
+@click.option("--gap", type=Duration(), default="2.5s", show_default=True, help="Between two faults, on average.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for history and logs.")
+@click.option("--schedule", "only_schedule", is_flag=True, help="Print the faults of the seed, and do nothing.")
+def faults(duration: float, seed: int | None, version: str, gap: float, out: Path | None, only_schedule: bool) -> None:
+    """Strike faults, record everything, check the history."""
+    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    directory = out or Path(tempfile.mkdtemp(prefix="hq-faults-"))
+    run = Run(Settings(binary_of(version), directory, seed, duration, gap), say)
+    if only_schedule:
+        click.echo("\n".join(map(str, run.orders())))
+        return
+    title = f"seed {seed}, etcd {version}, {duration:.0f} s; repeat: "
+    title += f"make faults DURATION={duration:.0f}s SEED={seed} ETCD={version}; history and logs: {directory}"
+    say(title)
+    sys.exit(_outcome(run, directory, title))
+
+
+def _outcome(run: Run, directory: Path, title: str) -> int:
+    broken: list[str] = []
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_interruptible(run))
+    except (Inconclusive, asyncio.CancelledError, KeyboardInterrupt) as error:
+        click.echo(f"inconclusive: {error!r}", err=True)
+        return 2
+    except NotRecovered as error:
+        broken.append(f"RECOVERED is broken: {error}")
+    notes: list[str] = []
+    if not broken:
+        say("checking the history")
+        history = directory / "history.jsonl.gz"
+        assemble(history, run.raws, run.cuts, run.log.path, run.finals, PREFIX)
+        notes += [f"etcd's watch repeated itself: {one}" for one in anomalies(run.raws)[:5]]
+        broken += violations_of(history)
+    click.echo(report(title, run.nemesis.struck, run.nemesis.failed, run.log.counts, run.log.errors, broken, notes))
+    return 1 if broken else 0
+
+
+async def _interruptible(run: Run) -> None:
+    """SIGTERM ends it as Ctrl-C does: everything that was started is ended."""
+    running: asyncio.Task[Any] = asyncio.ensure_future(run.run())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    await running
+
+
+def say(line: str) -> None:
+    """Progress, at once."""
+    click.echo(line)
+
+
+if __name__ == "__main__":
+    cli()
