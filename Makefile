@@ -58,3 +58,7 @@ proto: setup ## Generate the Python code of proto/ and docs/api.md anew
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
 	$(VENV)/python tools/lock.py $(UPGRADE)
+
+.PHONY: bench
+bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,beats; OUT=file.json)
+	@PYTHONPATH=.:proto $(VENV)/python -m tests.bench run $(if $(OUT),--out $(OUT))

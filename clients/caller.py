@@ -50,9 +50,9 @@ class Caller:
                 self._own_writes.forget()
             raise
 
-    def _wrote(self, version: int) -> None:
+    def _wrote(self, version: int, cluster: str = "") -> None:
         if self._own_writes is not None:
-            self._own_writes.wrote(version)
+            self._own_writes.wrote(version, cluster)
 
 
 def mask(paths: Iterable[str]) -> field_mask_pb2.FieldMask | None:

@@ -50,6 +50,7 @@ class Calls:
         """
         deadline = self._clock.now() + timeout_s
         retries = Retries(self._settings, self._budget, safety, self._rng)
+        unknown = False
         while True:
             endpoint = self._pool.pick(retries.tried)
             retries.tried.add(endpoint.address)
@@ -62,7 +63,9 @@ class Calls:
                     other_left=self._pool.endpoints.has_more_than(retries.tried),
                 )
                 if delay_s is None:
+                    error.earlier_try_unknown = unknown
                     raise
+                unknown = unknown or error.outcome_unknown
             await self._pool.pause(delay_s)
 
     async def _try(self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float) -> Res:

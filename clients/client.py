@@ -59,7 +59,8 @@ class Client(Reads, Writes, Reports):
     Args:
         addresses: `host:port` of each replica.
         timeout_s: default deadline of a whole call, retries included.
-        read_your_writes: reads wait until the answering replica has this client's own writes.
+        read_your_writes: reads wait until the answering replica has this client's own writes. Over a front with
+            several locations they are STRONG from the first own write on.
         metadata: called for each request, e.g. for a token that is renewed.
         channel_factory: opens the channel to an address, e.g. with TLS.
     """

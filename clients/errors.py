@@ -61,6 +61,7 @@ class HqApiError(Exception):
         from_hq: an HQ said so, not gRPC or something between.
         sent: False if the request surely never left this process.
         endpoint: address of the replica that was asked.
+        earlier_try_unknown: this is what the last of several tries ended with, and one before it may have been stored.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class HqApiError(Exception):
         self.from_hq = from_hq
         self.sent = sent
         self.endpoint = endpoint
+        self.earlier_try_unknown = False
 
     def __repr__(self) -> str:
         return f"HqApiError({self.code.name}, {self.message!r}, reason={self.reason!r})"
@@ -104,12 +106,16 @@ class HqApiError(Exception):
     @property
     def nothing_stored(self) -> bool:
         """The request surely changed nothing and may succeed later: it may be sent again whatever it does."""
+        if self.earlier_try_unknown:
+            return False
         asked_to_repeat = self.from_hq and self.code in _TRY_LATER and self.retry_delay_s is not None
         return not self.sent or (asked_to_repeat and self.reason not in UNSURE_REASONS)
 
     @property
     def outcome_unknown(self) -> bool:
         """If the call was a write, it may have been stored nevertheless. Read to find out."""
+        if self.earlier_try_unknown:
+            return True
         if self.from_hq:
             return self.reason in UNSURE_REASONS or self.code is grpc.StatusCode.INTERNAL
         return self.sent and self.code in _WITHOUT_WORD_FROM_HQ

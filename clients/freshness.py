@@ -8,40 +8,56 @@ from hqpb.v1 import service_pb2
 
 
 class OwnWrites:
-    """The highest version among a client's own writes, and the epoch in which it means something."""
+    """The highest version among a client's own writes, and the epoch in which it means something.
+
+    Versions of several clusters cannot be compared: over a front with several locations reads are STRONG instead.
+
+    Attributes:
+        spans_clusters: answers came of more than one cluster.
+    """
 
     def __init__(self) -> None:
         self.version = 0
         self.epoch = ""
+        self.spans_clusters = False
+        self._cluster = ""
 
     def __repr__(self) -> str:
-        return f"OwnWrites(version={self.version}, epoch={self.epoch!r})"
+        return f"OwnWrites(version={self.version}, epoch={self.epoch!r}, spans_clusters={self.spans_clusters})"
 
-    def wrote(self, version: int) -> None:
-        """A write was acknowledged at this version."""
+    def wrote(self, version: int, cluster: str = "") -> None:
+        """A write was acknowledged at this version; `cluster`: by whom, if the answer says so."""
         self.version = max(self.version, version)
+        self._heard_of(cluster)
 
     def saw(self, sources: Iterable[service_pb2.Source]) -> None:
-        """An answer told the epoch; another one than before voids what was remembered.
-
-        Answers of several installations say nothing here: their versions cannot be compared.
-        """
-        epochs = [source.epoch for source in sources if not source.error]
-        if len(epochs) != 1 or not epochs[0]:
+        """An answer told the epoch; another one than before voids what was remembered."""
+        answered = [source for source in sources if not source.error]
+        for source in answered:
+            self._heard_of(source.cluster)
+        if self.spans_clusters or len(answered) != 1 or not answered[0].epoch:
             return
-        if self.epoch and epochs[0] != self.epoch:
+        if self.epoch and answered[0].epoch != self.epoch:
             self.version = 0
-        self.epoch = epochs[0]
+        self.epoch = answered[0].epoch
 
     def forget(self) -> None:
-        """The history they belong to is over."""
-        self.version = 0
-        self.epoch = ""
+        """The history they belong to is over; where there are several, nobody knows which."""
+        if not self.spans_clusters:
+            self.version = 0
+            self.epoch = ""
 
     def required_by(self, read: service_pb2.ReadOptions) -> service_pb2.ReadOptions:
         """`read`, asking for the own writes too, unless the caller named a version or epoch himself."""
         if not self.version or read.min_version or read.epoch:
             return read
-        merged = service_pb2.ReadOptions(min_version=self.version, epoch=self.epoch)
+        if self.spans_clusters or not self.epoch:
+            merged = service_pb2.ReadOptions(consistency=service_pb2.READ_CONSISTENCY_STRONG)
+        else:
+            merged = service_pb2.ReadOptions(min_version=self.version, epoch=self.epoch)
         merged.MergeFrom(read)
         return merged
+
+    def _heard_of(self, cluster: str) -> None:
+        self.spans_clusters = self.spans_clusters or bool(cluster and self._cluster and cluster != self._cluster)
+        self._cluster = self._cluster or cluster

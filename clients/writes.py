@@ -36,7 +36,7 @@ class Writes(Caller):
         answer = await self.call(
             lambda hq: hq.instances.CreateInstance, request, safety=Safety.REPEATABLE, timeout_s=timeout_s
         )
-        self._wrote(answer.instance.meta.version)
+        self._wrote(answer.instance.meta.version, answer.instance.meta.cluster)
         return answer
 
     async def update(
@@ -61,7 +61,7 @@ class Writes(Caller):
             safety=repeatable_if(validate_only),
             timeout_s=timeout_s,
         )
-        self._wrote(answer.instance.meta.version)
+        self._wrote(answer.instance.meta.version, answer.instance.meta.cluster)
         return answer
 
     async def delete(
@@ -118,7 +118,7 @@ class Writes(Caller):
             safety=repeatable_if(validate_only),
             timeout_s=timeout_s,
         )
-        self._wrote(answer.instance.meta.version)
+        self._wrote(answer.instance.meta.version, answer.instance.meta.cluster)
         return answer
 
     async def delete_revision(
@@ -135,5 +135,5 @@ class Writes(Caller):
             instance_id=instance_id, revision_id=revision_id, version=version, epoch=epoch
         )
         answer = await self.call(lambda hq: hq.instances.DeleteRevision, request, timeout_s=timeout_s)
-        self._wrote(answer.instance.meta.version)
+        self._wrote(answer.instance.meta.version, answer.instance.meta.cluster)
         return answer

@@ -66,6 +66,7 @@ class Race:
         """
         deadline = self.clock.now() + timeout_s
         tried: set[str] = set()
+        unknown = False
         while True:
             endpoint = self.endpoints.pick(tried)
             tried.add(endpoint.address)
@@ -74,7 +75,9 @@ class Race:
             except HqApiError as error:
                 is_last = not self.endpoints.has_more_than(tried) or self.clock.now() >= deadline
                 if is_last or not may_repeat(error, safety) or not elsewhere_may_help(error):
+                    error.earlier_try_unknown = unknown
                     raise
+                unknown = unknown or error.outcome_unknown
                 self.stats.failovers += 1
 
     async def ask(

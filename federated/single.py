@@ -52,15 +52,20 @@ class Single:
         return await self._from_owner("ExplainInstance", message.SerializeToString(), message.id, ask, 6)
 
     async def _get_surely(self, message: pb.GetInstanceRequest, ask: Asking) -> bytes:
-        """Nobody has it in memory; others may have stored it a moment ago, so every store is asked."""
+        """Nobody has it in memory; others may have stored it a moment ago, so every store is asked.
+
+        A location that was silent the first time may answer now: what the caller demands holds for it still.
+        """
         plain = pb.GetInstanceRequest(id=message.id, field_mask=message.field_mask)
+        if message.read.consistency:
+            plain.read.consistency = message.read.consistency
         return await self._from_owner("GetInstance", plain.SerializeToString(), message.id, ask, 3)
 
     async def _from_owner(self, method: str, request: bytes, instance_id: str, ask: Asking, number: int) -> bytes:
         """The answer of the one location that does not say NOT_FOUND; `number` is that of its field sources."""
 
         async def question(location: Location) -> bytes:
-            return await location.read(method, request, ask.left_s())
+            return await location.read(method, request + ask.demand(location.name, 3), ask.left_s())
 
         answers = await self._locations.ask(ask.names, question)
         raise_refusal({n: e for n, e in answers.refused.items() if e.reason != "NOT_FOUND"})

@@ -25,7 +25,10 @@ from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
 from hq.welcome import welcome
 from serving.clock import SystemClock
-from serving.flags import is_loopback, limits_of
+from serving.auth.errors import BadSecurity
+from serving.auth.security import Security
+from serving.auth.settings import check_exposure, security_of
+from serving.flags import limits_of
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
@@ -42,6 +45,7 @@ def cli() -> None:
 @cli.command()
 @options.etcd
 @options.listening
+@options.security
 @options.behaviour
 @options.limits
 @options.logs
@@ -62,8 +66,8 @@ def serve(**given: Any) -> None:
         user=given["etcd_user"],
         password=Path(password_file).read_text().strip() if password_file else "",
     )
-    _check_addresses(given)
-    _run(lambda: _serve(given, lambda: EtcdStore(config)), given)
+    security = _security(given)
+    _run(lambda: _serve(given, lambda: EtcdStore(config), security), given)
 
 
 @cli.command()
@@ -85,12 +89,12 @@ def dev(store: str, data: str, **given: Any) -> None:
     The etcd is a child of this process and goes with it; its data stay in --data. Whatever etcd is on PATH serves if it
     is 3.4 or newer, else the one that came with the package.
     """
-    _check_addresses(given)
+    _check_exposure(given)
     _run(lambda: _dev(store, Path(data), given), given)
 
 
-async def _serve(given: dict[str, Any], make_store: Callable[[], Store]) -> None:
-    await _until_stopped(_server(given, make_store()))
+async def _serve(given: dict[str, Any], make_store: Callable[[], Store], security: Security | None) -> None:
+    await _until_stopped(_server(given, make_store(), security))
 
 
 async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
@@ -111,7 +115,7 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
         await etcd.stop()
 
 
-def _server(given: dict[str, Any], store: Store) -> Server:
+def _server(given: dict[str, Any], store: Store, security: Security | None = None) -> Server:
     rng = random.SystemRandom()
     timeout_s = given["liveness_timeout"]
     config = ReplicaConfig(
@@ -132,9 +136,10 @@ def _server(given: dict[str, Any], store: Store) -> Server:
         store,
         SystemClock(),
         rng,
-        Addresses(given["grpc"], given["http"]),
+        Addresses(given["grpc"], given["http"], given.get("grpc_mtls", "")),
         limits_of(given),
         given["grace"],
+        security,
     )
 
 
@@ -186,14 +191,19 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
         sys.exit(1)
 
 
-def _check_addresses(given: dict[str, Any]) -> None:
-    """Nothing is encrypted and nobody is asked who they are: only loopback is safe."""
-    for flag in ("grpc", "http"):
-        if not is_loopback(given[flag]) and not given["insecure"]:
-            raise click.UsageError(
-                f"--{flag} {given[flag]} is reachable from other machines, and nothing is encrypted yet: "
-                f"serve on 127.0.0.1, or say --insecure if the network itself is guarded"
-            )
+def _security(given: dict[str, Any]) -> Security | None:
+    _check_exposure(given)
+    try:
+        return security_of(given, SystemClock(), given["cluster"])
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _check_exposure(given: dict[str, Any]) -> None:
+    try:
+        check_exposure(given)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _endpoints(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from serving.auth import settings
 from serving.flags import Bytes, Duration, Flags, together
 
 _flags = Flags("HQ_")
@@ -28,6 +29,8 @@ listening = together(
         help="Serve on other than loopback addresses although nothing is encrypted and nobody is asked who they are.",
     ),
 )
+
+security = settings.flags(_flags)
 
 behaviour = together(
     option("--cluster", default="default", help="Name of this installation; every instance bears it."),

@@ -18,6 +18,7 @@ from hq.replica import Replica
 from hq.store.measured import MeasuredStore
 from hq.store.port import Store
 from serving import prometheus_sd
+from serving.auth.security import Security
 from serving.calls import RequestIds
 from serving.clock import Clock
 from serving.limits import Limits
@@ -68,12 +69,13 @@ class Server:
         addresses: Addresses,
         limits: Limits,
         grace_s: float = 5.0,
+        security: Security | None = None,
     ) -> None:
         measured = MeasuredStore(store, clock)
         self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
-        shared = Surroundings(limits, clock, RequestIds(config.replica))
+        shared = Surroundings(limits, clock, RequestIds(config.replica), security)
         metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         methods = [

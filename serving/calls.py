@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 from urllib.parse import unquote
 
+from serving.auth.access import UNCHECKED
 from serving.clock import Clock
 from serving.methods import Answer, Call
 
@@ -50,6 +51,8 @@ class GrpcCall(Call):
     __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
 
     def __init__(self, context: Any, clock: Clock, ids: RequestIds) -> None:
+        self.access = UNCHECKED  # type: ignore[misc]
+        self.touches = ()  # type: ignore[misc]
         self._context = context
         self._clock = clock
         self._ids = ids
@@ -71,6 +74,13 @@ class GrpcCall(Call):
         found = next((v for k, v in self._context.invocation_metadata() or () if k == name), "")
         return found if isinstance(found, str) else ""
 
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        return tuple([v for k, v in self._context.invocation_metadata() or () if k == name])
+
+    def certificate(self) -> bytes:
+        found = self._context.auth_context().get("x509_pem_cert", ())
+        return b"".join(found[:1])
+
     @property
     def request_id(self) -> str:
         if not self._request_id:
@@ -85,6 +95,8 @@ class HttpCall(Call):
     __setattr__ = object.__setattr__
 
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], ids: RequestIds) -> None:
+        self.access = UNCHECKED  # type: ignore[misc]
+        self.touches = ()  # type: ignore[misc]
         self._scope = scope
         self._headers = headers
         self._deadline: float | None = None
@@ -106,6 +118,10 @@ class HttpCall(Call):
 
     def header(self, name: str) -> str:
         return self._headers.get(name.encode(), b"").decode("latin-1")
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        encoded = name.encode()
+        return tuple([v.decode("latin-1") for k, v in self._scope["headers"] if k == encoded])
 
     @property
     def request_id(self) -> str:

@@ -28,6 +28,7 @@ class StreamEndpoint:
 
     def __init__(self, method: Streaming, shared: Surroundings) -> None:
         self._method = method
+        self._guard = shared.guard(method.path, method.rule)
         self._limits = shared.limits
         self._admission = shared.admission
         self._clock = shared.clock
@@ -57,6 +58,7 @@ class StreamEndpoint:
             failure = wire.as_hq_error(error, call)
         if failure is not None:
             self._admission.count(failure)
+            self._guard.refused(call, failure)
         self._stats.ended("OK" if failure is None else failure.code)
         with suppress(asyncio.CancelledError):  # the client left, or we shut down
             await stream.end(failure)
@@ -72,12 +74,14 @@ class StreamEndpoint:
         timeout_s = connect_timeout_s(headers)
         if timeout_s is not None:
             call.set_deadline(self._clock.now() + timeout_s)
+        if self._guard.admit is not None:
+            self._guard.admit(call)
         peer = call.host
         message = await self._read(headers, peer, receive)
         if exchange.json_in:
             refuse_deep(message, self._limits.max_json_depth)
         request = self._method.parse_json(message) if exchange.json_in else self._method.parse(message)
-        self._admission.check_rate(peer)
+        self._admission.check_rate(call.caller)
         self._admission.open_stream(peer)
         try:
             await self._pump(request, call, timeout_s, stream)
@@ -89,7 +93,8 @@ class StreamEndpoint:
         limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
         await stream.begin()
         try:
-            async with limit, closing_stream(self._method.run(request, call)) as answers:
+            lease = self._guard.lease(call)
+            async with limit, lease, closing_stream(self._method.run(request, call)) as answers:
                 async for answer in answers:
                     await stream.message(answer, self._admission)
         except TimeoutError as error:

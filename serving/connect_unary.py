@@ -26,7 +26,8 @@ class UnaryEndpoint:
     def __init__(self, method: Unary, shared: Surroundings) -> None:
         self._parse = method.parse
         self._parse_json = method.parse_json
-        self._method = method.run
+        self._guard = shared.guard(method.path, method.rule)
+        self._method = self._guard.recorded(method)
         self._max_bytes = shared.limits.max_request_bytes
         self._max_json_depth = shared.limits.max_json_depth
         self._gzip_min_bytes = shared.limits.gzip_min_bytes
@@ -64,6 +65,8 @@ class UnaryEndpoint:
         await respond(send, 200, answer_headers, payload)
 
     async def _run(self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive) -> bytes:
+        if self._guard.admit is not None:
+            self._guard.admit(call)
         if b"content-encoding" in headers or b"expect" in headers:
             body = await self._read(headers, call.host, receive)
         else:
@@ -72,7 +75,7 @@ class UnaryEndpoint:
         peer = call.host
         admission.open_call(peer)
         try:
-            admission.check_rate(peer)
+            admission.check_rate(call.caller)
             if exchange.json_in:
                 refuse_deep(body, self._max_json_depth)
             started = self._now()
@@ -93,5 +96,6 @@ class UnaryEndpoint:
     async def _refuse(self, send: Send, error: BaseException, call: HttpCall, headers: Mapping[bytes, bytes]) -> None:
         told = wire.as_hq_error(error, call)
         self._admission.count(told)
+        self._guard.refused(call, told)
         self._stats.ended(told.code)
         await respond_error(send, told, [request_id_header(call)] if b"x-request-id" in headers else [])

@@ -205,9 +205,16 @@ class Stop(HqError):
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "STOP"
 
+    epoch = ""
+
     def __init__(self, subject: str, description: str) -> None:
         super().__init__(description)
         self.subject = subject
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """`epoch`: of the store that says so. One that was emptied or restored since may not know better."""
+        return {"epoch": self.epoch} if self.epoch else {}
 
 
 class WrongNode(Stop):
@@ -232,6 +239,12 @@ class Fenced(Stop):
     """Another reporter took over this revision; stop reporting it."""
 
     reason = "FENCED"
+
+
+class NotBegun(Stop):
+    """Nobody reports this revision (any more): it moved, or was removed and put back. Call BeginReporting (again)."""
+
+    reason = "NOT_BEGUN"
 
 
 class OutdatedReport(Stop):
@@ -262,6 +275,12 @@ class NotFound(HqError):
 
     code: ClassVar[Code] = "NOT_FOUND"
     reason = "NOT_FOUND"
+    epoch = ""
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """`epoch`: as of Stop."""
+        return {"epoch": self.epoch} if self.epoch else {}
 
 
 # --- outcome unknown --------------------------------------------------------------------------------------------------

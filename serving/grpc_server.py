@@ -15,6 +15,7 @@ from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 from serving import wire
 from serving.admission import Admission
 from serving.arrivals import Arrivals
+from serving.auth.guard import Guard
 from serving.calls import GrpcCall, closing_stream
 from serving.grpc_health import HEALTH_SERVICE, HealthOverGrpc
 from serving.health import Health
@@ -50,6 +51,14 @@ class GrpcServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         described = _described([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
         reflection.enable_server_reflection(described, self._server)
+
+    def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """A further address, before `start`: host:port, with TLS if there are credentials; return the port.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        return self._listen(address, credentials)
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
         """Listen on host:port, with TLS if there are credentials; return the port, which matters for port 0.
@@ -89,7 +98,9 @@ class GrpcServer:
 
     def _unary(self, method: Unary) -> UnaryHandler:
         # Everything is a local of the closure: this runs several thousand times a second.
-        shared, parse, run = self._shared, method.parse, method.run
+        shared, parse = self._shared, method.parse
+        guard = shared.guard(method.path, method.rule)
+        admit, run = guard.admit, guard.recorded(method)
         admission, clock, ids, now = shared.admission, shared.clock, shared.ids, shared.clock.now
         stats = shared.traffic.stats("grpc", method.path)
         max_bytes = admission.max_response_bytes
@@ -99,11 +110,14 @@ class GrpcServer:
         async def handle(_: object, context: Context) -> bytes:
             call = GrpcCall(context, clock, ids)
             try:
-                peer = call.host
+                caller = peer = call.host
                 admission.open_call(peer)
                 try:
+                    if admit is not None:
+                        admit(call)
+                        caller = call.caller
+                    admission.check_rate(caller)
                     request = await arrivals.request(context)
-                    admission.check_rate(peer)
                     started = now()
                     body = (await run(parse(request), call)).proto()
                     stats.answered(now() - started)
@@ -112,7 +126,7 @@ class GrpcServer:
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
             except BaseException as error:
-                await _abort(context, call, error, stats, admission)
+                await _abort(context, call, error, stats, admission, guard)
             return body
 
         return handle
@@ -120,7 +134,7 @@ class GrpcServer:
     def _stream(self, method: Streaming) -> StreamHandler:
         admission, clock, ids = self._shared.admission, self._shared.clock, self._shared.ids
         stats = self._shared.traffic.stats("grpc", method.path)
-
+        guard = self._shared.guard(method.path, method.rule)
         arrivals = self._arrivals
 
         async def handle(_: object, context: Context) -> None:
@@ -129,10 +143,12 @@ class GrpcServer:
                 peer = call.host
                 admission.open_stream(peer)
                 try:
+                    if guard.admit is not None:
+                        guard.admit(call)
+                    admission.check_rate(call.caller)
                     request = await arrivals.request(context)
-                    admission.check_rate(peer)
                     parsed = method.parse(request)
-                    async with closing_stream(method.run(parsed, call)) as answers:
+                    async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
                         async for answer in answers:
                             body = answer.proto()
                             if len(body) > admission.max_response_bytes:
@@ -142,13 +158,13 @@ class GrpcServer:
                     admission.close_stream(peer)
                 stats.ended("OK")
             except BaseException as error:
-                await _abort(context, call, error, stats, admission)
+                await _abort(context, call, error, stats, admission, guard)
 
         return handle
 
 
 async def _abort(
-    context: Context, call: GrpcCall, error: BaseException, stats: CallStats, admission: Admission
+    context: Context, call: GrpcCall, error: BaseException, stats: CallStats, admission: Admission, guard: Guard
 ) -> NoReturn:
     """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
     task = asyncio.current_task()
@@ -158,6 +174,7 @@ async def _abort(
         raise error
     told = wire.as_hq_error(error, call)
     admission.count(told)
+    guard.refused(call, told)
     stats.ended(told.code)
     status = wire.status_of(told)
     await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))

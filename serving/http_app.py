@@ -7,6 +7,7 @@ from typing import Final
 
 from serving import gzipping, wire
 from serving.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
+from serving.auth.rules import NOBODY, PAGES
 from serving.calls import HttpCall
 from serving.connect_stream import StreamEndpoint
 from serving.connect_unary import UnaryEndpoint
@@ -26,6 +27,7 @@ class HttpApp:
     def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
         self._endpoints: dict[str, Endpoint] = {"/" + m.path: _endpoint(m, shared) for m in methods}
         self._pages = dict(pages)
+        self._guards = {path: shared.guard(path, PAGES.get(path, NOBODY)) for path in pages}
         self._shared = shared
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
@@ -36,17 +38,22 @@ class HttpApp:
 
     async def _other(self, scope: Scope, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
+        call, guard = HttpCall(scope, headers, self._shared.ids), self._guards.get(scope["path"])
         try:
             page = self._page(scope["path"], scope["method"])
-            answer = await page(PageRequest(headers, scope["query_string"]))
+            if guard is not None and guard.admit is not None:
+                guard.admit(call)
+            answer = await page(PageRequest(headers, scope["query_string"], call.access))
             body = answer.body
             answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1")), *answer.headers]
             if len(body) >= self._shared.limits.gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
                 body = await gzipping.compress(body, self._shared.limits.gzip_level)
                 answer_headers.append((b"content-encoding", b"gzip"))
         except BaseException as error:
-            call = HttpCall(scope, headers, self._shared.ids)
-            await respond_error(send, wire.as_hq_error(error, call), [])
+            told = wire.as_hq_error(error, call)
+            if guard is not None:
+                guard.refused(call, told)
+            await respond_error(send, told, [])
             return
         await respond(send, answer.status, answer_headers, body)
 

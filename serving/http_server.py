@@ -35,7 +35,8 @@ class HttpServer:
         registry: CollectorRegistry,
         pages: Mapping[str, Page],
     ) -> None:
-        self._app = HttpApp(methods, {**own_pages(health, registry), **pages}, shared)
+        note = shared.security.note if shared.security is not None else str
+        self._app = HttpApp(methods, {**own_pages(health, registry, note), **pages}, shared)
         self._shared = shared
         self._server: uvicorn.Server | None = None
         self._socket: socket.socket | None = None

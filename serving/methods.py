@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from serving.auth.access import UNCHECKED, Access
+from serving.auth.rules import NOBODY, Rule
 from serving.shares import host_of
 
 CLUSTER_HEADER: Final = "x-hq-cluster"  # which cluster a caller means; at a front the way to name a location
+
+
+class Touch(NamedTuple):
+    """What a write came to for one instance or node, for the audit log; `outcome` empty: that of the call."""
+
+    key: str
+    version: int = 0
+    outcome: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,20 +29,46 @@ class Call:
         deadline: on the injected clock, in seconds; None: the caller set none (a default applies to writes).
         peer: the caller's address, for messages.
         request_id: the caller's word for this call, or one made up.
+        access: who calls and what it may touch.
+        touches: what it wrote.
     """
 
     deadline: float | None = None
     peer: str = ""
     request_id: str = ""
+    access: Access = UNCHECKED
+    touches: tuple[Touch, ...] = ()
 
     @property
     def host(self) -> str:
         """The caller's address without its port: what limits per peer count by."""
         return host_of(self.peer)
 
+    @property
+    def caller(self) -> str:
+        """Who calls, else from which host: what limits of rate count by."""
+        identity = self.access.identity
+        return self.host if identity is None else identity.name
+
     def header(self, name: str) -> str:
         """A header (HTTP) or metadata entry (gRPC) of the call by its lower-case name; empty: there is none."""
         return ""
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        """All headers of this name: where two would contradict each other, the first must not win."""
+        return ()
+
+    def certificate(self) -> bytes:
+        """The client's certificate in PEM form, which TLS has verified; empty: it showed none."""
+        return b""
+
+    def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
+        """Note for the audit log what was written."""
+        object.__setattr__(self, "touches", (*self.touches, Touch(key, version, outcome)))
+
+    def let_in(self, access: Access) -> None:
+        """The gate has decided."""
+        object.__setattr__(self, "access", access)
 
 
 class Answer(Protocol):
@@ -49,12 +85,17 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises HqError."""
+    """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises HqError.
+
+    `subject` says what a request is about, for the audit log.
+    """
 
     path: str  # e.g. "hq.v1.InstanceService/GetInstance"
     parse: Callable[[bytes], Any]
     parse_json: Callable[[bytes], Any]
     run: Callable[[Any, Call], Awaitable[Answer]]
+    rule: Rule = NOBODY
+    subject: Callable[[Any], str] = lambda _: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +106,7 @@ class Streaming:
     parse: Callable[[bytes], Any]
     parse_json: Callable[[bytes], Any]
     run: Callable[[Any, Call], AsyncIterator[Answer]]
+    rule: Rule = NOBODY
 
 
 Method = Unary | Streaming

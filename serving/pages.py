@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from serving import health as health_pages
+from serving.auth.access import UNCHECKED, Access
 from serving.errors import invalid
 from serving.health import Health
 
@@ -24,6 +25,7 @@ class PageRequest:
 
     headers: Mapping[bytes, bytes]
     query_string: bytes
+    access: Access = UNCHECKED
 
     def query(self) -> dict[str, list[str]]:
         """Parameters of the query, each with all of its values.
@@ -52,14 +54,16 @@ Page = Callable[[PageRequest], Awaitable[PageAnswer]]
 """A page raises HqError to be answered with that error."""
 
 
-def own_pages(health: Health, registry: CollectorRegistry) -> dict[str, Page]:
-    """The pages that every server has, by path."""
+def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], str] = str) -> dict[str, Page]:
+    """The pages that every server has, by path; `note` says what an operator should know beside the health."""
 
     async def livez(_: PageRequest) -> PageAnswer:
         return _text(*health_pages.livez(health))
 
     async def readyz(request: PageRequest) -> PageAnswer:
-        return _text(*health_pages.readyz(health, request.query().get("fresh", [""])[-1]))
+        status, text = health_pages.readyz(health, request.query().get("fresh", [""])[-1])
+        noted = note()
+        return _text(status, f"{text}note: {noted}\n" if noted else text)
 
     async def metrics(request: PageRequest) -> PageAnswer:
         encode, content_type = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from serving.admission import Admission
+from serving.auth.guard import Guard
+from serving.auth.rules import Rule
+from serving.auth.security import Security
 from serving.calls import RequestIds
 from serving.clock import Clock
 from serving.limits import Limits
@@ -13,12 +16,18 @@ from serving.traffic import Traffic
 class Surroundings:
     """Limits and what they are measured with: one object for all transports, so that limits hold for all."""
 
-    __slots__ = ("admission", "clock", "ids", "limits", "loop_lag", "traffic")
+    __slots__ = ("admission", "clock", "ids", "limits", "loop_lag", "security", "traffic")
 
-    def __init__(self, limits: Limits, clock: Clock, ids: RequestIds) -> None:
+    def __init__(self, limits: Limits, clock: Clock, ids: RequestIds, security: Security | None = None) -> None:
+        """`security` None: plain text, and nobody is asked who they are."""
         self.limits = limits
         self.clock = clock
         self.ids = ids
+        self.security = security
         self.admission = Admission(limits, clock)
         self.traffic = Traffic(self.admission)
         self.loop_lag = LoopLag()
+
+    def guard(self, path: str, rule: Rule) -> Guard:
+        """What is to be done about security in calls of a method, or for a page."""
+        return Guard(self.security.gate if self.security is not None else None, path, rule)

@@ -26,6 +26,7 @@ class Addresses:
 
     grpc: str
     http: str
+    grpc_mtls: str = ""  # a second one for gRPC, where callers show certificates; empty: none
 
 
 class Transports:
@@ -47,6 +48,9 @@ class Transports:
     ) -> None:
         """`pages`: beside those that every server has, by path."""
         self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
+        self._security = shared.security
+        if shared.security is not None:
+            metrics.register(shared.security)
         self._stopping = asyncio.Event()
         self._grpc = GrpcServer(methods, health, shared)
         self._http = HttpServer(methods, health, shared, metrics, pages or {})
@@ -70,6 +74,7 @@ class Transports:
         working = asyncio.create_task(work, name="work")
         stopping = asyncio.create_task(self._stopping.wait())
         looking = asyncio.create_task(self._loop_lag.run(), name="loop lag")
+        keeping = asyncio.create_task(self._keep_security(), name="security")
         try:
             await self._listen()
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -81,7 +86,7 @@ class Transports:
             if drain is not None:
                 await drain()
         finally:
-            aside = (working, stopping, looking)
+            aside = (working, stopping, looking, keeping)
             for task in aside:
                 task.cancel()
             await asyncio.gather(*aside, return_exceptions=True)
@@ -89,11 +94,24 @@ class Transports:
             await self._http.stop(0)
 
     async def _listen(self) -> None:
-        grpc_port = await self._grpc.start(self._addresses.grpc)
-        http_port = await self._http.start(self._addresses.http)
+        wanted, tls = self._addresses, self._security.tls if self._security is not None else None
+        mtls_port = 0
+        if wanted.grpc_mtls and tls is not None:
+            mtls_port = self._grpc.listen(wanted.grpc_mtls, tls.grpc(ask_clients=True))
+        ask_clients = tls is not None and tls.verifies_clients and not wanted.grpc_mtls
+        grpc_port = await self._grpc.start(wanted.grpc, tls.grpc(ask_clients=ask_clients) if tls else None)
+        http_port = await self._http.start(wanted.http, tls.http if tls else None)
         listening = Addresses(
-            f"{self._addresses.grpc.rpartition(':')[0]}:{grpc_port}",
-            f"{self._addresses.http.rpartition(':')[0]}:{http_port}",
+            _with_port(wanted.grpc, grpc_port), _with_port(wanted.http, http_port), _with_port(wanted.grpc_mtls, mtls_port)
         )
-        log.info("listening: gRPC %s, HTTP %s", listening.grpc, listening.http)
+        also = f", gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
+        log.info("listening: gRPC %s, HTTP %s%s", listening.grpc, listening.http, also)
         self.listening.set_result(listening)
+
+    async def _keep_security(self) -> None:
+        if self._security is not None:
+            await self._security.keep()
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"{address.rpartition(':')[0]}:{port}" if address else ""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
-import grpc
 
-from clients.hqctl.documents import BadDocument, Document, read_documents
 from clients.hqctl.exits import Exit, exit_of_code
-from clients.hqctl.naming import naming_cluster
+from clients.hqctl.files import documents_or_exit, filenames
+from clients.hqctl.naming import CLUSTER_HEADER, NAME_IT
 from clients.hqctl.ports import clashes, nodes_with_ports
 from clients.hqctl.session import Session, complain, connected, warn
 from clients.hqctl.words import plural
@@ -20,6 +21,7 @@ from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from clients.client import Client
+    from clients.hqctl.documents import Document
 
 _IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
 BATCH_ITEMS = 100
@@ -32,47 +34,67 @@ OUTCOMES = {
 
 
 @click.command()
+@filenames()
 @click.option(
-    "-f",
-    "--filename",
-    "names",
-    multiple=True,
-    required=True,
-    metavar="FILE",
-    help="File, folder or - (stdin); may be repeated.",
+    "--dry-run",
+    is_flag=False,
+    flag_value="server",
+    default="none",
+    type=click.Choice(["none", "server", "client"]),
+    help="Let HQ check everything, store nothing; client: only read the files.",
 )
-@click.option("--dry-run", is_flag=True, help="Let HQ check everything, store nothing.")
-@naming_cluster
 @connected
-def apply(session: Session, names: tuple[str, ...], dry_run: bool) -> None:
+def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:
     """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.
 
     Nothing is sent if any document is faulty. With meta.version in a document, it is stored only if the
     instance is still at that version. Allocation and node are left as they are where a document has none.
     """
-    try:
-        documents = read_documents(names)
-    except BadDocument as fault:
-        for line in str(fault).splitlines():
-            complain(line)
-        raise SystemExit(Exit.REFUSED) from None
+    documents = documents_or_exit(names, recursive=recursive)
+    if dry_run == "client":
+        for document in documents:
+            click.echo(f"{document.instance.meta.id} read (dry run)")
+        return
 
     async def work(client: Client) -> Exit:
-        from clients.client import HqApiError
+        return await _apply(session, client, documents, dry_run=dry_run == "server")
 
-        exits: list[Exit] = []
-        for batch in batches(documents):
-            try:
-                answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
-            except HqApiError as error:
-                left = plural(len(documents) - len(exits), "document")
-                return session.tell(error, writing=not dry_run, subject=f"{left} from {batch[0].place} on")
-            exits += [tell(d, result, dry_run) for d, result in zip(batch, answer.result, strict=True)]
-        with suppress(HqApiError):  # all is stored: a warning that cannot be had is no failure
-            await _warn_of_ports(client, documents)
-        return worst(exits)
+    session.run(work, writing=dry_run == "none")
 
-    session.run(work, writing=not dry_run)
+
+async def _apply(session: Session, client: Client, documents: list[Document], *, dry_run: bool) -> Exit:
+    from clients.client import HqApiError
+
+    results: list[pb.ApplyResult] = []
+    exits: list[Exit] = []
+    for batch in batches(documents):
+        _progress(len(results), len(documents))
+        try:
+            answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
+        except HqApiError as error:
+            left = plural(len(documents) - len(results), "document")
+            return session.tell(error, writing=not dry_run, subject=f"{left} from {batch[0].place} on")
+        exits += [tell(d, result, dry_run) for d, result in zip(batch, answer.result, strict=True)]
+        results += answer.result
+    _progress(len(results), len(documents))
+    _sum_up(results)
+    with suppress(HqApiError):  # all is stored: a warning that cannot be had is no failure
+        await _warn_of_ports(client, documents)
+    return worst(exits)
+
+
+def _progress(done: int, count: int) -> None:
+    """How far it is, where nothing else tells: the results go into a file or pipe and somebody looks on."""
+    if count > BATCH_ITEMS and sys.stderr.isatty() and not sys.stdout.isatty():
+        click.echo(f"\r{done} of {count} sent", nl=done == count, err=True)
+
+
+def _sum_up(results: Sequence[pb.ApplyResult]) -> None:
+    if len(results) < 2 or not sys.stderr.isatty():
+        return
+    counted = Counter("failed" if r.HasField("error") else OUTCOMES.get(r.outcome, "stored") for r in results)
+    told = ", ".join(f"{count} {word}" for word, count in counted.most_common())
+    click.echo(f"{plural(len(results), 'instance')}: {told}.", err=True)
 
 
 def batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
@@ -102,7 +124,9 @@ def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
     where = f"{field}: " if field and not message.startswith(field) else ""
     code = code_name(error.code)
     next_step = ""
-    if code == "ABORTED":
+    if CLUSTER_HEADER in message:
+        next_step = f" {NAME_IT}"
+    elif code == "ABORTED":
         next_step = " Get it again, or leave meta.version out to overwrite what others wrote."
     complain(f"{document.place}: {name}: {where}{message}.{next_step}")
     return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
@@ -110,6 +134,8 @@ def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
 
 def code_name(number: int) -> str:
     """Name of a gRPC status by its number."""
+    import grpc
+
     return next((code.name for code in grpc.StatusCode if code.value[0] == number), "UNKNOWN")
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 import yaml
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
 
 from clients.hqctl.shape import faults, kind
 from hqpb.v1 import instance_pb2
@@ -64,15 +65,17 @@ _TRUE_OR_FALSE = re.compile(r"^(?:true|false)$", re.IGNORECASE)
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
 
 
-def read_documents(names: tuple[str, ...]) -> list[Document]:
+def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[Document]:
     """The instances in files, folders (their .yaml, .yml and .json files) and `-` (stdin), in order.
+
+    `recursive`: folders with all folders in them.
 
     Raises:
         BadDocument: with one line for each fault found.
     """
     found: list[Document] = []
     bad: list[str] = []
-    for name, text in _texts(names):
+    for name, text in _texts(names, recursive=recursive):
         for place, value in _values(name, text, bad):
             try:
                 found.append(Document(place, parse_instance(value)))
@@ -83,19 +86,50 @@ def read_documents(names: tuple[str, ...]) -> list[Document]:
     return found
 
 
+def parse_text(text: str, name: str = "the text") -> list[instance_pb2.Instance]:
+    """The instances in a text. Raises BadDocument with one line for each fault found."""
+    bad: list[str] = []
+    values = list(_values(name, text, bad))
+    if bad:
+        raise BadDocument("\n".join(bad))
+    return [parse_instance(value) for _, value in values]
+
+
+def read_revision(name: str) -> instance_pb2.InstanceRevision:
+    """The one revision in a file, or in stdin (`-`). Raises BadDocument."""
+    bad: list[str] = []
+    values = [value for place, text in _texts((name,)) for _, value in _values(place, text, bad)]
+    if bad:
+        raise BadDocument("\n".join(bad))
+    if len(values) != 1 or not isinstance(values[0], dict):
+        raise BadDocument(f"{name}: must hold one revision (with id and target)")
+    revision = instance_pb2.InstanceRevision()
+    _parse(values[0], revision)
+    if not revision.id:
+        raise BadDocument(f"{name}: id: is missing; every revision needs a name")
+    revision.ClearField("secret_count")
+    return revision
+
+
 def parse_instance(value: Any) -> instance_pb2.Instance:
     """An instance, without what only HQ sets. Raises BadDocument."""
     if not isinstance(value, dict):
         raise BadDocument(f"must be an instance (with meta and spec), not {kind(value)}")
-    if found := list(faults(value, cast("Descriptor", instance_pb2.Instance.DESCRIPTOR))):
-        raise BadDocument("\n".join(found))
-    try:
-        instance = ParseDict(value, instance_pb2.Instance())
-    except ParseError as error:
-        raise BadDocument(_where_and_why(str(error))) from None
+    instance = instance_pb2.Instance()
+    _parse(value, instance)
     if not instance.meta.id:
         raise BadDocument("meta.id: is missing; every instance needs a name")
     return without_what_hq_sets(instance)
+
+
+def _parse(value: dict[str, Any], message: Message) -> None:
+    """Fill a message. Raises BadDocument with one line for each fault found."""
+    if found := list(faults(value, cast("Descriptor", message.DESCRIPTOR))):
+        raise BadDocument("\n".join(found))
+    try:
+        ParseDict(value, message)
+    except ParseError as error:
+        raise BadDocument(_where_and_why(str(error))) from None
 
 
 def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instance:
@@ -108,17 +142,22 @@ def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instan
     return instance
 
 
-def _texts(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _texts(names: tuple[str, ...], *, recursive: bool = False) -> Iterator[tuple[str, str]]:
     for name in names:
         if name == "-":
             yield "stdin", sys.stdin.read()
             continue
         path = Path(name)
-        files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES) if path.is_dir() else [path]
+        files = _files_in(path, recursive) if path.is_dir() else [path]
         if not files:
-            raise BadDocument(f"{name}: there is no {', '.join(SUFFIXES)} file in this folder")
+            deeper = "" if recursive else "; -R looks into the folders in it, too"
+            raise BadDocument(f"{name}: there is no {', '.join(SUFFIXES)} file in this folder{deeper}")
         for file in files:
             yield str(file), _text_of(file)
+
+
+def _files_in(folder: Path, recursive: bool) -> list[Path]:
+    return sorted(p for p in folder.glob("**/*" if recursive else "*") if p.suffix in SUFFIXES and p.is_file())
 
 
 def _text_of(file: Path) -> str:
@@ -145,8 +184,8 @@ def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _unwrapped(place: str, value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict) and "instances" in value:
-        value = value["instances"] or []
+    if isinstance(value, dict) and ("items" in value or "instances" in value):
+        value = value.get("items") or value.get("instances") or []
     elif isinstance(value, dict) and "instance" in value:
         value = value["instance"]
     if not isinstance(value, list):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from clients.hqctl.naming import CLUSTER_HEADER, NAME_IT
+
 if TYPE_CHECKING:
     from clients.errors import HqApiError
 
@@ -87,6 +89,10 @@ def _next(error: HqApiError, writing: bool) -> str:
         return "Is an HQ running there? Name others with --server or HQ_SERVER."
     if writing and error.outcome_unknown:
         return "It may have been stored or not: look with `hqctl get` before you repeat it."
+    if CLUSTER_HEADER in error.message:
+        return NAME_IT
+    if CLUSTER_HEADER in error.message:
+        return NAME_IT
     if error.retry_delay_s is not None:
         return f"Try again in {max(1, round(error.retry_delay_s))} s."
     if not error.from_hq and error.code.name in _NOT_AN_HQ:

@@ -13,7 +13,6 @@ import click
 
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import output_option, print_json
-from clients.hqctl.naming import naming_cluster
 from clients.hqctl.session import Session, colour_of, connected
 from clients.hqctl.sources import warn_of
 from clients.hqctl.words import age, clock_time, plural, seconds_of, span, target, truth
@@ -30,7 +29,6 @@ READY_COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
 @click.command()
 @click.argument("instance_id", metavar="INSTANCE")
 @output_option("text", "json")
-@naming_cluster
 @connected
 def why(session: Session, instance_id: str, output: str) -> None:
     """Tell why an instance is ready or not: last reports, deadlines, receipts, the guard.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -34,11 +33,10 @@ def get(
     `-o yaml` shows what `hqctl apply -f` takes: edit it and apply it, and a change by somebody else in
     between is found out.
     """
-    if ids and len(where.cluster) == 1:  # which of several that have these ids, not a choice of many
-        session = replace(session, cluster=where.cluster[0])
-        where.ClearField("cluster")
-    if ids and not is_everything(where):
-        raise click.UsageError("give ids, or options that choose instances, not both")
+    if ids:
+        session = session.of_cluster(where)
+        if not is_everything(where):
+            raise click.UsageError("give ids, or options that choose instances, not both")
 
     async def work(client: Client) -> Exit:
         if not ids:

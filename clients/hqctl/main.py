@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.exits import MEANINGS
-from clients.hqctl.naming import naming_cluster
-from clients.hqctl.session import connection_options
+from clients.hqctl.exits import MEANINGS, Exit
+from clients.hqctl.naming import cluster_option, naming_cluster
+from clients.hqctl.session import complain, connection_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -18,7 +25,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "watch": ("following", "watch", "Show instances and their changes as they happen."),
     "why": ("explaining", "why", "Tell why an instance is ready or not."),
     "apply": ("applying", "apply", "Create or replace instances from YAML or JSON."),
+    "diff": ("diffing", "diff", "Show what apply would change."),
+    "edit": ("editing", "edit", "Change an instance in an editor."),
     "delete": ("deleting", "delete", "Remove instances."),
+    "revision": ("revising", "revision", "Show, put, delete or activate single revisions."),
+    "wait": ("waiting", "wait", "Wait until instances are ready, or gone."),
     "report": ("reporting", "report", "Play an agent by hand: report the status of a revision."),
     "guard": ("guarding", "guard", "Show, release or force the guard that holds flips back."),
     "status": ("operating", "status", "Show replicas, store and guard."),
@@ -27,6 +38,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "suspend": ("planning", "suspend", "Planned work: call nothing on a node silent for a while."),
     "resume": ("planning", "resume", "End planned work on a node early."),
     "suspensions": ("planning", "suspensions", "List the nodes under planned work."),
+    "config": ("contexts", "config", "Show and choose contexts of the config file."),
+    "completion": ("completing", "completion", "Print the completion script of bash, zsh or fish."),
 }
 ALIASES = {"list": "find", "ls": "find"}
 
@@ -39,7 +52,7 @@ does not answer. NO_COLOR switches colours off."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is called."""
+    """A group that knows its commands by name, imports one when it is called, and says mistakes in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -51,11 +64,48 @@ class LazyGroup(click.Group):
         module, attribute, _ = COMMANDS[name]
         command = getattr(importlib.import_module(f"clients.hqctl.{module}"), attribute)
         assert isinstance(command, click.Command)
-        return command
+        return naming_cluster(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        # click's own would import every command for its help text, at each press of the key.
+        return [CompletionItem(n, help=text) for n, (_, _, text) in COMMANDS.items() if n.startswith(incomplete)]
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(Exit.USAGE)
+        except click.ClickException as error:
+            complain(_mistake(error))
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(Exit.INTERRUPTED)
+        except BrokenPipeError:  # `hqctl find | head -1`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(Exit.REFUSED)
+        sys.exit(code if isinstance(code, int) else Exit.OK)
+
+
+def _mistake(error: click.ClickException) -> str:
+    text = error.format_message().replace("\n", " ")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return text
+    if context.parent is None and text.startswith("No such command"):
+        close = difflib.get_close_matches(text.split("'")[1], [*COMMANDS, *ALIASES], n=1)
+        text += f" Did you mean {close[0]}?" if close else ""
+    return f"{text} See `{context.command_path} --help`."
 
 
 @click.command(
@@ -64,13 +114,15 @@ class LazyGroup(click.Group):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @connection_options("--timeout", "--request-timeout")
-@naming_cluster
 @click.version_option(package_name="hq", prog_name="hqctl")
-def cli(servers: tuple[str, ...], context: str | None, timeout: float | None, verbose: bool) -> None:
+def cli(servers: tuple[str, ...], context: str | None, call_timeout: float | None, verbose: bool) -> None:
     """Ask HQ, the registry of instances, and tell it what shall be.
 
     `hqctl COMMAND --help` says more about each command.
     """
+
+
+cli.params.append(cluster_option())
 
 
 if __name__ == "__main__":

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 
 CLUSTER_HEADER = "x-hq-cluster"
+NAME_IT = "Here: --cluster NAME."
 _KEY = "hqctl.cluster"
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def naming_cluster(function: F) -> F:
-    """Give a command (or all of them) the option --cluster; `named_cluster` tells what it says."""
+def cluster_option() -> click.Option:
+    """The option, whose value `named_cluster` tells: all commands have it, so it is no argument of theirs."""
     text = "The cluster that is meant, where a front serves several; a replica of another one refuses."
-    return click.option("--cluster", metavar="NAME", expose_value=False, callback=_remember, help=text)(function)
+    return click.Option(["--cluster"], metavar="NAME", expose_value=False, callback=_remember, help=text)
+
+
+def naming_cluster(command: click.Command) -> click.Command:
+    """The command with the option, unless it has one of its own (the filter of `find`) or is a group."""
+    has_one = any("--cluster" in param.opts for param in command.params)
+    if not has_one and not isinstance(command, click.Group):
+        command.params.append(cluster_option())
+    return command
 
 
 def named_cluster(context: click.Context) -> str:
@@ -26,6 +30,11 @@ def named_cluster(context: click.Context) -> str:
     return found
 
 
+def name_cluster(context: click.Context, cluster: str) -> None:
+    """As if --cluster had said so."""
+    context.meta[_KEY] = cluster
+
+
 def _remember(context: click.Context, _: click.Parameter, value: str | None) -> None:
     if value is not None:
-        context.meta[_KEY] = value
+        name_cluster(context, value)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from clients.hqctl.naming import name_cluster
 from hqpb.v1 import service_pb2 as pb
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,6 +48,9 @@ def selecting_by_options(function: F) -> F:
         services: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> Any:
+        if kwargs.get("ids") and len(clusters) == 1:  # which of those that have these ids, not a choice of many
+            name_cluster(click.get_current_context(), clusters[0])
+            clusters = ()
         where = pb.InstanceFilter(
             service_id=services + more_services,
             node_name=nodes,

@@ -7,7 +7,7 @@ import functools
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
@@ -20,6 +20,7 @@ from clients.hqctl.spans import Span
 
 if TYPE_CHECKING:
     from clients.client import Client, HqApiError
+    from hqpb.v1 import service_pb2 as pb
 
 DEFAULT_SERVER = "127.0.0.1:7071"
 DEFAULT_TIMEOUT_S = 10.0
@@ -37,6 +38,13 @@ class Session:
     credentials: Credentials = field(default_factory=Credentials)
     verbose: bool = False
     cluster: str = ""
+
+    def of_cluster(self, where: pb.InstanceFilter) -> Session:
+        """With ids, --cluster is no filter: it names the cluster that is meant, and is taken out of the filter."""
+        if len(where.cluster) != 1:
+            return self
+        cluster = where.cluster.pop()
+        return replace(self, cluster=cluster)
 
     def run(self, work: Work, *, writing: bool = False) -> NoReturn:
         """Do `work` with a client and end the process with its exit code. A failed call becomes one line."""
@@ -105,7 +113,7 @@ def connection_options(*timeout_names: str) -> Callable[[F], F]:
     options = (
         click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; may be repeated."),
         click.option("--context", "context", metavar="NAME", help="A context of the config file."),
-        click.option(*timeout_names, "timeout", type=Span(), help="For each call, e.g. 5s. Default: 10s."),
+        click.option(*timeout_names, "call_timeout", type=Span(), help="For each call, e.g. 5s. Default: 10s."),
         click.option("-v", "--verbose", "verbose", is_flag=True, help="Show each call on stderr."),
     )
 
@@ -135,7 +143,7 @@ def _connected(function: F, *timeout_names: str) -> F:
         *args: Any,
         servers: tuple[str, ...],
         context: str | None,
-        timeout: float | None,
+        call_timeout: float | None,
         verbose: bool,
         **kwargs: Any,
     ) -> Any:
@@ -143,7 +151,7 @@ def _connected(function: F, *timeout_names: str) -> F:
         session = _session(
             servers or root.get("servers") or (),
             context or root.get("context") or "",
-            timeout or root.get("timeout"),
+            call_timeout or root.get("call_timeout"),
             verbose or bool(root.get("verbose")),
             named_cluster(ctx),
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from google.protobuf.message import Message
 
 from hq.registry.registry import Registry
 from hq.validation import check_guard_order, check_id, check_page_size, check_suspension, require
 from hqpb.v1 import admin_pb2, service_pb2
+from serving.auth.rules import INSPECT, OPERATE, Role, Rule
 from serving.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.methods import Answer, Call, Method, Unary
 
@@ -26,15 +27,15 @@ class AdminApi:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            _plain("GetGuard", admin_pb2.GetGuardRequest, self._get_guard),
-            _plain("ReleaseGuard", admin_pb2.ReleaseGuardRequest, self._release),
-            _plain("ForceGuard", admin_pb2.ForceGuardRequest, self._force),
-            _plain("ListReplicas", admin_pb2.ListReplicasRequest, self._replicas),
-            _plain("ListQuarantine", admin_pb2.ListQuarantineRequest, self._quarantine),
-            _plain("ListTransitions", admin_pb2.ListTransitionsRequest, self._transitions),
-            _plain("SuspendNode", admin_pb2.SuspendNodeRequest, self._suspend),
-            _plain("ResumeNode", admin_pb2.ResumeNodeRequest, self._resume),
-            _plain("ListSuspensions", admin_pb2.ListSuspensionsRequest, self._suspensions),
+            _plain("GetGuard", admin_pb2.GetGuardRequest, self._get_guard, INSPECT),
+            _plain("ReleaseGuard", admin_pb2.ReleaseGuardRequest, self._release, OPERATE),
+            _plain("ForceGuard", admin_pb2.ForceGuardRequest, self._force, OPERATE),
+            _plain("ListReplicas", admin_pb2.ListReplicasRequest, self._replicas, INSPECT),
+            _plain("ListQuarantine", admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT),
+            _plain("ListTransitions", admin_pb2.ListTransitionsRequest, self._transitions, INSPECT),
+            _plain("SuspendNode", admin_pb2.SuspendNodeRequest, self._suspend, OPERATE),
+            _plain("ResumeNode", admin_pb2.ResumeNodeRequest, self._resume, OPERATE),
+            _plain("ListSuspensions", admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT),
         ]
 
     async def _get_guard(self, request: admin_pb2.GetGuardRequest, call: Call) -> Answer:
@@ -72,11 +73,13 @@ class AdminApi:
 
     async def _suspend(self, request: admin_pb2.SuspendNodeRequest, call: Call) -> Answer:
         check_suspension(request)
+        call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
         suspension = await self._admin.suspend(request.node_name, *_words(request), self._deadline(call))
         return MessageAnswer(admin_pb2.SuspendNodeResponse(suspension=suspension))
 
     async def _resume(self, request: admin_pb2.ResumeNodeRequest, call: Call) -> Answer:
         require(check_id(request.node_name, "node_name"))
+        call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
         await self._admin.resume(request.node_name, self._deadline(call))
         return MessageAnswer(admin_pb2.ResumeNodeResponse())
 
@@ -99,5 +102,9 @@ def _words(
     return order.duration.ToMilliseconds(), order.by, order.reason
 
 
-def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]]) -> Unary:
-    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run)
+def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:
+    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run, rule, _subject)
+
+
+def _subject(request: Any) -> str:
+    return getattr(request, "node_name", "") or "guard"

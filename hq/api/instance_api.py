@@ -27,6 +27,8 @@ from hq.validation import (
     require,
 )
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Rule
+from serving.auth.subjects import subject
 from serving.errors import HqError, invalid
 from serving.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.memo import Memo
@@ -34,6 +36,7 @@ from serving.methods import Answer, Call, Method, Streaming, Unary
 from serving.wire import item_error
 
 SERVICE = "hq.v1.InstanceService"
+_TAKEN = b"\x0a\x00"  # an encoded ReportResult without an error, as field `result`
 M = TypeVar("M", bound=Message)
 
 
@@ -65,26 +68,27 @@ class InstanceApi:
     def methods(self) -> list[Method]:
         """All calls. GetInstance and FindInstances remember the requests that repeat."""
         return [
-            _plain("CreateInstance", service_pb2.CreateInstanceRequest, self._create),
-            _plain("UpdateInstance", service_pb2.UpdateInstanceRequest, self._update),
-            _plain("DeleteInstance", service_pb2.DeleteInstanceRequest, self._delete),
-            _plain("ApplyInstances", service_pb2.ApplyInstancesRequest, self._apply),
-            _plain("PutRevision", service_pb2.PutRevisionRequest, self._put_revision),
-            _plain("DeleteRevision", service_pb2.DeleteRevisionRequest, self._delete_revision),
+            _plain("CreateInstance", service_pb2.CreateInstanceRequest, self._create, UPLOAD),
+            _plain("UpdateInstance", service_pb2.UpdateInstanceRequest, self._update, UPDATE),
+            _plain("DeleteInstance", service_pb2.DeleteInstanceRequest, self._delete, UPLOAD),
+            _plain("ApplyInstances", service_pb2.ApplyInstancesRequest, self._apply, UPLOAD),
+            _plain("PutRevision", service_pb2.PutRevisionRequest, self._put_revision, UPLOAD),
+            _plain("DeleteRevision", service_pb2.DeleteRevisionRequest, self._delete_revision, UPLOAD),
             _memoized("GetInstance", service_pb2.GetInstanceRequest, _parsed_get, self._get),
             _memoized("FindInstances", service_pb2.FindInstancesRequest, _parsed_find, self._find),
-            _plain("CountInstances", service_pb2.CountInstancesRequest, self._count),
+            _plain("CountInstances", service_pb2.CountInstancesRequest, self._count, READ),
             Streaming(
                 f"{SERVICE}/WatchInstances",
                 parse_proto(service_pb2.WatchInstancesRequest),
                 parse_json(service_pb2.WatchInstancesRequest),
                 self._watch,
+                READ,
             ),
-            _plain("GetRevision", service_pb2.GetRevisionRequest, self._get_revision),
-            _plain("BeginReporting", service_pb2.BeginReportingRequest, self._begin),
-            _plain("ReportStatus", service_pb2.ReportStatusRequest, self._report),
-            _plain("ReportStatuses", service_pb2.ReportStatusesRequest, self._report_many),
-            _plain("ExplainInstance", service_pb2.ExplainInstanceRequest, self._explain),
+            _plain("GetRevision", service_pb2.GetRevisionRequest, self._get_revision, FETCH),
+            _plain("BeginReporting", service_pb2.BeginReportingRequest, self._begin, BEGIN),
+            _plain("ReportStatus", service_pb2.ReportStatusRequest, self._report, REPORT),
+            _plain("ReportStatuses", service_pb2.ReportStatusesRequest, self._report_many, REPORT),
+            _plain("ExplainInstance", service_pb2.ExplainInstanceRequest, self._explain, READ),
         ]
 
     # --- reads ------------------------------------------------------------------------------------------------------
@@ -188,7 +192,7 @@ class InstanceApi:
     # --- agents -----------------------------------------------------------------------------------------------------
 
     async def _get_revision(self, request: service_pb2.GetRevisionRequest, call: Call) -> Answer:
-        require(check_id(request.instance_id, "instance_id"), check_id(request.node, "node"))
+        require(check_id(request.instance_id, "instance_id"), check_id(request.node, "node") if request.node else None)
         found = await self._registry.revisions.get(request.instance_id, request.revision_id, request.node)
         answer = service_pb2.GetRevisionResponse(
             revision=found.revisions,
@@ -222,8 +226,11 @@ class InstanceApi:
     async def _report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
         require(check_item_count(len(request.report), "report"))
         errors = await self._registry.reports.report_many(list(request.report), self._deadline(call))
-        items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]
-        answer = service_pb2.ReportStatusesResponse(result=items)
+        if any(errors):
+            items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]
+            answer = service_pb2.ReportStatusesResponse(result=items)
+        else:
+            answer = service_pb2.ReportStatusesResponse.FromString(_TAKEN * len(errors))
         answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
         return MessageAnswer(answer)
 
@@ -239,8 +246,8 @@ class InstanceApi:
         return MessageAnswer(answer(instance=entry.instance()))
 
 
-def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]]) -> Unary:
-    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run)
+def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:
+    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run, rule, subject)
 
 
 def _memoized(
@@ -252,6 +259,7 @@ def _memoized(
         Memo(lambda body: compiled(proto(body))),
         Memo(lambda body: compiled(json(body))),
         run,
+        READ,
     )
 
 

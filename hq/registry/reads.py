@@ -62,10 +62,10 @@ class Reads:
         if entry is None:
             # Others may have stored it already: an agent or uploader must not act on an old memory.
             await self._replica.fence.passed(hurry=False)
-            self._replica.check_loaded()
+            await self._freshness.still(read, deadline)
             entry = self._replica.cache.get(instance_id)
         if entry is None:
-            raise NotFound(f"there is no instance {instance_id}")
+            raise of_epoch(NotFound(f"there is no instance {instance_id}"), self._replica)
         return entry, self._freshness.source()
 
     async def find(

@@ -13,6 +13,8 @@ from typing import NamedTuple
 from hq import statuses
 from hq.entry import Entry, Mark
 from hq.liveness.beats import Beat
+from hq.registry.repeats import beat_of
+from hq.registry.revisions import of_epoch
 from hq.replica import Replica
 from hq.store.commit import Conflict
 from hq.store.port import Compare, Write
@@ -23,6 +25,7 @@ from serving.errors import (
     DeadlineExceeded,
     Fenced,
     HqError,
+    NotBegun,
     NotFound,
     OutdatedReport,
     Stop,
@@ -135,12 +138,13 @@ class Reports:
         return examined
 
     def _examine(self, report: service_pb2.ReportStatusRequest, field: str) -> _Prepared | HqError:
+        digest = statuses.digest(report.revision)
+        known = self._r.cache.get(report.instance_id)
+        if known is not None and (beat := beat_of(known, report, digest)) is not None:
+            return _Prepared(report, digest, beat)
         try:
             check_report(report, field)
-            digest = statuses.digest(report.revision)
-            entry, position, mark = self._admitted(report, digest)
-            if digest == mark.digest and not report.unsettled:
-                return _Prepared(report, digest, Beat(entry.traits.uid, entry.status_version, position))
+            entry = self._admitted(report, digest)
             clean_report(report.revision)
             if report.revision.spec_version == entry.version:
                 # It is news, and from an agent that acted on the spec as it stands: its containers must be in there.
@@ -150,17 +154,17 @@ class Reports:
             return error
         return _Prepared(report, digest, None)
 
-    def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> tuple[Entry, int, Mark]:
-        """The instance, and the revision's position and mark in its status. Raises what makes the reporter stop."""
+    def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
+        """The instance that the report is of. Raises what makes the reporter stop."""
         entry = self._r.cache.get(report.instance_id)
         error = self._refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
         if error is not None or entry is None:
             raise error or NotFound(report.instance_id)
-        for position, mark in enumerate(entry.marks):
-            if mark.id == report.revision.id:
-                _check_turn(report, mark, digest)
-                return entry, position, mark
-        raise Fenced(_subject(report), "nobody has begun to report this revision: call BeginReporting first")
+        mark = entry.mark(report.revision.id)
+        if mark is not None:
+            _check_turn(report, mark, digest)
+            return entry
+        raise NotBegun(_subject(report), "nobody has begun to report this revision: call BeginReporting first")
 
     def _refusal(
         self, entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0
@@ -190,7 +194,7 @@ class Reports:
             entry = r.cache.get(instance_id)
         error = self._refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
-            raise error or NotFound(instance_id)
+            raise of_epoch(error or NotFound(instance_id), r)
         return entry
 
     # --- storing it as a status -------------------------------------------------------------------------------------
@@ -198,10 +202,10 @@ class Reports:
     async def _store(self, report: service_pb2.ReportStatusRequest, digest: int, deadline: float) -> None:
         while True:
             try:
-                entry, _, _ = self._admitted(report, digest)
+                entry = self._admitted(report, digest)
             except (Stop, NotFound):
                 await self._r.fence.passed(hurry=False)
-                entry, _, _ = self._admitted(report, digest)
+                entry = self._admitted(report, digest)
             draft = self._draft(entry)
             draft.report(report.revision, self._heard_now(), digest)
             if await self._stored(entry, draft, deadline):

@@ -1,4 +1,4 @@
-"""GetRevision: what an agent has to run, with the secret descriptors that nobody else is served."""
+"""GetRevision: what an agent has to run, with the secret descriptors that only it and the deploy system are served."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hq.entry import Entry
 from hq.registry.changes import decode_secrets
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
-from serving.errors import HqError, NotFound, UnknownRevision, WrongNode
+from serving.errors import HqError, NotFound, Stop, UnknownRevision, WrongNode
 
 
 class Fetched(NamedTuple):
@@ -19,28 +19,42 @@ class Fetched(NamedTuple):
     allocation: instance_pb2.ResourceAllocation | None
 
 
+def of_epoch(error: HqError, replica: Replica) -> HqError:
+    """The error, saying whose history knows no better."""
+    if isinstance(error, NotFound | Stop):
+        error.epoch = replica.cache.epoch
+    return error
+
+
 class Revisions:
-    """The fetching call of agents."""
+    """The fetching call of agents and deploy systems."""
 
     def __init__(self, replica: Replica) -> None:
         self._r = replica
 
     async def get(self, instance_id: str, revision_id: str, node: str) -> Fetched:
-        """All revisions, or one. Raises NotFound, WrongNode, UnknownRevision: after a fence, so it is final."""
+        """All revisions, or one, of an instance on this node (empty: wherever it is).
+
+        Raises:
+            NotFound, WrongNode, UnknownRevision: after a fence, so it is final.
+        """
         self._r.check_loaded()
         try:
             return self._fetch(instance_id, revision_id, node)
         except HqError:
             await self._r.fence.passed(hurry=False)
-        return self._fetch(instance_id, revision_id, node)
+        try:
+            return self._fetch(instance_id, revision_id, node)
+        except HqError as error:
+            raise of_epoch(error, self._r) from None
 
     def _fetch(self, instance_id: str, revision_id: str, node: str) -> Fetched:
         entry = self._r.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
-        if node != entry.traits.node:
+        if node and node != entry.traits.node:
             where = f"lives on node {entry.traits.node}" if entry.traits.node else "has no node yet"
-            raise WrongNode(instance_id, f"instance {instance_id} {where}, not on {node or 'none'}")
+            raise WrongNode(instance_id, f"instance {instance_id} {where}, not on {node}")
         if revision_id and revision_id not in entry.traits.revisions:
             subject = f"{instance_id}/{revision_id}"
             raise UnknownRevision(subject, f"instance {instance_id} has no revision {revision_id}")

@@ -96,14 +96,22 @@ class Freshness:
             StoreUnavailable: a STRONG read could not be fenced.
         """
         r = self._replica
+        await self.still(read, deadline)
+        if read.consistency == service_pb2.READ_CONSISTENCY_STRONG:
+            await r.fence.passed()
+            r.check_loaded()
+            self._check_epoch(read.epoch)
+
+    async def still(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
+        """Return when the cache has what was demanded by version. The store may be another one after any wait.
+
+        Raises NotLoaded, EpochChanged, BehindVersion.
+        """
+        r = self._replica
         r.check_loaded()
         self._check_epoch(read.epoch)
         if read.min_version > r.cache.version:
             await self._wait_for(read.min_version, deadline)
-            self._check_epoch(read.epoch)
-        if read.consistency == service_pb2.READ_CONSISTENCY_STRONG:
-            await r.fence.passed()
-            r.check_loaded()
             self._check_epoch(read.epoch)
 
     def _check_epoch(self, epoch: str) -> None:

@@ -202,10 +202,7 @@ class Committer:
                 _fail(flight.items, TooLarge(f"the store refused the write: {error}"))
             return True
         except NoSpace as error:
-            # What only deletes makes room, and may be let through if nothing is put beside it.
-            flight.call_off()
-            _fail([item for item in flight.items if item.write.puts] or flight.items, error)
-            return True
+            return await self._without_space(flight, error)
         except HqError as error:
             _fail(flight.items, error)
         return False
@@ -231,11 +228,36 @@ class Committer:
             else:
                 item.fail(Conflict(outcome.modified))
 
+    async def _without_space(self, flight: Flight, error: NoSpace) -> bool:
+        """Return whether it was refused as a whole.
+
+        etcd says the same of a transaction that it refused and of the one that used up the last space: that one took
+        place. Either way it is over, so the word tells which.
+        """
+        try:
+            record, _ = await self._store.get(self._word_key)
+            if flight.stands_in(record):
+                assert record is not None
+                await self._session.watched(record.modified)
+                self._sort_out(flight)
+                return False
+        except HqError as failure:
+            await self._settle(flight, UnknownOutcome(f"{error}; {failure}"))
+            return False
+        # What only deletes makes room, and may be let through if nothing is put beside it.
+        flight.call_off()
+        _fail([item for item in flight.items if item.write.puts] or flight.items, error)
+        return True
+
     async def _settle(self, flight: Flight, error: UnknownOutcome) -> None:
         """Find out what became of a transaction without an answer: change the session, wait until that came back."""
         log.warning("outcome of %d writes unknown (%s): changing the session", len(flight.items), error)
         self.unknown += 1
         await self._session.change()
+        self._sort_out(flight)
+
+    def _sort_out(self, flight: Flight) -> None:
+        """The watch has brought all that there is of it: answer what took place, and send again what did not."""
         again: list[Item] = []
         for item in flight.items:
             if item.seen_at:

@@ -15,7 +15,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hq.store.port import Batch, Compare, Write
+from hq.store.port import Batch, Compare, Record, Write
 from hq.store.words import encode_word, word_of
 
 
@@ -77,6 +77,10 @@ class Flight:
         puts = any(write.puts for write in writes)
         always_true = () if puts else (Compare(self._word_key, "modified", -1, ">"),)
         return [*writes, Write(always_true, ((self._word_key, encode_word(self._word)),))]
+
+    def stands_in(self, record: Record | None) -> bool:
+        """Whether the word, just read, says that the transaction took place."""
+        return record is not None and word_of(record.value) == self._word
 
     def call_off(self) -> None:
         """The transaction certainly did not take place."""

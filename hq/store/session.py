@@ -36,7 +36,7 @@ class Session:
         watched: Callable[[int], Awaitable[None]],
     ) -> None:
         """`watched` returns when everything up to a version has come through the watch; it fails on a new epoch."""
-        self._store, self._epoch, self._rng, self._watched = store, epoch, rng, watched
+        self._store, self._epoch, self._rng, self.watched = store, epoch, rng, watched
         self._key = keys.of(SESSION, replica)
         self._word = self._revision = 0
         self._doubted = True
@@ -92,7 +92,7 @@ class Session:
                     outcome, revision = await self._put(word, self._revision)
                     if isinstance(outcome, Applied):
                         self._revision = revision
-                        await self._watched(revision)
+                        await self.watched(revision)
                         return
                     # A try before this one arrived after all, or somebody deleted the key: go on from there.
                     self._revision = outcome.modified[self._key]

@@ -37,6 +37,9 @@ class Scope:
         return _proven(self.services, services) and _proven(self.nodes, nodes)
 
 
+Grants = Mapping[Role, tuple[Scope, ...]]
+
+
 class Filter(Protocol):
     """What is looked at of a filter of instances."""
 
@@ -51,21 +54,14 @@ class Access:
 
     Attributes:
         identity: None: nobody was asked.
+        grants: how far it reaches in each of its roles that the rule is for.
         is_checked: False: security is off, and everything is allowed.
     """
 
-    __slots__ = ("_grants", "identity", "is_checked", "rule")
+    __slots__ = ("grants", "identity", "is_checked", "rule")
 
-    def __init__(
-        self,
-        identity: Identity | None,
-        rule: Rule,
-        grants: Mapping[Role, tuple[Scope, ...]],
-        *,
-        is_checked: bool = True,
-    ) -> None:
-        self.identity, self.rule, self.is_checked = identity, rule, is_checked
-        self._grants = grants
+    def __init__(self, identity: Identity | None, rule: Rule, grants: Grants, *, is_checked: bool = True) -> None:
+        self.identity, self.rule, self.grants, self.is_checked = identity, rule, grants, is_checked
 
     def __repr__(self) -> str:
         return f"Access({self.identity.name if self.identity else 'anybody'}, {self.rule.name})"
@@ -74,7 +70,7 @@ class Access:
         """The same, in this cluster only."""
         kept = {
             role: tuple(s for s in scopes if s.clusters is None or cluster in s.clusters)
-            for role, scopes in self._grants.items()
+            for role, scopes in self.grants.items()
         }
         return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)
 
@@ -120,7 +116,7 @@ class Access:
 
     def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:
         for role in roles:
-            yield from self._grants.get(role, ())
+            yield from self.grants.get(role, ())
 
 
 def _proven(allowed: Patterns | None, named: Collection[str]) -> bool:

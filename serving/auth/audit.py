@@ -92,7 +92,7 @@ class _Handler(RotatingFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if self.stream is not None:  # what is left in its buffer belongs to a line that counts as lost
-            stream, self.stream = self.stream, None  # type: ignore[assignment]
+            stream, self.stream = self.stream, None
             try:
                 stream.close()
             except OSError:

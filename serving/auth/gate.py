@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from serving.auth.access import Access
+from serving.auth.access import Access, Grants
 from serving.auth.audit import Audit, Line
 from serving.auth.certificates import Certificates
 from serving.auth.errors import Unauthenticated
@@ -18,7 +18,7 @@ from serving.auth.rules import Record, Rule
 from serving.auth.tickets import Tickets
 from serving.clock import Clock
 from serving.errors import HqError, PermissionDenied
-from serving.methods import Answer, Call, Unary
+from serving.methods import Answer, Call, Touch, Unary
 
 _REMEMBERED: Final = 65_536
 _SCHEME: Final = "bearer "
@@ -48,7 +48,7 @@ class Gate:
         """`cluster`: grants for other ones count for nothing; None: all count (a front's)."""
         self.tickets, self.certificates = tickets, certificates
         self._policy, self._audit, self._clock, self._cluster = policy, audit, clock, cluster
-        self._decided: dict[tuple[str, Rule], Access] = {}
+        self._decided: dict[Rule, dict[str, Access]] = {}
         self._leases: dict[_Lease, None] = {}
         self.denied: Counter[str] = Counter()
 
@@ -60,7 +60,7 @@ class Gate:
             return None
 
         def admit(call: Call) -> None:
-            call.access = self.access(self.identify(call), rule)
+            call.let_in(self.access(self.identify(call), rule))
 
         return admit
 
@@ -78,9 +78,15 @@ class Gate:
 
     def access(self, identity: Identity, rule: Rule) -> Access:
         """What it may touch under a rule. Raises PermissionDenied if it has none of the rule's roles."""
-        access = self._decided.get((identity.name, rule))
+        decided = self._decided.get(rule)
+        if decided is None:
+            decided = self._decided[rule] = {}
+        access = decided.get(identity.name)
         if access is None or access.identity is not identity:
-            access = self._decide(identity, rule)
+            if access is None and len(decided) >= _REMEMBERED:
+                decided.clear()
+            grants = self._granted(identity, rule) if access is None else access.grants
+            access = decided[identity.name] = Access(identity, rule, grants)
         return access
 
     def _by_ticket(self, sent: tuple[str, ...]) -> Identity:
@@ -92,18 +98,14 @@ class Gate:
             raise Unauthenticated(f"the authorization header holds no ticket: {_BRING}")
         return self.tickets.identity(sent[0][len(_SCHEME) :])
 
-    def _decide(self, identity: Identity, rule: Rule) -> Access:
+    def _granted(self, identity: Identity, rule: Rule) -> Grants:
         scopes = self._policy.scopes(identity.name, self._cluster)
         granted = {role: found for role, found in scopes.items() if role in rule.roles}
-        access = Access(identity, rule, granted)
         if not granted:
             here = f" in cluster {self._cluster}" if self._cluster else ""
             wanted = " or ".join(sorted(rule.roles)) or "that nobody has"
             raise PermissionDenied(f"{identity.name} may not {rule.name}{here}: it takes the role {wanted}")
-        if len(self._decided) >= _REMEMBERED:
-            self._decided.clear()
-        self._decided[identity.name, rule] = access
-        return access
+        return granted
 
     # --- streams --------------------------------------------------------------------------------------------------------
 
@@ -119,13 +121,15 @@ class Gate:
             async with lease.limit:
                 yield
         except TimeoutError:
-            raise lease.error or TimeoutError from None
+            if lease.error is None:
+                raise
+            raise lease.error from None
         finally:
             del self._leases[lease]
 
     def end_leases(self) -> None:
         """End the streams whose caller's proof has expired, or who may not any more."""
-        for lease in list(self._leases):
+        for lease in [lease for lease in self._leases if lease.error is None]:
             try:
                 self._still(lease.access)
             except HqError as error:
@@ -154,16 +158,21 @@ class Gate:
             return method.run
 
         async def run(request: Any, call: Call) -> Answer:
+            key = method.subject(request)
             if method.rule.record is Record.ORDERS:
-                self._audit.require(self._line(call, method.path, method.rule, "allow", "begun"))
+                line = self._line(call, method.path, method.rule, "allow", "begun")
+                self._audit.require(line._replace(key=key))
             try:
                 answer = await method.run(request, call)
-            except (PermissionDenied, Unauthenticated):
-                raise  # the transport records it, as it does for calls that came no further than the gate
-            except BaseException as error:
-                self._wrote(call, method, error.reason if isinstance(error, HqError) else "UNKNOWN")
+            except (PermissionDenied, Unauthenticated) as error:
+                # The transport records it, as it does for calls that came no further than the gate.
+                if isinstance(error, PermissionDenied):
+                    error.key = error.key or key
                 raise
-            self._wrote(call, method, "OK")
+            except BaseException as error:
+                self._wrote(call, method, key, error.reason if isinstance(error, HqError) else "UNKNOWN")
+                raise
+            self._wrote(call, method, key, "OK")
             return answer
 
         return run
@@ -175,18 +184,24 @@ class Gate:
         self.denied[error.reason] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
         line = self._line(call, path, rule, "deny", error.reason)
-        self._audit.record(line._replace(key=key or line.key))
+        self._audit.record(line._replace(key=key))
 
-    def _wrote(self, call: Call, method: Unary, outcome: str) -> None:
+    def _wrote(self, call: Call, method: Unary, key: str, outcome: str) -> None:
         line = self._line(call, method.path, method.rule, "allow", outcome)
-        for touch in call.touches or ((line.key, 0, ""),):
-            self._audit.record(line._replace(key=touch[0], version=touch[1], outcome=touch[2] or outcome))
+        for touch in call.touches or (Touch(key),):
+            self._audit.record(line._replace(key=touch.key, version=touch.version, outcome=touch.outcome or outcome))
 
     def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> Line:
-        identity = call.access.identity
+        identity = call.access.identity or self._claimed(call)
         name = identity.name if identity else ""
-        key = call.touches[0][0] if call.touches else ""
-        return Line(name, call.peer, path, key, decision, rule.name, outcome, 0, call.request_id)
+        return Line(name, call.peer, path, "", decision, rule.name, outcome, 0, call.request_id)
+
+    def _claimed(self, call: Call) -> Identity | None:
+        """Who calls, if that is known but it came no further than the gate."""
+        try:
+            return self.identify(call)
+        except Unauthenticated:
+            return None
 
     def leases(self) -> Iterator[Access]:
         """Of the streams that are open."""

@@ -32,9 +32,9 @@ class Record(Enum):
     ORDERS = auto()  # and unless it can be recorded, it is not done
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """Whoever has one of the roles may call.
+    """Whoever has one of the roles may call. Each is itself only, so that looking one up costs little.
 
     Attributes:
         name: as the audit log and error messages say it.

@@ -23,7 +23,7 @@ _REMEMBERED: Final = 16_384
 _LEAST_RSA_BITS: Final = 2_048
 _MAX_SUBJECT: Final = 2_048
 # Times are compared by ourselves: on the injected clock, and again for every call of a remembered ticket.
-_OPTIONS: Final = {
+_OPTIONS: Final[jwt.types.Options] = {
     "require": ["exp", "sub", "aud", "iss"],
     "verify_exp": False,
     "verify_nbf": False,

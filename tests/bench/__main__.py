@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
+# Before grpc is imported: the load generators are started by a process in which grpc's threads run.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+
 import asyncio
 import contextlib
-import os
 import tempfile
 import time
 from pathlib import Path

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
+import grpc
 from aetcd import rpc
 
 from hq.store.etcd import EtcdConfig, EtcdStore
@@ -87,8 +89,6 @@ async def _lease(made: Stand) -> int:
 
 
 async def _call_etcd(made: Stand, method: str, request: bytes) -> bytes:
-    import grpc
-
     async with grpc.aio.insecure_channel(made.etcd.endpoint) as channel:
         return bytes(await channel.unary_unary(f"/etcdserverpb.{method}")(request))
 
@@ -99,9 +99,9 @@ async def _cost_in_etcd(bench: Bench, made: Stand, one: Sequence[bytes]) -> None
     for name, shape in (("at 1,000 beats/s", Shape(1, 100, 100.0)), ("at full load", Shape(1, 100))):
         async with Watched(made) as watched:
             sample = await load.grpc(made.hq("ReportStatus"), one, seconds, shape)
-        beats, batches = watched.beats, watched.transactions["beats"]
+        beats = watched.beats
         bench.fact(GROUP, f"etcd value and key bytes per beat, {name}", [watched.size["beats"] / max(1, beats)], "B")
-        bench.fact(GROUP, f"etcd transactions for beats, {name}", [batches / seconds], "/s")
+        bench.fact(GROUP, f"etcd transactions for beats, {name}", [watched.per_second("beats")], "/s")
         bench.fact(GROUP, f"rate, {name}", [sample.rate], "beats/s")
 
 
@@ -114,6 +114,7 @@ class Watched:
         self.transactions: Counter[str] = Counter()
         self.size: Counter[str] = Counter()
         self.beats = 0
+        self._times: dict[str, list[float]] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Watched:
@@ -129,6 +130,11 @@ class Watched:
             await self._task
         await self._store.close()
 
+    def per_second(self, kind: str) -> float:
+        """Transactions that held such keys, between the first and the last of them."""
+        times = self._times.get(kind, [])
+        return (len(times) - 1) / (times[-1] - times[0]) if len(times) > 1 else 0.0
+
     async def _follow(self, head: int) -> None:
         async with self._store.watch(self._keys.prefix, self._keys.end, after=head) as stream:
             async for batch in stream:
@@ -140,3 +146,5 @@ class Watched:
                     if kind == "beats":
                         self.beats += len(storage_pb2.BeatBatch.FromString(value or b"").uid)
                 self.transactions.update(kind for kind, _ in seen)
+                for kind, _ in seen:
+                    self._times.setdefault(kind, []).append(time.monotonic())

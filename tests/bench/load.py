@@ -59,6 +59,8 @@ async def grpc(target: Target, messages: Sequence[bytes], seconds: float, shape:
         parts = await asyncio.gather(*runs)
         spent_s = cpu_s(target.pids) - before
     done = sum(part.done for part in parts)
+    if not done and seconds >= 1:
+        raise LoadFailed(f"{target.path} answered nothing within {seconds:g} s")
     latencies = sorted(ms for part in parts for ms in part.latencies_ms)
     return _sample(done, seconds, latencies, spent_s, sum(part.data_bytes for part in parts))
 
@@ -81,7 +83,7 @@ async def _h2load(target: Target, message: bytes, seconds: float, shape: Shape, 
         timeout_s=seconds + _GRACE_S,
     )
     done = _number(r"(\d+) succeeded", words)
-    if not done or _number(r"(\d+) failed", words):
+    if _number(r"(\d+) failed", words):
         raise LoadFailed(f"requests to {target.path} failed: {words[-2000:]}")
     rows = (row.split("\t") for row in log.read_text().splitlines())
     return _Part(done, _number(r"\((\d+)\) data", words), [int(row[2]) / 1000 for row in rows if row[1] == "200"])
@@ -151,7 +153,7 @@ end
 def _sample(done: int, seconds: float, ordered_ms: list[float], spent_s: float, data_bytes: int) -> Sample:
     p50, p90, p99 = (percentile(ordered_ms, share) for share in (0.5, 0.9, 0.99))
     most = ordered_ms[-1] if ordered_ms else 0.0
-    return Sample(done / seconds, p50, p90, p99, most, spent_s / done * 1e6, data_bytes / done)
+    return Sample(done / seconds, p50, p90, p99, most, spent_s / max(1, done) * 1e6, data_bytes / max(1, done))
 
 
 async def _run(*command: str, timeout_s: float) -> str:

@@ -11,7 +11,7 @@ from tests.checker.violation import Promise, Violation
 
 EXACT = Promise(
     "EXACT",
-    "a write with a precondition replaces exactly that version; a creation makes what was not there; conflicts are true",
+    "a write with a precondition replaces that version; a creation makes what was not there; refusals are true",
     "the conditions of writes: hq/registry/writes.py (_write, _standing), hq/store/etcd.py",
 )
 
@@ -59,9 +59,11 @@ def _exists(story: Story, past: Past, op: Op) -> str:
 
 
 def _missing(story: Story, past: Past, op: Op) -> str:
-    present = past.specs[op.key].at(story.floor(past, op.call_ns)) is not None
-    if not present or not _unmoved(story, past, op):
+    spec = past.specs[op.key].at(story.floor(past, op.call_ns))
+    if spec is None or not _unmoved(story, past, op):
         return ""
+    if op.op == "delete_revision" and op.write is not None and f";{op.write.revision_id}=" not in spec.marks[1]:
+        return ""  # it was the revision that was missing
     return f"{op.op} was told that there is no {op.key}, and it was there all the time"
 
 

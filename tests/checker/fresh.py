@@ -11,7 +11,7 @@ from tests.checker.violation import Promise, Violation
 
 FRESH = Promise(
     "FRESH",
-    "a read is not older than its min_version, a STRONG one has everything acknowledged before it began, a stale one says so",
+    "a read is not older than its min_version, a STRONG one has all that was acknowledged before, a stale one says so",
     "hq/registry/source.py (meets, demanded), hq/store/fence.py",
 )
 
@@ -34,5 +34,7 @@ def _old(story: Story, past: Past, op: Op, read: Read) -> Iterator[Violation]:
         yield FRESH.broken(what, op)
     long_known = story.floor(past, op.call_ns - round(story.limits.stale_after_s * 1e9))
     if not read.stale and read.version < long_known:
-        what = f"version {read.version} is called fresh, and {long_known} was known {story.limits.stale_after_s} s before"
+        what = (
+            f"version {read.version} is called fresh, and {long_known} was known {story.limits.stale_after_s} s before"
+        )
         yield FRESH.broken(what, op)

@@ -156,8 +156,7 @@ class Past:
 
     def touched(self, instance_id: str, revision: int) -> Stored | None:
         """What became of the spec record at this very revision, if anything did."""
-        stored = self.specs[instance_id].exactly(revision) if instance_id in self.specs else None
-        return stored
+        return self.specs[instance_id].exactly(revision) if instance_id in self.specs else None
 
     def last_change(self) -> int:
         """The newest revision that changed an instance."""

@@ -12,7 +12,7 @@ from tests.checker.violation import Promise, Violation
 
 SETTLED = Promise(
     "SETTLED",
-    "a refused write is nowhere in etcd; one of unknown outcome took place once or never, whole, and within its history",
+    "a refused write is nowhere in etcd; one of unknown outcome took place once or never, and whole",
     "hq/store/commit.py (_settle), hq/store/session.py, hq/store/flight.py",
 )
 

@@ -137,6 +137,18 @@ async def test_the_deadline_holds_over_all_tries(client: Client, replicas: Repli
     assert not caught.value.outcome_unknown
 
 
+async def test_a_creation_whose_first_try_may_be_stored_is_never_called_undone(
+    client: Client, replicas: Replicas
+) -> None:
+    replicas[0].order("CreateInstance", cut())
+    replicas[1].order("CreateInstance", refuse(Code.PERMISSION_DENIED, "NOT_ALLOWED"))
+    with pytest.raises(HqApiError) as caught:
+        await client.create(instance("web-1"))
+    assert caught.value.reason == "NOT_ALLOWED"
+    assert caught.value.outcome_unknown
+    assert not caught.value.nothing_stored
+
+
 async def test_an_error_that_stands_is_raised_at_once_with_its_details(client: Client, replicas: Replicas) -> None:
     created = await client.create(instance("web-1"))
     with pytest.raises(HqApiError) as caught:

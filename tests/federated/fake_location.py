@@ -120,6 +120,7 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
 
     async def GetInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._arrived("GetInstance")
+        self.reads.append(request.read)
         found = await self._existing(request.id, context)
         return pb.GetInstanceResponse(instance=found, sources=[self.source()])
 

@@ -267,6 +267,18 @@ async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(
         assert error.code() in (Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION)
 
 
+async def test_who_asks_for_an_instance_that_nobody_shows_is_answered_as_fresh_as_demanded(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    strong = pb.READ_CONSISTENCY_STRONG
+    read = pb.ReadOptions(min_version=100, epoch="epoch-of-west", consistency=strong)
+    assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a", read=read)))).code() is Code.NOT_FOUND
+    assert east.replicas[0].reads == [pb.ReadOptions(consistency=strong)] * 2
+    assert west.replicas[0].reads == [read, read]
+
+
 async def test_a_field_mask_keeps_what_tells_instances_apart(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest_asyncio
 from connectrpc.client import ConnectClient
 from connectrpc.method import IdempotencyLevel, MethodInfo
 
+from clients.client import Client
 from hq.embedded import EtcdBinary
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.process import hqctl
@@ -104,6 +106,43 @@ async def test_hqctl_works_unchanged_with_a_cluster_column(front: FrontProcess, 
     assert "tool-north has not been reported yet" in why.out, why.err
     gone = await hqctl(front.grpc, "delete", "tool-east")
     assert gone.out == "tool-east deleted\n", gone.err
+
+
+async def test_hqctl_names_the_location_of_an_id_that_exists_in_two(
+    world: World, front: FrontProcess, tmp_path: Path
+) -> None:
+    made = {"meta": {"id": "twin", "serviceId": "twins"}, "spec": {"nodeName": "node-1"}}
+    (tmp_path / "twin.yaml").write_text(json.dumps(made))
+    apply = ("apply", "-f", str(tmp_path / "twin.yaml"))
+    nowhere = await hqctl(front.grpc, *apply)
+    assert (nowhere.code, "x-hq-cluster" in nowhere.err) == (1, True), nowhere.err
+    for name in ("east", "west"):
+        assert (await hqctl(front.grpc, *apply, "--cluster", name)).code == 0
+    listed = await hqctl(front.grpc, "find", "twins")
+    assert [line.split()[:2] for line in listed.out.splitlines()[1:]] == [["east", "twin"], ["west", "twin"]]
+    for command in ("get", "why", "delete"):
+        unsure = await hqctl(front.grpc, command, "twin")
+        assert "in east and in west" in unsure.err
+        assert "--cluster" in unsure.err
+    shown = await hqctl(front.grpc, "get", "twin", "--cluster", "west", "-o", "json")
+    assert json.loads(shown.out)["meta"]["cluster"] == "west"
+    assert (await hqctl(front.grpc, "--cluster", "west", "why", "twin")).code == 0
+    east = world.replicas["east"][0].grpc
+    strayed = await hqctl(east, "delete", "twin", "--cluster", "west")
+    assert (strayed.code, "this is the cluster east, not west" in strayed.err) == (1, True), strayed.err
+    assert (await hqctl(front.grpc, "delete", "twin", "--cluster", "west")).code == 0
+    assert json.loads((await hqctl(front.grpc, "get", "twin", "-o", "json")).out)["meta"]["cluster"] == "east"
+
+
+async def test_a_client_reads_its_own_writes_over_a_front(front: FrontProcess) -> None:
+    async with Client([front.grpc], read_your_writes=True) as client:
+        for n in range(20):
+            name = NAMES[n % 3]
+            await client.create(create(f"own-{n:02}", name, "own").instance)
+            where = pb.InstanceFilter(service_id=["own"], cluster=[name] if n % 2 else [])
+            found = [i.meta.id async for page in client.find(where) for i in page.instances]
+            assert f"own-{n:02}" in found
+            assert (await client.get(f"own-{n:02}")).instance.meta.cluster == name
 
 
 async def test_a_foreign_connect_client_reads_and_watches(front: FrontProcess) -> None:

@@ -15,15 +15,6 @@ from tests.support.replicas import ReplicaProcess
 NAMES = ("east", "north", "west")
 
 
-class Gate(Proxy):
-    """A proxy that can be aimed at another target: a replica that was started anew has another port."""
-
-    def aim(self, target: str) -> None:
-        self.reset()
-        self._host, _, port = target.rpartition(":")
-        self._port = int(port)
-
-
 class World:
     """Installations by name, two replicas each, every one behind a gate.
 
@@ -39,7 +30,7 @@ class World:
             ports = free_ports()
             self._etcds[name] = EmbeddedEtcd(directory / f"etcd-{name}", binary=binary, ports=lambda ports=ports: ports)  # type: ignore[misc]
         self.replicas: dict[str, list[ReplicaProcess]] = {name: [] for name in NAMES}
-        self.gates: dict[str, list[Gate]] = {name: [] for name in NAMES}
+        self.gates: dict[str, list[Proxy]] = {name: [] for name in NAMES}
         self.fronts: list[FrontProcess] = []
 
     def _etcd(self, name: str) -> EmbeddedEtcd:
@@ -99,7 +90,7 @@ class World:
     async def _start_behind_gate(self, name: str) -> None:
         replica = await self._start_replica(name)
         self.replicas[name].append(replica)
-        gate = Gate(replica.grpc)
+        gate = Proxy(replica.grpc)
         await self._stack.enter_async_context(gate)
         self.gates[name].append(gate)
 

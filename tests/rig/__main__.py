@@ -1,4 +1,7 @@
-"""The command: `python -m tests.rig faults --duration 10m`. Exit codes: 0 all holds, 1 a promise is broken, 2 unknown."""
+"""The command: `python -m tests.rig faults --duration 10m`.
+
+Exit codes: 0 all promises hold, 1 one is broken, 2 nothing can be said: the rig itself could not do its work.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from serving.flags import Duration
 from tests.rig.assembling import anomalies, assemble
 from tests.rig.installation import PREFIX
 from tests.rig.report import report
-from tests.rig.run import Inconclusive, NotRecovered, Run, Settings
+from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, Settings
 from tests.rig.verdict import violations_of
 from tests.support.etcd import binary_of
 
@@ -64,7 +67,7 @@ def _outcome(run: Run, directory: Path, title: str) -> int:
         history = directory / "history.jsonl.gz"
         assemble(history, run.raws, run.cuts, run.log.path, run.finals, PREFIX)
         notes += [f"etcd's watch repeated itself: {one}" for one in anomalies(run.raws)[:5]]
-        broken += violations_of(history)
+        broken += violations_of(history, LIVENESS_TIMEOUT_S)
     click.echo(report(title, run.nemesis.struck, run.nemesis.failed, run.log.counts, run.log.errors, broken, notes))
     return 1 if broken else 0
 

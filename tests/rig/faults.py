@@ -8,12 +8,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from tests.rig.installation import Installation, Seat
 from tests.rig.launcher import set_offset
-from tests.rig.network import Gate
 from tests.rig.schedule import Kind, Order
-from tests.support.proxy import Direction
+from tests.support.proxy import Direction, Proxy
 
 Fault = AbstractAsyncContextManager[None]
-_PAUSES_S = {"shortest_s": 1.0, "longest_s": 60.0}
+_PAUSES_S = (1.0, 60.0)
 _DAY_MS = 86_400_000
 
 
@@ -25,10 +24,10 @@ class Faults:
         self.kinds: dict[Kind, Callable[[Order], Fault]] = {
             Kind("replica killed", 3): self._replica_killed,
             Kind("replica stopped in order", 2): self._replica_terminated,
-            Kind("replica paused", 3, **_PAUSES_S): self._replica_paused,
+            Kind("replica paused", 3, *_PAUSES_S): self._replica_paused,
             Kind("all replicas restarted in turn", 0.3, 0.3, 1.0): self._replicas_rolled,
             Kind("member killed", 2): self._member_killed,
-            Kind("member paused", 2, **_PAUSES_S): self._member_paused,
+            Kind("member paused", 2, *_PAUSES_S): self._member_paused,
             Kind("leader killed", 1): self._leader_killed,
             Kind("all members restarted in turn", 0.3, 0.5, 2.0): self._members_rolled,
             Kind("member cut off from its peers", 2, 0.5, 15.0): self._member_isolated,
@@ -281,7 +280,7 @@ async def _held(*directions: Direction) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _slow(seconds: float, *gates: Gate) -> AsyncIterator[None]:
+async def _slow(seconds: float, *gates: Proxy) -> AsyncIterator[None]:
     for gate in gates:
         gate.delay(seconds)
     try:

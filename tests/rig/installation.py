@@ -13,7 +13,7 @@ from hq.embedded import EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import set_offset
-from tests.rig.network import Gate
+from tests.support.proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
 PREFIX, CLUSTER = "/hq/v1/", "rig"
@@ -33,8 +33,8 @@ class Seat:
         self._number, self._directory, self._cluster, self._flags = number, directory, cluster, list(flags)
         self._started = 0
         self.clock = directory / f"clock-{number}"
-        self.front = Gate("127.0.0.1:1")
-        self.store: list[Gate] = []
+        self.front = Proxy("127.0.0.1:1")
+        self.store: list[Proxy] = []
         self.replica: ReplicaProcess | None = None
         self.is_up = False
 
@@ -43,7 +43,7 @@ class Seat:
         set_offset(self.clock, 0)
         await stack.enter_async_context(self.front)
         for endpoint in self._cluster.endpoints:
-            self.store.append(await stack.enter_async_context(Gate(endpoint)))
+            self.store.append(await stack.enter_async_context(Proxy(endpoint)))
 
     async def start(self, *, until_ready: bool = True) -> None:
         """A new replica; without `until_ready` it may still be reading the store, or waiting for one."""
@@ -85,7 +85,7 @@ class Installation:
         directory.mkdir(parents=True, exist_ok=True)
         self.cluster = GatedCluster(binary, directory / "etcd", MEMBERS, quota_bytes)
         self.seats = [Seat(number, directory, self.cluster, flags) for number in range(REPLICAS)]
-        self.front_gate = Gate("127.0.0.1:1")
+        self.front_gate = Proxy("127.0.0.1:1")
         self.front: FrontProcess | None = None
         self._fronts = 0
         self._stack = AsyncExitStack()

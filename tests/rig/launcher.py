@@ -1,7 +1,7 @@
 """`hq` with a wall clock that a test can make jump: `python -m tests.rig.launcher CLOCK_FILE serve --etcd ...`.
 
-The file holds eight bytes: by how many milliseconds the wall clock is off, as a little-endian integer. It may change at
-any time. The monotonic clock, which HQ measures silence on, is left alone, as a step of a machine's wall clock leaves it.
+The file holds eight bytes: by how many milliseconds the wall clock is off, as a little-endian integer. It may change
+at any time. The monotonic clock, which HQ measures silence on, is left alone: as a real step leaves it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import sys
 import time
 from pathlib import Path
 
+from hq import main as hq_main
+from serving.clock import SystemClock
+
 _PR_SET_PDEATHSIG = 1
 _OFFSET = struct.Struct("<q")
 
 
-class JumpingClock:
+class JumpingClock(SystemClock):
     """The machine's clocks, the wall clock off by what a file says."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._offset = mmap.mmap(file.fileno(), _OFFSET.size, access=mmap.ACCESS_READ)
-
-    def now(self) -> float:
-        return time.monotonic()
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000 + int(_OFFSET.unpack_from(self._offset)[0])
@@ -51,8 +51,6 @@ def die_with_parent() -> None:
 def main() -> None:
     die_with_parent()
     clock = JumpingClock(Path(sys.argv.pop(1)))
-    from hq import main as hq_main
-
     hq_main.SystemClock = lambda: clock  # type: ignore[attr-defined,assignment]
     hq_main.cli(prog_name="hq")
 

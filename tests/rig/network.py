@@ -1,8 +1,8 @@
-"""Proxies between any two: replicas and members, clients and replicas, and members among themselves.
+"""Proxies between the members of a cluster. (Between any other two a Proxy of tests/support is enough.)
 
-A member of etcd dials another one to be told (GET of a stream, messages come as the answer) and to tell (POST). Both carry a
-header with the caller's id, so the proxy in front of a member's peer port knows which messages go from whom to whom, and
-one direction between two members can be cut while the third does not notice.
+A member of etcd dials another one to be told (GET of a stream, messages come as the answer) and to tell (POST). Both
+carry a header with the caller's id, so the proxy in front of a member's peer port knows which messages go from whom to
+whom, and one direction between two members can be cut while the third does not notice.
 """
 
 from __future__ import annotations
@@ -16,15 +16,6 @@ from tests.support.proxy import Direction, Proxy, abort
 
 _SENDER = re.compile(rb"X-Server-From: 0*([0-9a-f]+)", re.IGNORECASE)
 _CHUNK_BYTES = 1 << 16
-
-
-class Gate(Proxy):
-    """A proxy that can be aimed at another target: what was started anew may have another port."""
-
-    def aim(self, target: str) -> None:
-        self.reset()
-        self._host, _, port = target.rpartition(":")
-        self._port = int(port)
 
 
 class Channel(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import Any
 
@@ -28,10 +29,8 @@ class Reader:
             client = self._rng.choice(self._clients)
             options = self._options()
             do = self._rng.choices((self._get, self._find_service, self._find_all, self._count), (6, 6, 1, 2))[0]
-            try:
+            with contextlib.suppress(HqApiError):  # it is in the history
                 await do(client, options)
-            except HqApiError:
-                pass  # it is in the history
             await asyncio.sleep(self._rng.uniform(0, 2 * pause_s))
 
     def _options(self) -> pb.ReadOptions:

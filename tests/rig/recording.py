@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -103,8 +104,4 @@ class Log:
         self.counts[op.op, op.outcome] += 1
         if op.error:
             self.errors[op.op, op.error] += 1
-        self._recorder.add(Op(self._recorder.number(), *_rest(op)))
-
-
-def _rest(op: Op) -> tuple[object, ...]:
-    return (op.process, op.op, op.call_ns, op.return_ns, op.outcome, op.key, op.error, op.write, op.read, op.watch)
+        self._recorder.add(replace(op, i=self._recorder.number()))

@@ -17,8 +17,8 @@ def report(
 ) -> str:
     """The table: faults by kind, operations by kind and outcome, errors, verdict."""
     lines = ["", title, "", f"{'faults':34} {'struck':>8} {'could not':>10}"]
-    for kind in sorted({*struck, *failed}):
-        lines.append(f"  {kind:32} {struck.get(kind, 0):8} {failed.get(kind, 0):10}")
+    kinds = sorted({*struck, *failed})
+    lines += [f"  {kind:32} {struck.get(kind, 0):8} {failed.get(kind, 0):10}" for kind in kinds]
     lines.append(f"  {'all':32} {sum(struck.values()):8} {sum(failed.values()):10}")
     lines += ["", f"{'operations':20} {'ok':>9} {'failed':>9} {'unknown':>9}"]
     for op in sorted({op for op, _ in counts}):

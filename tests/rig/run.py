@@ -25,6 +25,7 @@ from tests.support import etcd_backup
 
 RESTORED = Kind("etcd restored from a snapshot", 0.1, 1.0, 4.0, alone=True, at_least_once=True)
 _EVERYTHING = pb.FindInstancesRequest(read=STRONG)
+LIVENESS_TIMEOUT_S = 30
 _HEAL_S = 90.0
 _PROGRESS_S = 10.0
 
@@ -44,7 +45,11 @@ class Settings:
     gap_s: float = 2.5
     amounts: Amounts = field(default_factory=Amounts)
     quota_bytes: int = 96 << 20
-    flags: tuple[str, ...] = ("--compact-every=20s", "--liveness-timeout=60s", "--report-interval=5s")
+    flags: tuple[str, ...] = (
+        "--compact-every=20s",
+        f"--liveness-timeout={LIVENESS_TIMEOUT_S}s",
+        "--report-interval=3s",
+    )
     at_least_once: bool = True
 
 

@@ -2,15 +2,17 @@
 
     python -m tests.rig.witness OUT.jsonl.gz PREFIX LIFE SEEN ENDPOINT...
 
-It writes every revision after SEEN as etcd sends it (0: after a first reading of everything under the prefix), and says "at REVISION" on its standard output
-as it goes. The word "end" on its standard input makes it read everything once more, wait until the watch has passed that point,
-and leave. What etcd sent twice or out of order is dropped and noted. Exit code 3: history was compacted before it was seen.
+It writes every revision after SEEN as etcd sends it (0: after a first reading of everything under the prefix), and says
+"at REVISION" on its standard output as it goes. The word "end" on its standard input makes it read everything once
+more, wait until the watch has passed that point, and leave. What etcd sent twice or out of order is dropped and noted.
+Exit code 3: history was compacted before it was seen.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import gzip
 import json
 import sys
@@ -59,10 +61,8 @@ class Witness:
     async def follow(self) -> None:
         """Write revisions for ever. Raises Compacted."""
         while True:
-            try:
+            with contextlib.suppress(grpc.aio.AioRpcError, TimeoutError, asyncio.InvalidStateError):
                 await self._stream()
-            except (grpc.aio.AioRpcError, TimeoutError, asyncio.InvalidStateError):
-                pass
             self._pending, self._pending_at = [], 0
             self._leave()
             await asyncio.sleep(0.1)

@@ -36,6 +36,7 @@ class Fate(Enum):
     UNANSWERED = auto()  # took place, and the answer is lost: unknown
     LATE = auto()  # unknown, and it arrives later through another member
     FULL = auto()  # certainly refused, for want of space
+    LAST = auto()  # took place and used up the last space: said to be refused
     SILENT = auto()  # neither takes place nor is answered before the timeout
 
 
@@ -54,6 +55,7 @@ class FaultyStore:
         cut_chance: of a watch to end before each batch.
         away: nothing can be reached, watches end.
         full: what puts without conditions is refused for want of space.
+        unreadable: so many more reads of single keys fail.
         poisonous: a transaction with such a write is rejected as a whole.
         sent: all transactions that were tried, with what they were guarded by.
     """
@@ -64,6 +66,7 @@ class FaultyStore:
         self.late_s = 5.0
         self.cut_chance = 0.0
         self.away = self.full = False
+        self.unreadable = 0
         self.poisonous: Callable[[Write], bool] = lambda _: False
         self.sent: list[tuple[Sequence[Compare], Sequence[Write]]] = []
         self._plans: list[_Plan] = []
@@ -94,10 +97,7 @@ class FaultyStore:
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         await self._call()
         self.sent.append((guards, writes))
-        if any(map(self.poisonous, writes)):
-            raise Rejected("poisoned")
-        if self.full and any(write.puts and not write.when for write in writes):
-            raise NoSpace("the store is full")
+        self._check(writes)
         fate = self._fate(writes)
         if fate is Fate.AWAY:
             raise Unavailable("connection refused")
@@ -107,14 +107,22 @@ class FaultyStore:
             task = asyncio.create_task(self._arrive(guards, writes))
             self._late.add(task)
             task.add_done_callback(self._late.discard)
-        elif fate in (Fate.DONE, Fate.UNANSWERED):
+        elif fate in (Fate.DONE, Fate.UNANSWERED, Fate.LAST):
             commit = await self.store.commit(guards, writes, timeout_s)
+            if fate is Fate.LAST:
+                raise NoSpace("the store is full")
             if fate is Fate.DONE:
                 await self._call()
                 return commit
         # A connection that broke says so at once, a member that hangs never does.
         await asyncio.sleep(timeout_s if fate is Fate.SILENT else self._rng.uniform(0, timeout_s))
         raise UnknownOutcome(fate.name.lower())
+
+    def _check(self, writes: Sequence[Write]) -> None:
+        if any(map(self.poisonous, writes)):
+            raise Rejected("poisoned")
+        if self.full and any(write.puts and not write.when for write in writes):
+            raise NoSpace("the store is full")
 
     async def _arrive(self, guards: Sequence[Compare], writes: Sequence[Write]) -> None:
         await asyncio.sleep(self._rng.uniform(0, self.late_s))
@@ -140,6 +148,9 @@ class FaultyStore:
 
     async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
         await self._call()
+        if self.unreadable:
+            self.unreadable -= 1
+            raise Unavailable("the store is away")
         return await self.store.get(key, revision=revision)
 
     async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:

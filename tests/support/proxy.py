@@ -12,6 +12,7 @@ import asyncio
 import socket
 import struct
 from types import TracebackType
+from typing import Self
 
 _CHUNK_BYTES = 1 << 16
 _ABORT = struct.pack("ii", 1, 0)  # close with RST
@@ -45,6 +46,7 @@ class Direction:
         while data := await reader.read(_CHUNK_BYTES):
             await self.passed(data, writer)
         await self._open.wait()
+        _check(writer)
         writer.write_eof()
 
     async def passed(self, data: bytes, writer: asyncio.StreamWriter) -> None:
@@ -52,6 +54,7 @@ class Direction:
         if self.delay_s:
             await asyncio.sleep(self.delay_s)
         await self._open.wait()
+        _check(writer)
         cut_off = self.left_bytes is not None and len(data) >= self.left_bytes
         writer.write(data[: self.left_bytes] if cut_off else data)
         await writer.drain()
@@ -86,6 +89,12 @@ class Proxy:
         assert self._server is not None, "use the proxy as a context manager"
         return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
+    def aim(self, target: str) -> None:
+        """Forward to another target from now on: what was started anew may have another port."""
+        self.reset()
+        self._host, _, port = target.rpartition(":")
+        self._port = int(port)
+
     def cut(self) -> None:
         """Reset every connection, and every new one at once, until `heal`."""
         self._refuses = True
@@ -115,7 +124,7 @@ class Proxy:
         self.requests.heal()
         self.answers.heal()
 
-    async def __aenter__(self) -> Proxy:
+    async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         return self
 
@@ -164,6 +173,12 @@ class Proxy:
         async with asyncio.TaskGroup() as pumps:
             pumps.create_task(self.requests.pump(reader, upstream))
             pumps.create_task(self.answers.pump(answers, writer))
+
+
+def _check(writer: asyncio.StreamWriter) -> None:
+    """Raises ConnectionResetError if it was closed meanwhile; uvloop would raise what is no OSError."""
+    if writer.transport.is_closing():
+        raise ConnectionResetError
 
 
 def abort(writer: asyncio.StreamWriter) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from clients.freshness import OwnWrites
 from hqpb.v1 import service_pb2 as pb
 
+STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+
 
 def test_reads_ask_for_the_highest_own_version_in_its_epoch() -> None:
     own = OwnWrites()
@@ -22,9 +24,10 @@ def test_a_client_that_wrote_nothing_asks_for_nothing() -> None:
 
 def test_what_the_caller_asks_for_is_kept() -> None:
     own = OwnWrites()
+    own.saw([pb.Source(epoch="e1")])
     own.wrote(7)
     strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
-    assert own.required_by(strong) == pb.ReadOptions(min_version=7, consistency=pb.READ_CONSISTENCY_STRONG)
+    assert own.required_by(strong) == pb.ReadOptions(min_version=7, epoch="e1", consistency=pb.READ_CONSISTENCY_STRONG)
     assert own.required_by(pb.ReadOptions(min_version=3)) == pb.ReadOptions(min_version=3)
 
 
@@ -37,9 +40,26 @@ def test_another_epoch_voids_the_own_versions() -> None:
     assert own.epoch == "e2"
 
 
-def test_the_answer_of_several_installations_says_nothing_of_epochs() -> None:
+def test_before_the_epoch_is_known_reads_are_strong() -> None:
     own = OwnWrites()
-    own.saw([pb.Source(epoch="e1")])
     own.wrote(7)
-    own.saw([pb.Source(epoch="e1"), pb.Source(epoch="x1")])
-    assert (own.version, own.epoch) == (7, "e1")
+    assert own.required_by(pb.ReadOptions()) == STRONG
+
+
+def test_versions_of_several_clusters_are_never_demanded_of_each_other() -> None:
+    own = OwnWrites()
+    own.saw([pb.Source(cluster="east", epoch="e1")])
+    own.wrote(7, "east")
+    assert own.required_by(pb.ReadOptions()).min_version == 7
+    own.saw([pb.Source(cluster="east", epoch="e1"), pb.Source(cluster="west", epoch="x1")])
+    assert own.required_by(pb.ReadOptions()) == STRONG
+    own.forget()
+    own.saw([pb.Source(cluster="west", epoch="x2")])
+    assert own.required_by(pb.ReadOptions()) == STRONG
+
+
+def test_a_write_elsewhere_than_the_answers_come_from_makes_reads_strong() -> None:
+    own = OwnWrites()
+    own.saw([pb.Source(cluster="east", epoch="e1")])
+    own.wrote(7, "west")
+    assert own.required_by(pb.ReadOptions()) == STRONG

@@ -65,6 +65,33 @@ async def test_a_conflict_under_an_unknown_outcome_is_told_as_a_conflict() -> No
             await parts.write("a", parts.at("a", at - 1))
 
 
+@in_virtual_time
+async def test_the_writes_that_use_up_the_last_space_are_answered_as_what_they_are() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        at = await parts.write("a")
+        store.plan(Fate.LAST, touching=parts.spec(""))
+        writes = (parts.write("a", parts.at("a", at)), parts.write("b"), parts.write("c", parts.at("c", at)))
+        a, b, c = await asyncio.gather(*writes, return_exceptions=True)
+        records = [await stored(store, parts.spec(name)) for name in ("a", "b")]
+        assert [record and record.modified for record in records] == [a, b]
+        assert isinstance(c, Conflict)
+
+
+@in_virtual_time
+async def test_a_write_into_a_full_store_that_cannot_be_asked_is_settled() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await parts.write("a")
+        store.plan(Fate.LAST, touching=parts.spec("b"))
+        store.unreadable = 1
+        version = await parts.write("b")
+        record = await stored(store, parts.spec("b"))
+        assert record is not None
+        assert record.modified == version
+        assert parts.committer.unknown == 1
+
+
 @pytest.mark.parametrize("fate", [Fate.UNANSWERED, Fate.LOST, Fate.LATE])
 @in_virtual_time
 async def test_a_deletion_of_unknown_outcome_is_settled(fate: Fate) -> None:

@@ -33,6 +33,10 @@ class Client:
         answer: bytes = await self._get(body, compression=compression)
         return answer
 
+    def open_watch(self, order: str) -> Any:
+        """The stream's call object, to be read and cancelled by hand."""
+        return self._watch(service_pb2.WatchInstancesRequest(resume_token=order).SerializeToString())
+
     async def watch(
         self, order: str, timeout: float | None = None
     ) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:

@@ -71,14 +71,14 @@ async def test_one_peer_gets_only_its_share_of_the_calls(
 async def test_one_peer_gets_only_its_share_of_the_streams(
     neighbour: Neighbour, http: RawHttp, grpc_client: Client, registry: FakeRegistry, admission: Admission
 ) -> None:
-    held = [grpc_client.watch("quiet") for _ in range(2)]
+    held = [grpc_client.open_watch("quiet") for _ in range(2)]
     for stream in held:
-        await anext(stream)
+        await stream.read()
     assert await code_of(anext(grpc_client.watch("count:1"))) is BUSY
     answer = await http.post(envelope(b'{"resumeToken":"count:1"}'), f"/{WATCH}", **STREAM)
     assert b'"code":"resource_exhausted"' in answer.body
     for stream in held:
-        await stream.aclose()
+        stream.cancel()
     while admission.streams:
         await asyncio.sleep(0.01)
     assert await code_of(anext(grpc_client.watch("count:1"))) is grpc.StatusCode.OK

@@ -1,0 +1,34 @@
+"""The quick way for what almost every report is: a repetition of what its agent said before, known by its digest.
+
+What has the digest of the report that is stored was checked when that was stored, so only what the digest does not cover
+is looked at here. Anything that is not plainly a beat takes the long way (reports.py), which says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from hq.entry import Entry
+from hq.liveness.beats import Beat
+from hqpb.v1 import service_pb2
+
+
+def beat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Beat | None:
+    """The beat that a report of this instance is; None: it is something else, or somebody else's."""
+    revision, traits = report.revision, entry.traits
+    wanted = revision.id
+    for position, mark in enumerate(entry.marks):
+        if mark.id == wanted:
+            break
+    else:
+        return None
+    sequence = revision.sequence
+    plain = (
+        digest == mark.digest
+        and not report.unsettled
+        and report.uid == traits.uid
+        and report.node == traits.node
+        and revision.incarnation == mark.incarnation
+        and sequence >= mark.sequence
+        and sequence > 0
+        and wanted in traits.revisions
+    )
+    return Beat(traits.uid, entry.status_version, position) if plain else None

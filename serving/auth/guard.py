@@ -1,0 +1,39 @@
+"""What the transports do about security in each call of one method, or for one page."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+from serving.auth.gate import Admit, Gate
+from serving.auth.rules import Rule
+from serving.errors import HqError
+from serving.methods import Answer, Call, Unary
+
+
+class Guard:
+    """The gate, for one method or page.
+
+    Attributes:
+        admit: to be called before anything of a request is read; None: everybody may call.
+    """
+
+    __slots__ = ("_gate", "_path", "_rule", "admit")
+
+    def __init__(self, gate: Gate | None, path: str, rule: Rule) -> None:
+        self._gate, self._path, self._rule = gate, path, rule
+        self.admit: Admit | None = gate.admitter(rule) if gate is not None else None
+
+    def recorded(self, method: Unary) -> Callable[[Any, Call], Awaitable[Answer]]:
+        """The method's `run`; what it writes is recorded."""
+        return method.run if self._gate is None else self._gate.recorded(method)
+
+    def lease(self, call: Call) -> AbstractAsyncContextManager[None]:
+        """The time for which a stream may go on."""
+        return nullcontext() if self._gate is None else self._gate.lease(call)
+
+    def refused(self, call: Call, error: HqError) -> None:
+        """The call ended with this error."""
+        if self._gate is not None:
+            self._gate.refused(call, self._path, self._rule, error)

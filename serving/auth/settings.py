@@ -1,0 +1,111 @@
+"""Security as flags say it, for both servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from serving.auth import audit as audits
+from serving.auth.audit import Audit
+from serving.auth.certificates import Certificates
+from serving.auth.errors import BadSecurity
+from serving.auth.gate import Gate
+from serving.auth.policy import parse
+from serving.auth.security import Reread, Security
+from serving.auth.tickets import Demands, Tickets, parse_jwks
+from serving.auth.tls import ServerTls
+from serving.auth.watched import WatchedFiles
+from serving.clock import Clock
+from serving.flags import Duration, Flags, is_loopback, together
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILES: Final = {
+    "--tls-cert": "Serve TLS with this certificate and its chain (PEM); read again when it changes, like all files here.",
+    "--tls-key": "Its key (PEM).",
+    "--client-ca": "Callers over gRPC need a certificate of this CA (PEM), unless --grpc-mtls asks for it elsewhere.",
+    "--jwks": "Callers may bring tickets (JWT) signed by one of these public keys.",
+    "--policy": "Who has which roles; YAML.",
+    "--audit-log": "A JSON line for each denied call and each write; default: in the log.",
+}
+
+
+def flags(made: Flags) -> Callable[[F], F]:
+    """All flags of security."""
+    files = [made.option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
+    address = "A second address for gRPC: there a certificate is needed, on --grpc it is not; port 0: a free one."
+    return together(
+        *files,
+        made.option("--grpc-mtls", default="", metavar="HOST:PORT", help=address),
+        made.option("--trust-domain", default="", help="Of the SPIFFE ids in certificates of callers."),
+        made.option("--audience", default="hq", help="Tickets must be for it (aud)."),
+        made.option("--issuer", default="", help="Tickets must be from it (iss)."),
+        made.option(
+            "--clock-skew", type=Duration(), default="30s", help="How far an issuer's clock may be off (exp and nbf)."
+        ),
+    )
+
+
+def check_exposure(given: Mapping[str, Any]) -> None:
+    """Raises BadSecurity: an address can be reached by others, and they could read along or call unasked."""
+    if given["insecure"]:
+        return
+    is_safe = bool(given.get("tls_cert")) and bool(given.get("jwks") or given.get("client_ca"))
+    for flag in ("grpc", "http"):
+        if not is_loopback(given[flag]) and not is_safe:
+            raise BadSecurity(
+                f"--{flag} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and --jwks or "
+                f"--client-ca with --policy, or serve on 127.0.0.1, or say --insecure if the network itself is guarded"
+            )
+
+
+def security_of(given: Mapping[str, Any], clock: Clock, cluster: str | None) -> Security | None:
+    """What the flags say; None: neither TLS nor callers' identities. Raises BadSecurity, naming the flag."""
+    _check(given)
+    tls = None
+    if given["tls_cert"]:
+        client_ca = Path(given["client_ca"]) if given["client_ca"] else None
+        tls = ServerTls(Path(given["tls_cert"]), Path(given["tls_key"]), client_ca, clock)
+    audit = Audit(audits.to_file(Path(given["audit_log"])) if given["audit_log"] else audits.to_log, clock)
+    if not given["policy"]:
+        return Security(None, tls, audit, []) if tls else None
+    gate, files = _gate(given, audit, clock, cluster)
+    return Security(gate, tls, audit, files)
+
+
+def _gate(given: Mapping[str, Any], audit: Audit, clock: Clock, cluster: str | None) -> tuple[Gate, list[Reread]]:
+    policy = WatchedFiles("policy", (Path(given["policy"]),), lambda contents: parse(contents[0]))
+    certificates = Certificates(given["trust_domain"], clock) if given["client_ca"] else None
+    if not given["jwks"]:
+        gate = Gate(policy.current, None, certificates, audit, clock, cluster)
+        return gate, [(policy, lambda: gate.use(policy.current))]
+    keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
+    demands = Demands(given["audience"], given["issuer"], given["clock_skew"])
+    tickets = Tickets(keys.current, demands, clock)
+    gate = Gate(policy.current, tickets, certificates, audit, clock, cluster)
+    return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tickets.use(keys.current))]
+
+
+_NEEDS: Final = (
+    ("tls_cert", ("tls_key",)),
+    ("tls_key", ("tls_cert",)),
+    ("client_ca", ("tls_cert", "trust_domain", "policy")),
+    ("trust_domain", ("client_ca",)),
+    ("grpc_mtls", ("client_ca",)),
+    ("jwks", ("issuer", "audience", "policy")),
+    ("issuer", ("jwks",)),
+)
+
+
+def _check(given: Mapping[str, Any]) -> None:
+    for name, needed in _NEEDS:
+        missing = [other for other in needed if given[name] and not given[other]]
+        if missing:
+            raise BadSecurity(f"{_flag(name)} needs {' and '.join(map(_flag, missing))}")
+    if given["policy"] and not given["jwks"] and not given["client_ca"]:
+        raise BadSecurity("--policy is of no use while nobody can say who they are: give --jwks or --client-ca")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

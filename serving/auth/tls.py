@@ -1,0 +1,118 @@
+"""TLS of the servers, 1.2 or newer. Certificates are read again when their files change; connections that stand, stay."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import grpc
+from cryptography import x509
+
+from serving.auth.errors import BadSecurity
+from serving.auth.watched import WatchedFiles
+from serving.clock import Clock
+
+
+class Pair(NamedTuple):
+    """A certificate (with its chain) and its key that belong together. `context` is for HTTP."""
+
+    chain: bytes
+    key: bytes
+    context: ssl.SSLContext
+    expires_at: float
+
+
+class ServerTls:
+    """Credentials for both transports from one certificate; `client_ca` signs the certificates of clients.
+
+    Attributes:
+        files: to be read again now and then.
+        http: the context for the HTTP server.
+    """
+
+    def __init__(self, cert: Path, key: Path, client_ca: Path | None, clock: Clock) -> None:
+        """Raises BadSecurity."""
+        self._pair = WatchedFiles("tls-cert", (cert, key), _reader(cert, key, clock))
+        self._client_ca = WatchedFiles("client-ca", (client_ca,), _authority) if client_ca else None
+        self.files: list[WatchedFiles[Any]] = [self._pair, *([self._client_ca] if self._client_ca else [])]
+        self.http = _context()
+        # A handshake takes the newest certificate; loading it into this context could leave it half changed.
+        self.http.sni_callback = self._choose
+
+    @property
+    def verifies_clients(self) -> bool:
+        """There is a CA for certificates of clients."""
+        return self._client_ca is not None
+
+    @property
+    def expires_at(self) -> float:
+        """When the certificate in force expires, Unix time in seconds."""
+        return self._pair.current.expires_at
+
+    def grpc(self, *, ask_clients: bool) -> grpc.ServerCredentials:
+        """Credentials that follow the files; `ask_clients`: whoever has no certificate of `client_ca` cannot connect."""
+        seen: list[object] = [self._state()]
+
+        def newer() -> Any:  # a configuration, or None; for each connection, in a thread of gRPC's
+            state = self._state()
+            if state == seen[0]:
+                return None
+            seen[0] = state
+            return self._configuration(ask_clients)
+
+        return grpc.dynamic_ssl_server_credentials(self._configuration(ask_clients), newer, ask_clients)
+
+    def _configuration(self, ask_clients: bool) -> Any:
+        pair, authority = self._pair.current, self._client_ca
+        roots = authority.current if authority and ask_clients else None
+        return grpc.ssl_server_certificate_configuration([(pair.key, pair.chain)], root_certificates=roots)
+
+    def _state(self) -> tuple[object, object]:
+        return self._pair.current, self._client_ca.current if self._client_ca else None
+
+    def _choose(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = self._pair.current.context
+
+
+def _context() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], Pair]:
+    def read(contents: Sequence[bytes]) -> Pair:
+        expires_at = _check_time(contents[0], clock.wall_ms() / 1000)
+        context = _context()
+        try:
+            context.load_cert_chain(cert, key, password="")
+        except (ssl.SSLError, OSError, ValueError) as error:
+            raise BadSecurity(f"the certificate and its key do not belong together, or are none: {error}") from error
+        if (cert.read_bytes(), key.read_bytes()) != tuple(contents):
+            raise BadSecurity("the files changed while they were read")
+        return Pair(contents[0], contents[1], context, expires_at)
+
+    return read
+
+
+def _check_time(chain: bytes, now_s: float) -> float:
+    """When the first certificate expires. Raises BadSecurity: it has already, or there is none."""
+    try:
+        leaf = x509.load_pem_x509_certificate(chain)
+    except ValueError as error:
+        raise BadSecurity("there is no certificate in PEM form") from error
+    expires_at = leaf.not_valid_after_utc.timestamp()
+    if expires_at <= now_s:
+        raise BadSecurity(f"the certificate expired at {datetime.fromtimestamp(expires_at, UTC):%Y-%m-%d %H:%M} UTC")
+    return expires_at
+
+
+def _authority(contents: Sequence[bytes]) -> bytes:
+    try:
+        x509.load_pem_x509_certificates(contents[0])
+    except ValueError as error:
+        raise BadSecurity("there is no certificate in PEM form") from error
+    return contents[0]

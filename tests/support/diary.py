@@ -1,0 +1,381 @@
+"""Clients of replicas in the test's own loop who write down what they did and were told: a history for tests/checker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import TypeVar
+
+from hq import frames
+from hq.entry import Entry
+from hq.query import Query
+from hq.registry.registry import Registry
+from hq.registry.source import Source
+from hq.registry.watches import Message
+from hq.registry.writes import Precondition
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import HqError, OutcomeUnknown, StoreUnavailable, VersionConflict
+from tests.checker import marks
+from tests.checker.history import (
+    CACHED,
+    FAILED,
+    OK,
+    STRONG,
+    UNKNOWN,
+    Event,
+    Item,
+    Op,
+    Read,
+    Seen,
+    Watched,
+    Write,
+)
+from tests.support.scenes import instance
+
+T = TypeVar("T")
+CALL_S = 10.0
+
+
+class Diary:
+    """What happened, in order. `events` is the history."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self._number = 0
+
+    @staticmethod
+    def now_ns() -> int:
+        return round(asyncio.get_running_loop().time() * 1e9)
+
+    def number(self) -> int:
+        self._number += 1
+        return self._number
+
+
+class Client:
+    """Makes calls and writes them down. A refused call returns None; what HQ does not promise to refuse is raised."""
+
+    def __init__(self, diary: Diary, name: str, registry: Callable[[], Registry]) -> None:
+        """`registry`: which replica is asked next."""
+        self.diary, self.name, self.registry = diary, name, registry
+
+    # --- writes -----------------------------------------------------------------------------------------------------
+
+    async def create(
+        self, instance_id: str, service: str = "web", node: str = "node-1", revisions: tuple[str, ...] = ("r1", "r2")
+    ) -> int | None:
+        wanted = instance(instance_id, service, node, revisions)
+        secret = wanted.spec.revision[0].secret.add(name="key", provider="vault", id="k")
+        secret.environment_variable = "KEY"
+        marker = self._marker()
+        marks.mark_instance(wanted, marker)
+        return await self._write(
+            "create",
+            instance_id,
+            Write(marker),
+            lambda r: r.writes.create(wanted, marker, self._deadline(r), validate_only=False),
+        )
+
+    async def update(self, instance_id: str, version: int = 0, *, service: str = "web", node: str = "") -> int | None:
+        """Its service, or with `node` its node. A version is demanded where one is named."""
+        marker = self._marker()
+        wanted = marks.mark_instance(instance(instance_id, service, node), marker)
+        mask = ["meta.annotations", "spec.node_name" if node else "meta.service_id"]
+        return await self._write(
+            "update",
+            instance_id,
+            Write(marker, version),
+            lambda r: r.writes.update(wanted, mask, Precondition(version), self._deadline(r), validate_only=False),
+        )
+
+    async def put_revision(self, instance_id: str, revision_id: str, version: int = 0) -> int | None:
+        marker = self._marker()
+        revision = marks.mark_revision(model.InstanceRevision(id=revision_id), marker)
+        write = Write(marker, version, revision_id=revision_id)
+        return await self._write(
+            "put_revision",
+            instance_id,
+            write,
+            lambda r: r.writes.put_revision(
+                instance_id,
+                revision,
+                Precondition(version),
+                self._deadline(r),
+                clear_secrets=False,
+                validate_only=False,
+            ),
+        )
+
+    async def delete_revision(self, instance_id: str, revision_id: str) -> int | None:
+        write = Write(revision_id=revision_id)
+        return await self._write(
+            "delete_revision",
+            instance_id,
+            write,
+            lambda r: r.writes.delete_revision(instance_id, revision_id, Precondition(), self._deadline(r)),
+        )
+
+    async def delete(self, instance_id: str, version: int = 0) -> int | None:
+        async def delete(registry: Registry) -> int:
+            return await registry.writes.delete(instance_id, Precondition(version), self._deadline(registry))
+
+        return await self._write("delete", instance_id, Write(precondition_version=version), delete)
+
+    async def apply(self, instance_id: str, service: str = "web") -> int | None:
+        marker = self._marker()
+        wanted = marks.mark_instance(instance(instance_id, service, "node-1", ("r1", "r2")), marker)
+
+        async def apply(registry: Registry) -> int:
+            [applied] = await registry.apply.apply([wanted], "", self._deadline(registry), validate_only=False)
+            if applied.error is not None:
+                raise applied.error
+            return applied.version
+
+        return await self._write("apply", instance_id, Write(marker), apply)
+
+    async def _write(
+        self, op: str, key: str, write: Write, send: Callable[[Registry], Awaitable[Entry | int]]
+    ) -> int | None:
+        def told(answer: Entry | int) -> Write:
+            version = answer if isinstance(answer, int) else answer.version
+            return Write(write.marker, write.precondition_version, version, None, write.revision_id)
+
+        answer = await self.call(op, key, send, write=write, told=told)
+        return None if answer is None else told(answer).version
+
+    # --- reads ------------------------------------------------------------------------------------------------------
+
+    async def get(self, instance_id: str, *, strong: bool = False, min_version: int = 0) -> Item | None:
+        wanted = {"instance_id": instance_id}
+
+        def shown(answer: tuple[Entry, Source]) -> Read:
+            return self._read(answer[1], [answer[0]], wanted, strong, min_version)
+
+        options = _options(strong, min_version)
+        answer = await self.call(
+            "get", instance_id, lambda r: r.reads.get(instance_id, options, self._deadline(r)), read=Read(), shown=shown
+        )
+        return None if answer is None else item_of(answer[0])
+
+    async def find(self, wanted: dict[str, str], page_size: int = 0, *, strong: bool = False) -> None:
+        """All pages."""
+        token, after, query = "", "", Query(filter_of(wanted))
+        while True:
+
+            def send(r: Registry, token: str = token):  # type: ignore[no-untyped-def]  # noqa: ANN202
+                return r.reads.find(query, page_size, token, _options(strong, 0), self._deadline(r))
+
+            def shown(found, after: str = after) -> Read:  # type: ignore[no-untyped-def]  # noqa: ANN001
+                upto = found.entries[-1].traits.id if found.next_page_token else ""
+                return self._read(found.source, found.entries, wanted, strong, 0, after, upto)
+
+            found = await self.call("find", "", send, read=Read(), shown=shown)
+            if found is None or not found.next_page_token:
+                return
+            token, after = found.next_page_token, found.entries[-1].traits.id
+
+    async def count(self, wanted: dict[str, str]) -> None:
+        def shown(answer) -> Read:  # type: ignore[no-untyped-def]  # noqa: ANN001
+            groups, source = answer
+            totals = sum(group.total for group in groups), sum(group.ready for group in groups)
+            return self._read(source, [], wanted, False, 0, totals=totals)
+
+        query = Query(filter_of(wanted))
+        await self.call(
+            "count",
+            "",
+            lambda r: r.reads.count(query, 0, pb.ReadOptions(), self._deadline(r)),
+            read=Read(),
+            shown=shown,
+        )
+
+    @staticmethod
+    def _read(
+        source: Source,
+        entries: list[Entry],
+        wanted: dict[str, str],
+        strong: bool,
+        min_version: int,
+        after: str = "",
+        upto: str = "",
+        totals: tuple[int, int] | None = None,
+    ) -> Read:
+        items = {entry.traits.id: item_of(entry) for entry in entries}
+        return Read(
+            min_version,
+            STRONG if strong else CACHED,
+            source.version,
+            source.epoch,
+            source.stale,
+            source.replica,
+            items,
+            wanted,
+            after,
+            upto,
+            totals,
+        )
+
+    # --- writing down -----------------------------------------------------------------------------------------------
+
+    async def call(
+        self,
+        op: str,
+        key: str,
+        send: Callable[[Registry], Awaitable[T]],
+        *,
+        write: Write | None = None,
+        told: Callable[[T], Write] | None = None,
+        read: Read | None = None,
+        shown: Callable[[T], Read] | None = None,
+    ) -> T | None:
+        """A call, with what was asked and how to read the answer."""
+        called, number = self.diary.now_ns(), self.diary.number()
+        outcome, error, answer = UNKNOWN, "", None
+        try:
+            answer = await send(self.registry())
+            outcome = OK
+            write = told(answer) if told else write
+            read = shown(answer) if shown else read
+        except HqError as refused:
+            error = refused.reason
+            lost_beat = op in ("beat", "report") and isinstance(refused, StoreUnavailable)
+            outcome = UNKNOWN if isinstance(refused, OutcomeUnknown) or lost_beat else FAILED
+            if write is not None and isinstance(refused, VersionConflict):
+                write = Write(write.marker, write.precondition_version, 0, refused.current, write.revision_id)
+        finally:
+            returned = self.diary.now_ns() if outcome != UNKNOWN or error else None
+            self.diary.events.append(Op(number, self.name, op, called, returned, outcome, key, error, write, read))
+        return answer
+
+    def _marker(self) -> str:
+        return f"{self.name}-{self.diary.number()}"
+
+    @staticmethod
+    def _deadline(registry: Registry) -> float:
+        return registry.replica.clock.now() + CALL_S
+
+
+class Agent(Client):
+    """Reports one revision."""
+
+    def __init__(self, diary: Diary, registry: Callable[[], Registry], instance_id: str, node: str = "node-1") -> None:
+        super().__init__(diary, f"agent-{instance_id}", registry)
+        self.instance_id, self.node, self.revision_id = instance_id, node, "r1"
+        self._incarnation = self._uid = self._sequence = 0
+        self._told = ""
+        self._ready = True
+
+    async def begin(self) -> None:
+        """Written down nowhere: it changes no marker."""
+        registry = self.registry()
+        begun = await registry.reports.begin(self.instance_id, self.revision_id, self.node, self._deadline(registry))
+        self._incarnation, self._uid = begun.incarnation, begun.uid
+
+    async def report(self, *, ready: bool = True) -> bool:
+        """News. Whether it was taken."""
+        self._told, self._ready = self._marker(), ready
+        return await self._send("report")
+
+    async def beat(self) -> bool:
+        """The same again."""
+        return await self._send("beat")
+
+    async def _send(self, op: str) -> bool:
+        self._sequence += 1
+        status = model.RevisionStatus(id=self.revision_id, incarnation=self._incarnation, sequence=self._sequence)
+        status.ready.status = model.CONDITION_STATUS_TRUE if self._ready else model.CONDITION_STATUS_FALSE
+        marks.mark_report(status, self._told)
+        request = pb.ReportStatusRequest(instance_id=self.instance_id, uid=self._uid, node=self.node, revision=status)
+        taken = []
+
+        async def send(registry: Registry) -> None:
+            await registry.reports.report(request, self._deadline(registry))
+            taken.append(True)
+
+        write = Write(self._told, revision_id=self.revision_id)
+        await self.call(op, self.instance_id, send, write=write)
+        return bool(taken)
+
+
+class Watch:
+    """One watch through all its streams. `open` again goes on from the last token, or from an older version's."""
+
+    def __init__(self, diary: Diary, name: str, wanted: dict[str, str]) -> None:
+        self._diary, self.name, self._wanted = diary, name, wanted
+        self._stream = 0
+        self._token = ""
+        self._version: int | None = None
+        self._epoch = ""
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, registry: Registry) -> None:
+        """At another replica; what was open ends."""
+        await self.close()
+        self._stream += 1
+        opened = Watched(self.name, "OPENED", resumed_from=self._version, epoch=self._epoch)
+        self._note(registry, opened)
+        self._task = asyncio.create_task(self._follow(registry, self._token))
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _follow(self, registry: Registry, token: str) -> None:
+        async with aclosing(registry.watches.watch(Query(filter_of(self._wanted)), token)) as messages:
+            async for message in messages:
+                self._saw(registry, message)
+
+    def _saw(self, registry: Registry, message: Message) -> None:
+        kind = pb.WatchKind.Name(message.kind).removeprefix("WATCH_KIND_")
+        events: tuple[Seen, ...] = ()
+        if message.events:
+            decoded = pb.WatchInstancesResponse.FromString(b"".join(message.events))
+            events = tuple(map(marks.seen_of, decoded.events))
+        source = message.source
+        self._note(
+            registry,
+            Watched(
+                self.name,
+                kind,
+                source.version,
+                source.epoch,
+                token=bool(message.token),
+                events=events,
+                collapsed=message.collapsed,
+                reason=message.reason,
+            ),
+        )
+        if kind == "RESYNC":
+            self._token, self._version = "", None
+        elif message.token:
+            self._token, self._version, self._epoch = message.token, source.version, source.epoch
+
+    def _note(self, registry: Registry, message: Watched) -> None:
+        from dataclasses import replace
+
+        at = self._diary.now_ns()
+        message = replace(message, stream=self._stream, replica=registry.replica.config.replica, wanted=self._wanted)
+        self._diary.events.append(Op(self._diary.number(), self.name, "watch", at, at, OK, watch=message))
+
+
+def item_of(entry: Entry) -> Item:
+    return marks.item_of(model.Instance.FromString(frames.body(entry.frame())))
+
+
+def filter_of(wanted: dict[str, str]) -> pb.InstanceFilter:
+    """The filter that tests/checker means by these words."""
+    filtered = pb.InstanceFilter()
+    for name, word in wanted.items():
+        if name == "ready":
+            filtered.readiness = pb.READINESS_FILTER_READY if word == "T" else pb.READINESS_FILTER_NOT_READY
+        else:
+            getattr(filtered, name).append(word)
+    return filtered
+
+
+def _options(strong: bool, min_version: int) -> pb.ReadOptions:
+    consistency = pb.READ_CONSISTENCY_STRONG if strong else pb.READ_CONSISTENCY_UNSPECIFIED
+    return pb.ReadOptions(min_version=min_version, consistency=consistency)
