@@ -18,10 +18,11 @@ from typing import Self
 
 from clients.admin import Admin
 from clients.calls import Calls, MetadataSource
+from clients.credentials import BadCredentials, CredentialFiles, Credentials
 from clients.endpoints import Endpoints
 from clients.errors import HqApiError, Violation
 from clients.freshness import OwnWrites
-from clients.links import ChannelFactory, insecure_channel
+from clients.links import ChannelFactory, insecure_channel, never_renewed
 from clients.pool import Pool
 from clients.reads import STRONG, Reads
 from clients.reports import Reports
@@ -31,7 +32,18 @@ from clients.watching import Watch, WatchSettings
 from clients.writes import Writes
 from hqpb.v1 import service_pb2
 
-__all__ = ["STRONG", "Client", "ClientSettings", "HqApiError", "Safety", "Violation", "Watch"]
+__all__ = [
+    "STRONG",
+    "BadCredentials",
+    "Client",
+    "ClientSettings",
+    "CredentialFiles",
+    "Credentials",
+    "HqApiError",
+    "Safety",
+    "Violation",
+    "Watch",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +73,12 @@ class Client(Reads, Writes, Reports):
         timeout_s: default deadline of a whole call, retries included.
         read_your_writes: reads wait until the answering replica has this client's own writes. Over a front with
             several locations they are STRONG from the first own write on.
-        metadata: called for each request, e.g. for a token that is renewed.
-        channel_factory: opens the channel to an address, e.g. with TLS.
+        credentials: TLS, a client certificate, a ticket; all renewed from their files.
+        metadata: called for each request; what it says is sent beside the credentials.
+        channel_factory: opens the channel to an address, instead of the credentials.
+
+    Raises:
+        BadCredentials: a ticket would be sent in plain text.
     """
 
     admin: Admin
@@ -74,14 +90,14 @@ class Client(Reads, Writes, Reports):
         timeout_s: float = 10.0,
         read_your_writes: bool = False,
         settings: ClientSettings | None = None,
-        channel_factory: ChannelFactory = insecure_channel,
+        credentials: Credentials | None = None,
+        channel_factory: ChannelFactory | None = None,
         metadata: MetadataSource = tuple,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self._settings = settings or ClientSettings()
         self._clock = clock or SystemClock()
-        self._metadata = metadata
         rng = rng or random.Random()
         endpoints = Endpoints(
             addresses,
@@ -92,11 +108,15 @@ class Client(Reads, Writes, Reports):
         )
         self._pool = Pool(
             endpoints,
-            channel_factory,
+            channel_factory or (credentials.channel if credentials else insecure_channel),
             self._clock,
             connect_timeout_s=self._settings.connect_timeout_s,
+            version=credentials.version if credentials else never_renewed,
         )
-        calls = Calls(self._pool, self._clock, rng, self._settings.retry, metadata)
+        self._metadata = _both(credentials, metadata)
+        if credentials is not None:
+            credentials.check(endpoint.address for endpoint in endpoints.all)
+        calls = Calls(self._pool, self._clock, rng, self._settings.retry, self._metadata)
         super().__init__(calls, OwnWrites() if read_your_writes else None, rng, timeout_s)
         self.admin = Admin(calls, None, rng, timeout_s)
 
@@ -126,3 +146,9 @@ class Client(Reads, Writes, Reports):
         """
         request = service_pb2.WatchInstancesRequest(filter=where, resume_token=resume_token)
         return Watch(self._pool, self._clock, self._rng, self._metadata, request, self._settings.watch)
+
+
+def _both(credentials: Credentials | None, metadata: MetadataSource) -> MetadataSource:
+    if credentials is None:
+        return metadata
+    return lambda: (*credentials.metadata(), *metadata())

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]
+Version = Callable[[], int]  # of what channels are made with: another number, and they are to be made anew
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.enable_retries", 0),  # retries are ours: gRPC's own know neither budget nor RetryInfo
@@ -39,8 +40,13 @@ class Stubs:
 
 
 def insecure_channel(address: str) -> grpc.aio.Channel:
-    """A channel without TLS. Write your own factory for certificates; keep CHANNEL_OPTIONS in it."""
+    """A channel without TLS; `credentials.py` makes those with it."""
     return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+
+
+def never_renewed() -> int:
+    """Channels are good for ever."""
+    return 0
 
 
 class Link:
@@ -49,8 +55,12 @@ class Link:
     A channel that fails to connect is dropped: when to try again is the client's decision, not gRPC's.
     """
 
-    def __init__(self, address: str, factory: ChannelFactory, *, connect_timeout_s: float) -> None:
+    def __init__(
+        self, address: str, factory: ChannelFactory, *, connect_timeout_s: float, version: Version = never_renewed
+    ) -> None:
         self.address = address
+        self._version = version
+        self._made_with = 0
         self._connect_timeout_s = connect_timeout_s
         self._factory = factory
         self._channel: grpc.aio.Channel | None = None
@@ -67,9 +77,12 @@ class Link:
         Raises:
             HqApiError: UNAVAILABLE, not sent: refused, or not connected within `timeout_s`.
         """
+        idle = self._connecting is None or self._connecting.done()
+        if idle and self._channel is not None and self._made_with != self._version():
+            self._drop()
         if self._stubs is not None and self._is_ready():
             return self._stubs
-        if self._connecting is None or self._connecting.done():
+        if self._connecting is None or idle:
             self._connecting = asyncio.create_task(self._connect(), name=f"connect {self.address}")
             self._connecting.add_done_callback(_retrieved)
         try:
@@ -109,6 +122,7 @@ class Link:
 
     async def _connect(self) -> Stubs:
         if self._channel is None:
+            self._made_with = self._version()
             self._channel = self._factory(self.address)
             self._stubs = Stubs(
                 service_pb2_grpc.InstanceServiceStub(self._channel),

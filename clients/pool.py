@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection
 
 from clients.endpoints import Endpoint, Endpoints
-from clients.links import ChannelFactory, Link, Stubs
+from clients.links import ChannelFactory, Link, Stubs, Version, never_renewed
 from clients.timing import Clock
 
 
@@ -14,11 +14,20 @@ class Pool:
     """Links to every replica. Close it when done."""
 
     def __init__(
-        self, endpoints: Endpoints, factory: ChannelFactory, clock: Clock, *, connect_timeout_s: float
+        self,
+        endpoints: Endpoints,
+        factory: ChannelFactory,
+        clock: Clock,
+        *,
+        connect_timeout_s: float,
+        version: Version = never_renewed,
     ) -> None:
         self.endpoints = endpoints
         self._clock = clock
-        self._links = {e.address: Link(e.address, factory, connect_timeout_s=connect_timeout_s) for e in endpoints.all}
+        self._links = {
+            e.address: Link(e.address, factory, connect_timeout_s=connect_timeout_s, version=version)
+            for e in endpoints.all
+        }
         self._prober: asyncio.Task[None] | None = None
         self._end = asyncio.Event()
 

@@ -71,9 +71,12 @@ class Reads(Caller):
         return await self._read(lambda hq: hq.instances.CountInstances, request, timeout_s)
 
     async def get_revision(
-        self, instance_id: str, revision_id: str = "", *, node: str, timeout_s: float | None = None
+        self, instance_id: str, revision_id: str = "", *, node: str = "", timeout_s: float | None = None
     ) -> pb.GetRevisionResponse:
-        """What an agent on `node` has to run, with secret descriptors; no revision_id: all revisions."""
+        """What has to run, with secret descriptors; no revision_id: all revisions.
+
+        Agents name their own `node`: an instance that is elsewhere is refused. Deploy systems name none.
+        """
         request = pb.GetRevisionRequest(instance_id=instance_id, revision_id=revision_id, node=node)
         return await self.call(
             lambda hq: hq.instances.GetRevision, request, safety=Safety.REPEATABLE, timeout_s=timeout_s

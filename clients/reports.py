@@ -14,7 +14,7 @@ class Reports(Caller):
     """Reports are repeated after an unknown outcome: incarnation and sequence make twice as good as once.
 
     FAILED_PRECONDITION means stop: WRONG_NODE, WRONG_UID, UNKNOWN_REVISION, FENCED (another reporter took
-    over).
+    over). NOT_BEGUN means: call `begin_reporting` again.
     """
 
     async def begin_reporting(

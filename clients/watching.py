@@ -109,10 +109,12 @@ class Watch:
             endpoint = self._pool.pick(self._tried)
             self._tried.add(endpoint.address)
             began = self._clock.now()
+            self._heard = False
             stream = self._stream(endpoint)
             try:
                 async for message in stream:
                     self._tried = {endpoint.address}
+                    self._heard = self._was_let_in = True
                     for item in self._progress.received(message):
                         yield item
                 error = connection_closed(endpoint.address)
@@ -168,7 +170,7 @@ class Watch:
 
     def _after(self, error: HqApiError, endpoint: Endpoint, lasted_s: float) -> list[WatchItem]:
         """What to show for the end of a stream; an Interrupted at the end says how long to wait."""
-        if error.code in _NO_USE_TRYING:
+        if error.code in _NO_USE_TRYING and not self._may_be_renewed(error):
             raise error
         if error.code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE):
             if not self._progress.resume_token:
@@ -179,6 +181,10 @@ class Watch:
         if blames_endpoint(error, lasted_s):
             self._pool.failed(endpoint)
         return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
+
+    def _may_be_renewed(self, error: HqApiError) -> bool:
+        """A ticket or certificate ran out: somebody renews it. Or the rights are others now: once more will tell."""
+        return self._heard or (self._was_let_in and error.code is grpc.StatusCode.UNAUTHENTICATED)
 
     def _wait_s(self, error: HqApiError, lasted_s: float) -> float:
         self._failures = 1 if lasted_s >= self._settings.stable_s else self._failures + 1

@@ -104,7 +104,7 @@ class Transports:
         listening = Addresses(
             _with_port(wanted.grpc, grpc_port), _with_port(wanted.http, http_port), _with_port(wanted.grpc_mtls, mtls_port)
         )
-        also = f", gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
+        also = f" and gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
         log.info("listening: gRPC %s, HTTP %s%s", listening.grpc, listening.http, also)
         self.listening.set_result(listening)
 

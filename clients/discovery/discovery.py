@@ -13,6 +13,7 @@ from typing import Self
 
 from clients.calls import MetadataSource
 from clients.client import Client, ClientSettings
+from clients.credentials import Credentials
 from clients.discovery.choosing import Chooser
 from clients.discovery.ejection import Ejections, EjectionSettings
 from clients.discovery.feed import Feed, FeedSettings
@@ -20,7 +21,7 @@ from clients.discovery.listing import Listing
 from clients.discovery.picking import Picker, Rank, RoundRobin
 from clients.discovery.service import Service
 from clients.discovery.services import Services
-from clients.links import ChannelFactory, insecure_channel
+from clients.links import ChannelFactory
 from clients.timing import Clock, SystemClock
 
 
@@ -51,8 +52,9 @@ class Discovery:
         servers: `host:port` of each replica.
         state_dir: keeps the last good list of each watch, for restarts while HQ is away; None: nowhere. One
             directory per installation; several processes may share it.
-        metadata: called for each request, e.g. for a token that is renewed.
-        channel_factory: opens the channel to a replica, e.g. with TLS.
+        credentials: TLS, a client certificate, a ticket; all renewed from their files.
+        metadata: called for each request; what it says is sent beside the credentials.
+        channel_factory: opens the channel to a replica, instead of the credentials.
         wall: seconds since 1970, to tell the age of a saved list.
     """
 
@@ -62,7 +64,8 @@ class Discovery:
         *,
         state_dir: str | Path | None = None,
         settings: DiscoverySettings | None = None,
-        channel_factory: ChannelFactory = insecure_channel,
+        credentials: Credentials | None = None,
+        channel_factory: ChannelFactory | None = None,
         metadata: MetadataSource = tuple,
         clock: Clock | None = None,
         wall: Callable[[], float] = time.time,
@@ -71,7 +74,7 @@ class Discovery:
         self._servers = [servers] if isinstance(servers, str) else list(servers)
         self._directory = Path(state_dir) if state_dir is not None else None
         self._settings = settings or DiscoverySettings()
-        self._channel_factory, self._metadata = channel_factory, metadata
+        self._credentials, self._channel_factory, self._metadata = credentials, channel_factory, metadata
         self._clock, self._wall, self._rng = clock or SystemClock(), wall, rng or random.Random()
         self._client: Client | None = None
         self._users = 0
@@ -171,6 +174,7 @@ class Discovery:
         return Client(
             self._servers,
             settings=self._settings.client,
+            credentials=self._credentials,
             channel_factory=self._channel_factory,
             metadata=self._metadata,
             clock=self._clock,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clients.hqctl.exits import Exit
-from clients.hqctl.formats import output_option, print_json
+from clients.hqctl.formats import LISTS, is_data, output_option, print_items
 from clients.hqctl.selecting import selecting, strong_option
 from clients.hqctl.session import Session, connected
 from clients.hqctl.sources import warn_of
@@ -28,12 +28,13 @@ GROUPS = {
 @selecting
 @click.option("--by", type=click.Choice(list(GROUPS)), help="One line for each.")
 @strong_option
-@output_option("table", "json")
+@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@output_option(*LISTS)
 @connected
-def count(session: Session, where: pb.InstanceFilter, by: str | None, strong: bool, output: str) -> None:
+def count(session: Session, where: pb.InstanceFilter, by: str | None, strong: bool, no_headers: bool, output: str) -> None:
     """Count the instances that match all of the options.
 
-    By revision, an instance counts once for each of its revisions, ready if that revision is.
+    Counted are instances; --cluster and other options choose which. By revision, an instance counts once for each of its revisions, ready if that revision is.
     """
 
     async def work(client: Client) -> Exit:
@@ -41,22 +42,22 @@ def count(session: Session, where: pb.InstanceFilter, by: str | None, strong: bo
 
         group = GROUPS[by] if by else pb.COUNT_GROUP_UNSPECIFIED
         answer = await client.count(where, by=group, read=STRONG if strong else None)
-        if output == "json":
-            print_json(answer)
+        if is_data(output):
+            print_items(answer.groups, answer.sources, output)
         else:
-            _print(answer, by or "all")
+            _print(answer, by or "all", headers=not no_headers)
         warn_of(answer.sources)
         return Exit.OK
 
     session.run(work)
 
 
-def _print(answer: pb.CountInstancesResponse, by: str) -> None:
+def _print(answer: pb.CountInstancesResponse, by: str, *, headers: bool) -> None:
     rows = [_row(group.key or "-", group.total, group.ready) for group in answer.groups]
     if by == "all":
-        print_table(("TOTAL", "READY", "NOT READY"), [row[1:] for row in rows] or [["0", "0", "0"]])
+        print_table(("TOTAL", "READY", "NOT-READY"), [row[1:] for row in rows] or [["0", "0", "0"]], headers=headers)
     else:
-        print_table((by.upper(), "TOTAL", "READY", "NOT READY"), rows)
+        print_table((by.upper(), "TOTAL", "READY", "NOT-READY"), rows, headers=headers)
 
 
 def _row(key: str, total: int, ready: int) -> list[str]:

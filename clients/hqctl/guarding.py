@@ -10,7 +10,7 @@ import click
 
 from clients.hqctl.exits import Exit
 from clients.hqctl.explaining import guard_words
-from clients.hqctl.formats import output_option, print_json
+from clients.hqctl.formats import TEXTS, is_data, output_option, print_data
 from clients.hqctl.session import Session, connected
 from clients.hqctl.spans import Span
 from clients.hqctl.words import clock_time, plural
@@ -38,16 +38,16 @@ def guard() -> None:
     """
 
 
-@guard.command()
-@output_option("text", "json")
+@guard.command(short_help="What the guard does, and why.")
+@output_option(*TEXTS)
 @connected
 def status(session: Session, output: str) -> None:
     """Show what the guard does, as the answering replica sees it."""
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.get_guard()
-        if output == "json":
-            print_json(answer)
+        if is_data(output):
+            print_data(answer.guard, output)
         else:
             print_guard(answer.guard)
         return Exit.OK
@@ -55,7 +55,7 @@ def status(session: Session, output: str) -> None:
     session.run(work)
 
 
-@guard.command()
+@guard.command(short_help="Let flips through for a while.")
 @click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
 @click.option("--reason", required=True, help="Why; kept with the record.")
 @click.option("--by", default=who, help="Who; default: you.")
@@ -71,7 +71,7 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
     session.run(work, writing=True)
 
 
-@guard.command()
+@guard.command(short_help="Hold all flips for a while.")
 @click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
 @click.option("--reason", required=True, help="Why; kept with the record.")
 @click.option("--by", default=who, help="Who; default: you.")

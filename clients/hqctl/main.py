@@ -6,6 +6,7 @@ import difflib
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,16 +33,17 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "wait": ("waiting", "wait", "Wait until instances are ready, or gone."),
     "report": ("reporting", "report", "Play an agent by hand: report the status of a revision."),
     "guard": ("guarding", "guard", "Show, release or force the guard that holds flips back."),
-    "status": ("operating", "status", "Show replicas, store and guard."),
-    "transitions": ("operating", "transitions", "Show recent flips and recoveries with their receipts."),
-    "quarantine": ("operating", "quarantine", "Show records that could not be decoded."),
+    "status": ("surveying", "status", "Tell what is wrong, since when, why, and what to do next."),
+    "top": ("ranking", "top", "Show services by size, readiness and churn."),
+    "events": ("happening", "events", "Show recent flips and recoveries with their receipts."),
+    "quarantine": ("quarantining", "quarantine", "Show records that could not be decoded."),
     "suspend": ("planning", "suspend", "Planned work: call nothing on a node silent for a while."),
     "resume": ("planning", "resume", "End planned work on a node early."),
     "suspensions": ("planning", "suspensions", "List the nodes under planned work."),
     "config": ("contexts", "config", "Show and choose contexts of the config file."),
     "completion": ("completing", "completion", "Print the completion script of bash, zsh or fish."),
 }
-ALIASES = {"list": "find", "ls": "find"}
+ALIASES = {"list": "find", "ls": "find", "transitions": "events"}
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
 SERVERS = """\b
@@ -78,11 +80,11 @@ class LazyGroup(click.Group):
         # click's own would import every command for its help text, at each press of the key.
         return [CompletionItem(n, help=text) for n, (_, _, text) in COMMANDS.items() if n.startswith(incomplete)]
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        if not extra.pop("standalone_mode", True):
+            return super().main(args, standalone_mode=False, **extra)
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(args, standalone_mode=False, **extra)
         except click.exceptions.NoArgsIsHelpError as error:
             error.show()
             sys.exit(Exit.USAGE)
@@ -105,7 +107,8 @@ def _mistake(error: click.ClickException) -> str:
     if context.parent is None and text.startswith("No such command"):
         close = difflib.get_close_matches(text.split("'")[1], [*COMMANDS, *ALIASES], n=1)
         text += f" Did you mean {close[0]}?" if close else ""
-    return f"{text} See `{context.command_path} --help`."
+    end = "" if text.endswith((".", "?")) else "."
+    return f"{text}{end} See `{context.command_path} --help`."
 
 
 @click.command(

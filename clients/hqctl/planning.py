@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import click
 
 from clients.hqctl.exits import Exit
-from clients.hqctl.formats import output_option, print_json
+from clients.hqctl.formats import LISTS, is_data, output_option, print_items
 from clients.hqctl.guarding import who
 from clients.hqctl.session import Session, connected
 from clients.hqctl.spans import Span
 from clients.hqctl.tables import print_table
-from clients.hqctl.words import clock_time
+from clients.hqctl.words import clock_time, span, stamp
 from hqpb.v1 import admin_pb2
 
 if TYPE_CHECKING:
@@ -52,17 +53,17 @@ def resume(session: Session, node: str) -> None:
 
 
 @click.command()
-@output_option("table", "json")
+@output_option(*LISTS)
 @connected
 def suspensions(session: Session, output: str) -> None:
     """List the nodes under planned work."""
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.list_suspensions()
-        if output == "json":
-            print_json(answer)
+        if is_data(output):
+            print_items(answer.suspensions, [answer.source], output)
         elif answer.suspensions:
-            print_table(("NODE", "UNTIL", "BY", "REASON"), [_row(one) for one in answer.suspensions])
+            print_table(("NODE", "UNTIL", "LEFT", "BY", "REASON"), [_row(one) for one in answer.suspensions])
         else:
             click.echo("No node is under planned work.", err=True)
         return Exit.OK
@@ -71,5 +72,5 @@ def suspensions(session: Session, output: str) -> None:
 
 
 def _row(suspension: admin_pb2.Suspension) -> list[str]:
-    until = clock_time(suspension.until)
-    return [suspension.node_name, until, suspension.by or "-", suspension.reason or "-"]
+    left = span(suspension.until.seconds - time.time())
+    return [suspension.node_name, stamp(suspension.until), left, suspension.by or "-", suspension.reason or "-"]

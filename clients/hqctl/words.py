@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hqpb.v1 import instance_pb2
@@ -61,10 +62,17 @@ def age(moment: Timestamp, now_s: float) -> str:
 
 
 def clock_time(moment: Timestamp) -> str:
-    """A moment in local time; `never` if there is none."""
+    """A moment in local time with its zone; `never` if there is none."""
     if not moment.seconds:
         return "never"
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment.seconds))
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(moment.seconds))
+
+
+def stamp(moment: Timestamp) -> str:
+    """A moment in local time as one word, for tables: `2026-11-21T01:18:49Z`, `2026-11-21T02:18:49+01:00`."""
+    if not moment.seconds:
+        return "-"
+    return datetime.fromtimestamp(moment.seconds).astimezone().isoformat().replace("+00:00", "Z")
 
 
 def truth(condition: instance_pb2.Condition) -> str:

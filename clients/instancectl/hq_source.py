@@ -75,7 +75,7 @@ class HqSource:
             answer = await self._client.get_revision(self._instance_id, node=self._node, timeout_s=ASK_S)
         except HqApiError as error:
             if error.reason in ("NOT_FOUND", "WRONG_NODE"):
-                return await self._absent(error)
+                return self._absent(error)
             return Trouble(f"HQ cannot be asked: {error}")
         return self._present(answer)
 
@@ -93,12 +93,9 @@ class HqSource:
         self._known = found
         return Asked(found, afresh=meaning is Meaning.NEW_LIFE)
 
-    async def _absent(self, said: HqApiError) -> Update:
+    def _absent(self, said: HqApiError) -> Update:
         """HQ says so after a fence; left to find out is whether it is the HQ that knew the instance."""
-        try:
-            epoch = await self._epoch()
-        except HqApiError as error:
-            return Trouble(f"HQ cannot be asked: {error}")
+        epoch = said.metadata.get("epoch", "")
         meaning = of_absence(self._life, epoch, elsewhere=said.reason == "WRONG_NODE")
         match meaning:
             case Meaning.GONE | Meaning.MOVED:
@@ -107,12 +104,6 @@ class HqSource:
                 return Trouble(f"{said}; but HQ has lost its memory since (another epoch), so everything goes on")
             case _:
                 return Trouble(f"{said}; waiting for it")
-
-    async def _epoch(self) -> str:
-        """Of the installation as it is now. Raises HqApiError."""
-        where = pb.InstanceFilter(instance_id=[self._instance_id])
-        answer = await self._client.count(where)
-        return answer.sources[0].epoch if answer.sources else ""
 
     @property
     def _life(self) -> Life | None:

@@ -178,6 +178,8 @@ class Reporter:
         if error.code == _OK:
             subject.taken(report)
             self._owed.discard(subject.id)
+        elif error.reason == "NOT_BEGUN":
+            subject.begin_again()
         elif error.reason == "FENCED":
             await self._fenced(subject, error)
         elif error.reason in STOPPING:
@@ -193,7 +195,7 @@ class Reporter:
             self._owed.discard(subject.id)
 
     async def _fenced(self, subject: Subject, error: pb.ItemError) -> None:
-        """Another reporter took over; or HQ lost our incarnation (the revision was removed and put back)."""
+        """Another reporter took over, unless it is a word of our own that came late."""
         try:
             holder = await self._holder(subject.id)
         except HqApiError as failure:

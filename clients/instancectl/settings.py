@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clients.credentials import CredentialFiles
 from clients.instancectl.output import OutputSettings
 from clients.instancectl.restart import RestartSettings
 
@@ -40,6 +41,7 @@ class RunSettings:
         servers: replicas of HQ; none: report to nobody.
         host_agent: socket of the host agent to report to; None: report to HQ directly.
         store: shared store of contents; None: one below the directory.
+        credentials: for the replicas.
     """
 
     directory: Path
@@ -50,6 +52,7 @@ class RunSettings:
     host_agent: Path | None = None
     store: Path | None = None
     providers: tuple[ProviderSpec, ...] = ()
+    credentials: CredentialFiles = field(default_factory=CredentialFiles)
     when_fenced: str = "stop"
     once: bool = False
     restarts: RestartSettings = field(default_factory=RestartSettings)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hq.entry import Entry
 from hq.listing import Listing
 from hq.query import Query
+from hq.registry.absence import of_epoch
 from hq.registry.page import Page
 from hq.registry.source import Freshness, Source
 from hq.registry.tokens import PageToken, encode, page_token

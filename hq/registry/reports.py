@@ -13,8 +13,8 @@ from typing import NamedTuple
 from hq import statuses
 from hq.entry import Entry, Mark
 from hq.liveness.beats import Beat
+from hq.registry.absence import of_epoch
 from hq.registry.repeats import beat_of
-from hq.registry.revisions import of_epoch
 from hq.replica import Replica
 from hq.store.commit import Conflict
 from hq.store.port import Compare, Write

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hq.entry import Entry
+from hq.registry.absence import of_epoch
 from hq.registry.changes import decode_secrets
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
-from serving.errors import HqError, NotFound, Stop, UnknownRevision, WrongNode
+from serving.errors import HqError, NotFound, UnknownRevision, WrongNode
 
 
 class Fetched(NamedTuple):
@@ -17,13 +18,6 @@ class Fetched(NamedTuple):
     revisions: list[instance_pb2.InstanceRevision]
     entry: Entry
     allocation: instance_pb2.ResourceAllocation | None
-
-
-def of_epoch(error: HqError, replica: Replica) -> HqError:
-    """The error, saying whose history knows no better."""
-    if isinstance(error, NotFound | Stop):
-        error.epoch = replica.cache.epoch
-    return error
 
 
 class Revisions:

@@ -56,6 +56,11 @@ class Writes:
         draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
         instance_id = draft.meta.id
         spec_at, _ = r.cache.stored_versions(instance_id)
+        if spec_at and not self._is_of(instance_id, request_id):
+            # It may have been deleted elsewhere.
+            await r.fence.passed(hurry=False)
+            r.check_loaded()
+            spec_at, _ = r.cache.stored_versions(instance_id)
         if spec_at:
             return self._repeated(instance_id, request_id, spec_at)
         plan = Plan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
@@ -250,9 +255,14 @@ class Writes:
     def _repeated(self, instance_id: str, request_id: str, version: int) -> Entry:
         """The answer to a creation of what is there already: the same if it was this very request."""
         entry = self._r.cache.get(instance_id)
-        if entry is not None and request_id and entry.request_id == request_id:
+        if entry is not None and self._is_of(instance_id, request_id):
             return entry
         raise AlreadyExists(instance_id, version)
+
+    def _is_of(self, instance_id: str, request_id: str) -> bool:
+        """Whether the instance was created by this very request."""
+        entry = self._r.cache.get(instance_id)
+        return entry is not None and bool(request_id) and entry.request_id == request_id
 
 
 def _spec_record(plan: Plan, write_id: int) -> storage_pb2.SpecRecord:

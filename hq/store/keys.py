@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
 BEATS, FENCE, SESSION, COMMITS = "beats", "fence", "session", "commits"
-EPOCH, FORMAT, COMPACTION, OPS = "epoch", "format", "compaction", "ops"
+EPOCH, FORMAT, COMPACTION, OPS, RESTORE = "epoch", "format", "compaction", "ops", "restore"
 DEFAULT_PREFIX = "/hq/v1/"
 
 
@@ -38,6 +38,7 @@ class Keys:
         self.epoch = self.of(EPOCH)
         self.format = self.of(FORMAT)
         self.compaction = self.of(COMPACTION)
+        self.restore = self.of(RESTORE)
         self.guard = self.of(OPS, "guard")
         self.beats = self.of(BEATS, "")
 

@@ -17,12 +17,12 @@ import click
 import uvloop
 
 from hq.embedded import find_etcd
-from tests.bench import beats, lookups, table, tools
+from tests.bench import beats, changes, lookups, sizes, table, tools, watching
 from tests.bench.bench import Bench
 from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
-_GROUPS = {module.GROUP: module.run for module in (lookups, beats)}
+_GROUPS = {module.GROUP: module.run for module in (lookups, beats, changes, watching, sizes)}
 _RESULTS = ROOT / "docs" / "performance" / "results.json"
 
 

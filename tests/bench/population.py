@@ -30,10 +30,13 @@ class Stored(NamedTuple):
 
 
 class Population:
-    """`size` instances: services with 1, 10, 100, ... as many as fit, and fillers with a hundred each. All are ready."""
+    """`size` instances: services with 1, 10, 100, ... as many as fit, and fillers with a hundred each. All are ready.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    In another cluster than `default` there are fillers only, and ids end in the cluster's name.
+    """
+
+    def __init__(self, size: int, cluster: str = "default") -> None:
+        self.size, self.cluster = size, cluster
         self._status = _status_template()
 
     def __iter__(self) -> Iterator[Stored]:
@@ -41,24 +44,20 @@ class Population:
         for number, (service, instance_id) in enumerate(self._names()):
             yield self._stored(number, service, instance_id, rng.getrandbits(62) | 1, rng.getrandbits(64))
 
-    def members(self, service: str) -> int:
-        """How many instances a lookup service has."""
-        return int(service.rpartition("-")[2])
-
     def _names(self) -> Iterator[tuple[str, str]]:
-        left = self.size
-        for size in SIZES:
+        left, suffix = self.size, "" if self.cluster == "default" else f".{self.cluster}"
+        for size in () if suffix else SIZES:
             if size <= left // 2 or size == 1:
                 yield from ((f"lookup-{size}", f"lookup-{size}.{i:05d}") for i in range(size))
                 left -= size
         for i in range(left):
             service = f"filler-{i // _PER_FILLER:05d}"
-            yield service, f"{service}.{i % _PER_FILLER:03d}"
+            yield service, f"{service}.{i % _PER_FILLER:03d}{suffix}"
 
     def _stored(self, number: int, service: str, instance_id: str, uid: int, word: int) -> Stored:
         node = f"node-{number // _PER_NODE:06d}.dc1"
         labels = {"engine": "native" if number % 3 else "jvm", "group": service}
-        meta = instance_pb2.InstanceMeta(id=instance_id, uid=uid, service_id=service, cluster="default", labels=labels)
+        meta = instance_pb2.InstanceMeta(id=instance_id, uid=uid, service_id=service, cluster=self.cluster, labels=labels)
         meta.creation_time.seconds = meta.modification_time.seconds = _WALL_MS // 1000
         spec = storage_pb2.SpecRecord(
             write_id=word, meta=meta.SerializeToString(), spec=_spec(node, number).SerializeToString()

@@ -35,14 +35,14 @@ class Stand:
     _stack: AsyncExitStack
     replicas: list[ReplicaProcess] = field(default_factory=list)
 
-    async def replica(self, *flags: str) -> ReplicaProcess:
-        """One more replica; returns when it serves reads."""
+    async def replica(self, *flags: str, until_ready: bool = True) -> ReplicaProcess:
+        """One more replica; returns when it serves reads, or when it listens."""
         process = ReplicaProcess(
             [self.etcd.endpoint], PREFIX, self.directory / f"replica-{len(self.replicas)}.log", flags
         )
         self.replicas.append(process)
         self._stack.push_async_callback(process.kill)
-        await process.start()
+        await process.start(until_ready=until_ready)
         return process
 
     def hq(self, method: str, *, http: bool = False, replica: int = 0) -> Target:

@@ -1,15 +1,21 @@
-"""Certificates for tests, made with the openssl command; where there is none the test is skipped."""
+"""Real certificates for tests, made in memory and laid down as PEM files."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import ipaddress
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+_USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+_HOSTS = (x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +32,50 @@ class Authority:
     def __init__(self, directory: Path, name: str = "authority") -> None:
         self._directory, self._name = directory, name
         directory.mkdir(parents=True, exist_ok=True)
+        self._key = ec.generate_private_key(ec.SECP256R1())
         self._own = Certificate(directory / f"{name}.crt", directory / f"{name}.key")
-        own = ("-keyout", self._own.key, "-out", self._own.cert)
-        _openssl("req", "-x509", *_KEY, "-days", "1", "-subj", f"/CN={name}", *own)
+        builder = _builder(name, name, self._key.public_key(), timedelta(days=1))
+        own = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        _lay_down(self._own, own.sign(self._key, hashes.SHA256()), self._key)
 
     @property
     def cert(self) -> Path:
         """What others trust."""
         return self._own.cert
 
-    def issue(self, name: str) -> Certificate:
+    def issue(self, name: str, uris: Sequence[str] = (), good_for: timedelta = timedelta(days=1)) -> Certificate:
+        """A certificate and its key, in files of that name, which are overwritten; `uris` become URI SANs."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names = [*_HOSTS, *map(x509.UniformResourceIdentifier, uris)]
+        builder = (
+            _builder(name, self._name, key.public_key(), good_for)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(_USES), critical=False)
+        )
         issued = Certificate(self._directory / f"{name}.crt", self._directory / f"{name}.key")
-        request, extensions = self._directory / f"{name}.csr", self._directory / f"{name}.ext"
-        extensions.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n")
-        _openssl("req", *_KEY, "-subj", f"/CN={name}", "-keyout", issued.key, "-out", request)
-        signed = ("-CA", self._own.cert, "-CAkey", self._own.key, "-CAcreateserial", "-extfile", extensions)
-        _openssl("x509", "-req", "-in", request, "-days", "1", *signed, "-out", issued.cert)
+        _lay_down(issued, builder.sign(self._key, hashes.SHA256()), key)
         return issued
 
 
-def _openssl(*arguments: object) -> None:
-    command = shutil.which("openssl")
-    if command is None:
-        pytest.skip("needs the openssl command to make certificates")
-    done = subprocess.run([command, *map(str, arguments)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def _builder(
+    subject: str, issuer: str, key: ec.EllipticCurvePublicKey, good_for: timedelta
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_name(subject))
+        .issuer_name(_name(issuer))
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + good_for)
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _lay_down(files: Certificate, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    files.cert.write_bytes(certificate.public_bytes(Encoding.PEM))
+    files.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import random
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 
 from hq.config import ReplicaConfig
@@ -15,7 +16,6 @@ from hq.registry.registry import Registry
 from hq.replica import Replica
 from hq.store import keys as k
 from hq.store.memory import MemoryStore
-from hq.store.port import Change
 from tests.checker import marks
 from tests.checker.check import violations
 from tests.checker.history import Cut, Final, Item, Range
@@ -25,7 +25,7 @@ from tests.support.diary import Agent, Client, Diary, Watch, item_of
 from tests.support.faulty_store import FaultyStore
 from tests.support.link import Link
 from tests.support.simulation import Running
-from tests.support.virtual_time import VirtualClock
+from tests.support.virtual_time import VirtualClock, run_virtually
 
 LIMITS = Limits(stale_after_s=10.0, liveness_timeout_s=60.0)
 
@@ -94,7 +94,7 @@ class Theatre:
         self._watches.append(Watch(self.diary, name, wanted))
         return self._watches[-1]
 
-    def _chooser(self, number: int | None):  # type: ignore[no-untyped-def]
+    def _chooser(self, number: int | None) -> Callable[[], Registry]:
         return lambda: (self.rng.choice(self.replicas) if number is None else self.replicas[number]).registry
 
     # --- what happens to the store ----------------------------------------------------------------------------------
@@ -102,14 +102,8 @@ class Theatre:
     def observe(self) -> None:
         """Write down what the store did since the last time."""
         for batch in self.store.store._log[self._noted :]:
-            self.diary.events.append(
-                marks.raw_of(batch.revision, list(map(self._stored, batch.changes)), self.keys, self.diary.now_ns())
-            )
+            self.diary.events.append(marks.raw_of(batch.revision, batch.changes, self.keys, self.diary.now_ns()))
             self._noted += 1
-
-    @staticmethod
-    def _stored(change: Change) -> Change:
-        return change
 
     async def pause(self, seconds: float) -> None:
         """Time passes; the observer looks on."""
@@ -118,8 +112,8 @@ class Theatre:
             await asyncio.sleep(min(left, 0.5))
             self.observe()
 
-    async def compact_under(self, running: Running) -> None:
-        """History is gone that one replica has not seen: it was cut off meanwhile."""
+    async def compact(self) -> None:
+        """What the store did so far is gone for whoever has not seen it."""
         self.observe()
         await self.store.store.compact(self.store.store._revision)
         self._noted = len(self.store.store._log)
@@ -158,3 +152,16 @@ class Theatre:
         items: dict[str, Item] = {entry.traits.id: item_of(entry) for entry in replica.cache.entries()}
         final = Final(replica.config.replica, replica.cache.version, replica.cache.epoch, items)
         self.diary.events.append(final)
+
+
+def played(scene: Callable[[Theatre], Awaitable[None]], replicas: int = 2, seed: int = 1) -> list[Violation]:
+    """Play a scene to its end in virtual time; what it breaks."""
+
+    async def play() -> list[Violation]:
+        async with Theatre(seed) as theatre:
+            for _ in range(replicas):
+                await theatre.start()
+            await scene(theatre)
+            return await theatre.end()
+
+    return run_virtually(play)

@@ -34,16 +34,23 @@ class Neighbour:
                 await asyncio.sleep(_PAUSE_S)
 
     async def over_http(self) -> None:
-        connected = await asyncio.open_connection("127.0.0.1", self._http_port, local_addr=(ADDRESS, 0))
-        connection = RawConnection(*connected)
-        try:
-            while True:
-                await connection.send(post(b'{"id":"web-1"}'))
-                assert (await connection.answer()).status == 200
-                self.calls["http"] += 1
-                await asyncio.sleep(_PAUSE_S)
-        finally:
-            connection.writer.close()
+        while True:
+            connected = await asyncio.open_connection("127.0.0.1", self._http_port, local_addr=(ADDRESS, 0))
+            connection = RawConnection(*connected)
+            try:
+                await self._until_told_to_close(connection)
+            finally:
+                connection.writer.close()
+
+    async def _until_told_to_close(self, connection: RawConnection) -> None:
+        is_open = True
+        while is_open:
+            await connection.send(post(b'{"id":"web-1"}'))
+            answer = await connection.answer()
+            assert answer.status == 200
+            self.calls["http"] += 1
+            is_open = answer.headers.get("connection") != "close"
+            await asyncio.sleep(_PAUSE_S)
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from typing import Any
 
 import grpc
 import pytest
@@ -136,9 +137,9 @@ async def test_grpc_requests_that_do_not_arrive_are_given_up(
     neighbour: Neighbour, grpc_port: int, admission: Admission
 ) -> None:
     async with aio.insecure_channel(f"127.0.0.1:{grpc_port}") as opened:
-        channel: aio.Channel = opened
-        unary = [channel.stream_unary(f"/{GET}")() for _ in range(20)]  # type: ignore[attr-defined]
-        streams = [channel.stream_stream(f"/{WATCH}")() for _ in range(20)]  # type: ignore[attr-defined]
+        channel: Any = opened
+        unary = [channel.stream_unary(f"/{GET}")() for _ in range(20)]
+        streams = [channel.stream_stream(f"/{WATCH}")() for _ in range(20)]
         for call in (*unary, *streams):
             await call.wait_for_connection()
         codes = [await call.code() for call in (*unary, *streams)]
@@ -148,7 +149,8 @@ async def test_grpc_requests_that_do_not_arrive_are_given_up(
 
 
 async def test_a_grpc_call_that_ends_without_a_request_is_told_so(grpc_client: Client, admission: Admission) -> None:
-    call = grpc_client.channel.stream_unary(f"/{GET}")()  # type: ignore[attr-defined]
+    channel: Any = grpc_client.channel
+    call = channel.stream_unary(f"/{GET}")()
     await call.done_writing()
     assert await call.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert (admission.calls, admission.refused) == (0, {"max_request_bytes": 1})

@@ -109,7 +109,7 @@ class Node:
         return answer.next_report_in.ToMilliseconds() / 1000 or _FIRST_INTERVAL_S
 
     def _refused(self, life: Life, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
-        if error.reason == "FENCED":
+        if error.reason in ("FENCED", "NOT_BEGUN"):
             life.incarnation = 0
             self._news.set()
             self._events.say(f"agent {report.instance_id}: {error.message}")

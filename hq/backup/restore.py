@@ -1,0 +1,165 @@
+"""Putting a backup back: a new epoch at its beginning and at its end, and replicas that serve nothing in between.
+
+A mark stands in the store while it is under way. Every transaction compares the mark, so that nothing of a restore that
+was broken off arrives later; replicas that see it answer UNAVAILABLE instead of telling agents that they are unknown. A
+restore of the same backup may be run again from its beginning, however far it came.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from hq.backup.archive import Reader, Summary
+from hq.backup.save import KEPT, Progress
+from hq.store.epoch import FORMAT
+from hq.store.keys import Keys, prefix_end
+from hq.store.port import Commit, Compare, Rejected, Store, UnknownOutcome, Write
+from hq.store.words import new_word
+from hqpb.storage.v1 import backup_pb2, storage_pb2
+
+_TIMEOUT_S: Final = 10.0
+_TRIES: Final = 5
+_MOST_OPERATIONS: Final = 100  # in one transaction
+_MOST_BYTES: Final = 1 << 20
+_PREDECESSORS_KEPT: Final = 100
+
+
+class NotEmpty(Exception):
+    """There are instances below the prefix already."""
+
+
+class Disturbed(Exception):
+    """Somebody else restores at the same time, or the store was replaced meanwhile."""
+
+
+class Restore:
+    """One restore."""
+
+    def __init__(self, store: Store, keys: Keys, backup: Summary, rng: random.Random) -> None:
+        """`backup`: verified."""
+        self._store, self._keys, self._backup, self._rng = store, keys, backup, rng
+        self._mark = backup_pb2.RestoreRecord(sha256=backup.sha256).SerializeToString()
+
+    async def run(self, reader: Reader, progress: Progress, *, replace: bool) -> str:
+        """Put everything back; return the new epoch. `replace`: take away what is there, otherwise refuse.
+
+        Raises:
+            NotEmpty, Disturbed, Unavailable, NoSpace.
+            UnknownOutcome: the store did not answer, several times; run it again.
+        """
+        await self._begin(replace=replace)
+        for kind in KEPT:
+            await self._clear(self._keys.of(kind, ""))
+        for records in _batches(reader):
+            puts = [(self._keys.prefix + record.key, record.value) for record in records]
+            await self._commit(Write((), puts))
+            progress(len(records))
+        return await self._end()
+
+    async def _begin(self, *, replace: bool) -> None:
+        mark, _ = await self._store.get(self._keys.restore)
+        same = mark is not None and mark.value == self._mark
+        if not same and not replace:
+            if mark is not None:
+                raise NotEmpty("another restore was broken off here: run that one to its end, or say --replace")
+            await self._check_empty()
+        _, epoch = await self._next_epoch()
+        put = Write((), ((self._keys.restore, self._mark), (self._keys.epoch, epoch)))
+        before = Compare(self._keys.restore, "modified", mark.modified if mark else 0)
+        commit = await self._try((before,), put)
+        # If a try without an answer took place after all, the mark is ours.
+        if not commit.guarded and not await self._is_ours():
+            raise Disturbed("another restore began at the same time: let only one run")
+
+    async def _check_empty(self) -> None:
+        found = 0
+        for kind in KEPT:
+            start = self._keys.of(kind, "")
+            found += (await self._store.newest(start, prefix_end(start)))[0]
+        if found:
+            where = self._keys.prefix.decode()
+            raise NotEmpty(f"there are {found} records below {where} already: --replace takes them away")
+
+    async def _clear(self, start: bytes) -> None:
+        while True:
+            page = await self._store.page(start, prefix_end(start), revision=0, limit=_MOST_OPERATIONS)
+            if page.records:
+                await self._commit(Write((), (), [record.key for record in page.records]))
+            if not page.more:
+                return
+
+    async def _end(self) -> str:
+        word, epoch = await self._next_epoch()
+        written = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT).SerializeToString()
+        puts = ((self._keys.epoch, epoch), (self._keys.format, written))
+        commit = await self._try((self._guard(),), Write((), puts, (self._keys.restore,)))
+        if not commit.guarded:
+            # A try without an answer may have ended it.
+            stored, _ = await self._store.get(self._keys.epoch)
+            if stored is None or stored.value != epoch:
+                raise _disturbed()
+        return word
+
+    async def _next_epoch(self) -> tuple[str, bytes]:
+        """A word that never was, and its record: a successor of what the store has and of what the backup had."""
+        stored, _ = await self._store.get(self._keys.epoch)
+        known: list[str] = []
+        for value in (self._backup.header.epoch, stored.value if stored else b""):
+            record = _epoch(value)
+            known += [*record.predecessor, record.epoch]
+        past = list(dict.fromkeys(word for word in known if word))[-_PREDECESSORS_KEPT:]
+        new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past)
+        return new.epoch, new.SerializeToString()
+
+    async def _commit(self, write: Write) -> None:
+        if not (await self._try((self._guard(),), write)).guarded:
+            raise _disturbed()
+
+    async def _try(self, guards: Sequence[Compare], write: Write) -> Commit:
+        """Commit, again if there was no answer: what is written twice stands there once."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return await self._store.commit(guards, (write,), _TIMEOUT_S)
+            except UnknownOutcome:
+                if not tries_left:
+                    raise
+            except Rejected as error:
+                raise Disturbed(f"the store refused a transaction: {error}") from error
+        raise AssertionError("unreachable")
+
+    async def _is_ours(self) -> bool:
+        mark, _ = await self._store.get(self._keys.restore)
+        return mark is not None and mark.value == self._mark
+
+    def _guard(self) -> Compare:
+        return Compare(self._keys.restore, "value", self._mark)
+
+
+def _disturbed() -> Disturbed:
+    return Disturbed("the mark of this restore is gone: another one runs, or the store was replaced; run it again")
+
+
+def _epoch(value: bytes) -> storage_pb2.EpochRecord:
+    try:
+        return storage_pb2.EpochRecord.FromString(value)
+    except DecodeError:
+        return storage_pb2.EpochRecord()
+
+
+def _batches(records: Iterable[backup_pb2.BackupRecord]) -> Iterator[list[backup_pb2.BackupRecord]]:
+    """In portions that fit into a transaction."""
+    batch: list[backup_pb2.BackupRecord] = []
+    size_bytes = 0
+    for record in records:
+        added = len(record.key) + len(record.value) + 64
+        if batch and (len(batch) >= _MOST_OPERATIONS or size_bytes + added > _MOST_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(record)
+        size_bytes += added
+    if batch:
+        yield batch

@@ -1,0 +1,88 @@
+"""Taking a backup: everything that cannot be made anew, as it was at one version of the store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from hq.backup.archive import FORMAT, Writer
+from hq.store import keys as k
+from hq.store.listing import listing
+from hq.store.port import Compacted, Store
+from hqpb.storage.v1 import backup_pb2
+from serving.clock import Clock
+
+# Everything else belongs to replicas that run, or to revisions of the store that was.
+KEPT: Final = (k.SPEC, k.SECRETS, k.STATUS, k.OPS)
+_TRIES: Final = 3
+
+Progress = Callable[[int], None]
+"""Told how many more records were written or read."""
+
+
+class NothingToSave(Exception):
+    """There is nothing of HQ below the prefix, or nothing whole."""
+
+
+async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progress: Progress) -> Writer:
+    """Write a backup of what is in the store.
+
+    Raises:
+        NothingToSave: HQ never served below this prefix, or a restore is unfinished there.
+        Compacted: the store gave up that version before everything was read; begin again.
+        Unavailable: the store does not answer.
+    """
+    epoch, revision = await store.get(keys.epoch)
+    if epoch is None:
+        raise NothingToSave(f"there is nothing of HQ below {keys.prefix.decode()}: check --etcd and --prefix")
+    if (await store.get(keys.restore, revision=revision))[0] is not None:
+        raise NothingToSave("a restore is under way there, or was broken off: run it to its end first")
+    writer = Writer(file)
+    header = backup_pb2.BackupHeader(format=FORMAT, revision=revision, epoch=epoch.value)
+    header.prefix, header.unix_ms = keys.prefix.decode(), clock.wall_ms()
+    writer.header(header)
+    async for part in listing(store, keys, revision):
+        kept = [record for record in part.records if keys.name(record.key).kind in KEPT]
+        for record in kept:
+            writer.record(record.key[len(keys.prefix) :], record.value)
+        progress(len(kept))
+    writer.footer()
+    return writer
+
+
+async def save_to(path: Path, store: Store, keys: k.Keys, clock: Clock, progress: Progress) -> Writer:
+    """Write a backup to a file, which appears under its name when it is whole. Readable by its owner only.
+
+    Raises NothingToSave, Compacted (after some tries), Unavailable, OSError.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            with _whole(path) as file:
+                return await save(store, keys, file, clock, progress)
+        except Compacted:
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[BinaryIO]:
+    """A file beside the path that takes its place if all goes well, and goes away if not."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

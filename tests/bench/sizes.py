@@ -1,0 +1,83 @@
+"""What a registry's size costs: cold start, memory, and lookups while everybody beats."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from hqpb.v1 import service_pb2
+from tests.bench import load
+from tests.bench.beats import by_fifty
+from tests.bench.bench import Bench
+from tests.bench.load import Shape
+from tests.bench.stand import Stand, stand
+from tests.bench.usage import cpu_s, memory_bytes
+from tests.support.replicas import ReplicaProcess
+
+GROUP = "sizes"
+_READY_S = 300.0
+_BEATS_PER_S = 5_600
+
+
+async def run(bench: Bench) -> None:
+    """The group `sizes`: 10,000, 100,000 and 1,000,000 instances (quick: the first only)."""
+    base = await _empty_memory(bench)
+    bench.fact(GROUP, "memory of a replica without instances", [base / 1e6], "MB")
+    for size in (10_000,) if bench.quick else (10_000, 100_000, 1_000_000):
+        async with stand(bench.directory / f"{GROUP}-{size}", size, replicas=0) as made:
+            await _cold_start(bench, made, size, base)
+            await _lookups_under_beats(bench, made, size)
+
+
+async def _empty_memory(bench: Bench) -> int:
+    async with stand(bench.directory / f"{GROUP}-0", 1) as made:
+        return memory_bytes(made.replicas[0].pid)
+
+
+async def _cold_start(bench: Bench, made: Stand, size: int, base: int) -> None:
+    began = time.monotonic()
+    replica = await _started(made)
+    took_s = time.monotonic() - began
+    await asyncio.sleep(3)  # what the start has left behind is given back
+    each = (memory_bytes(replica.pid) - base - made.filled_bytes) / size
+    bench.fact(GROUP, f"ready to serve, {size:,}", [took_s], "s", size=size)
+    bench.fact(GROUP, f"processor time until then, {size:,}", [cpu_s([replica.pid])], "s", size=size)
+    bench.fact(GROUP, f"encoded bytes each, {size:,}", [made.filled_bytes / size], "B", size=size)
+    bench.fact(GROUP, f"memory each beyond these, {size:,}", [each], "B", size=size)
+    bench.fact(GROUP, f"etcd on disk each, {size:,}", [await _db_bytes(made) / size], "B", size=size)
+
+
+async def _started(made: Stand) -> ReplicaProcess:
+    """The replica, when it serves reads; a million take longer than a test would wait."""
+    replica = await made.replica(until_ready=False)
+    async with asyncio.timeout(_READY_S):
+        while (await replica.get("/readyz"))[0] != 200:
+            await asyncio.sleep(0.05)
+    return replica
+
+
+async def _db_bytes(made: Stand) -> int:
+    from hq.store.etcd import EtcdConfig, EtcdStore
+
+    store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
+    (member,) = await store.members()
+    await store.close()
+    return member.db_in_use_bytes
+
+
+async def _lookups_under_beats(bench: Bench, made: Stand, size: int) -> None:
+    """Lookups of a hundred at a steady pace, while all agents of a million instances beat by fifty."""
+    seconds = 3.0 if bench.quick else 15.0
+    lookup = service_pb2.FindInstancesRequest(filter={"service_id": ["lookup-100"]}).SerializeToString()
+    beats = by_fifty(made.population, 8)
+    paced = Shape(1, 16, _BEATS_PER_S / 50 / len(beats))
+    beating = asyncio.create_task(load.grpc(made.hq("ReportStatuses"), beats, seconds + 2, paced))
+    await asyncio.sleep(1)
+    sample = await load.grpc(made.hq("FindInstances"), [lookup], seconds, Shape(4, 16, 400.0))
+    beaten = await beating
+    name = f"under {_BEATS_PER_S:,} beats/s at {size:,}"
+    bench.fact(GROUP, f"lookups {name}: p50", [sample.p50_ms], "ms", size=size)
+    bench.fact(GROUP, f"lookups {name}: p99", [sample.p99_ms], "ms", size=size)
+    bench.fact(GROUP, f"lookups {name}: slowest", [sample.max_ms], "ms", size=size)
+    bench.fact(GROUP, f"lookups {name}: rate", [sample.rate], "/s", size=size)
+    bench.fact(GROUP, f"beats, {name}", [beaten.rate * 50], "beats/s", size=size)

@@ -1,0 +1,164 @@
+"""The short plays in which seeded bugs must show. Without a bug each of them keeps every promise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from tests.support.faulty_store import Fate
+from tests.support.theatre import Theatre
+
+IDS = tuple(f"i-{n}" for n in range(6))
+
+
+async def calm(play: Theatre) -> None:
+    """Writers race, agents report and beat, readers turn pages, watches move from one replica to the other."""
+    one, two = play.client("one", 0), play.client("two", 1)
+    everything, ready = play.watch("everything"), play.watch("ready", service_id="web", ready="T")
+    await everything.open(play.at(0))
+    await ready.open(play.at(1))
+    await asyncio.gather(*(one.create(instance_id) for instance_id in IDS))
+    await play.pause(0.1)
+    agents = [play.agent(instance_id) for instance_id in IDS[:3]]
+    for agent in agents:
+        await agent.begin()
+        await agent.report()
+    for turn in range(3):
+        item = await one.get("i-0", strong=True)
+        version = item.version if item else 0
+        await asyncio.gather(one.update("i-0", version), two.update("i-0", version))
+        await asyncio.gather(*(agent.beat() for agent in agents))
+        await agents[turn].report(ready=False)
+        await asyncio.gather(one.put_revision("i-1", "r3"), two.update("i-2", service="mail"))
+        await play.pause(0.3)
+        await two.find({}, page_size=2)
+        await two.find({"service_id": "web"})
+        await one.find({"service_id": "web", "ready": "T"}, strong=True)
+        await one.count({})
+        await everything.open(play.at(turn % 2))
+        await one.update("i-2", service="web")
+        await play.pause(0.3)
+        await asyncio.gather(*(agent.beat() for agent in agents))
+    await one.delete_revision("i-0", "r1")
+    await asyncio.gather(one.delete("i-4"), two.apply("i-5"), two.create("i-0"), one.get("i-9"))
+    await two.update("i-1", node="node-2")
+    await play.pause(0.3)
+    await two.create("i-4")
+
+
+async def lost_answers(play: Theatre) -> None:
+    """Transactions are lost, answered too late, or arrive when nobody waits for them any more."""
+    one, two = play.client("one", 0), play.client("two", 1)
+    await asyncio.gather(*(one.create(instance_id) for instance_id in IDS[:4]))
+    await play.pause(1)
+    for fate in (Fate.UNANSWERED, Fate.LOST, Fate.LATE, Fate.AWAY, Fate.UNANSWERED, Fate.LATE):
+        play.store.plan(fate, touching=play.keys.spec(""))
+        await one.update("i-0")
+        await play.pause(0.2)
+        play.store.plan(fate, touching=play.keys.spec(""))
+        await asyncio.gather(one.update("i-1"), one.update("i-2"), two.apply("i-1"))
+        await play.pause(1)
+    play.store.plan(Fate.UNANSWERED, touching=play.keys.spec(""))
+    await two.delete("i-3")
+    await one.create("i-9")
+
+
+async def behind(play: Theatre) -> None:
+    """One replica does not hear what the other one does."""
+    one, two = play.client("one", 0), play.client("two", 1)
+    versions = {instance_id: await one.create(instance_id) or 0 for instance_id in IDS[:4]}
+    await play.pause(1)
+    play.replicas[1].link.hold_watch()
+    await one.update("i-0", versions["i-0"])
+    await one.update("i-1", versions["i-1"])
+    await one.delete("i-2")
+    newest = await one.update("i-3") or 0
+    await asyncio.gather(
+        two.get("i-0", strong=True),
+        two.get("i-3", min_version=newest),
+        two.update("i-0", versions["i-0"]),
+        two.delete("i-1", versions["i-1"]),
+        two.create("i-2"),
+        two.get("i-3"),
+        _later(0.6, play.replicas[1].link.release_watch),
+    )
+    await play.pause(1)
+    play.replicas[1].link.cut()
+    await play.pause(1)
+    await one.update("i-3")
+    await play.pause(13)
+    await two.find({})
+    play.replicas[1].link.mend()
+    await play.pause(6)
+    await two.find({}, strong=True)
+
+
+async def silence(play: Theatre) -> None:
+    """One agent falls silent and is flipped; others are heard by one replica while the other one hears nothing."""
+    one = play.client("one", 0)
+    for instance_id in IDS[:3]:
+        await one.create(instance_id)
+    heard, quiet = play.agent("i-0", 0), play.agent("i-1", 0)
+    for agent in (heard, quiet):
+        await agent.begin()
+        await agent.report()
+    await play.pause(5)
+    for turn in range(8):
+        await play.pause(10)
+        if turn == 4:
+            play.replicas[1].link.hold_watch()
+        await heard.beat()
+        if turn == 5:
+            play.replicas[1].link.release_watch()
+    await quiet.report()
+    await play.pause(2)
+
+
+async def gap(play: Theatre) -> None:
+    """The store's history is compacted while one replica is cut off; watches end and are opened again."""
+    one, two = play.client("one", 0), play.client("two", 1)
+    everything = play.watch("everything")
+    await everything.open(play.at(1))
+    for instance_id in IDS[:4]:
+        await one.create(instance_id)
+    await play.pause(1)
+    play.store.store.disconnect()
+    await one.update("i-0")
+    await play.pause(1)
+    play.replicas[1].link.cut()
+    await one.delete("i-1")
+    await one.update("i-2")
+    await one.create("i-5")
+    await play.compact()
+    await one.update("i-3")
+    await play.pause(2)
+    play.replicas[1].link.mend()
+    await play.pause(6)
+    await two.find({}, strong=True)
+
+
+async def restored(play: Theatre) -> None:
+    """The store comes back as it was some writes ago."""
+    one, two = play.client("one", 0), play.client("two", 1)
+    everything = play.watch("everything")
+    await everything.open(play.at(0))
+    for instance_id in IDS[:4]:
+        await one.create(instance_id)
+    await play.pause(1)
+    for instance_id in IDS[:4]:
+        await one.update(instance_id)
+    await one.create("i-5")
+    await play.pause(1)
+    await play.restore(undo=6)
+    await play.pause(6)
+    for client in (one, two):
+        await client.find({}, strong=True)
+        await client.update("i-0")
+    await play.pause(1)
+    await everything.open(play.at(1))
+    await one.create("i-6")
+
+
+async def _later(seconds: float, do: Callable[[], None]) -> None:
+    await asyncio.sleep(seconds)
+    do()
