@@ -34,6 +34,10 @@ test: setup ## Run the tests (except the long ones)
 test-long: setup ## Run the long tests only
 	@$(VENV)/pytest -m long
 
+.PHONY: fuzz
+fuzz: setup ## Attack a replica for DURATION (10m) with requests that are made at random and spoiled
+	@$(VENV)/python -m tests.fuzz --duration $(or $(DURATION),10m) $(if $(SEED),--seed $(SEED))
+
 .PHONY: check
 check: setup ## Format, lint, strict types, import contracts, generated code, proto lint, packages
 	$(VENV)/ruff format --check .
@@ -42,6 +46,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/lint-imports --no-cache --no-logo
 	$(VENV)/python tools/gen_proto.py --check
 	$(VENV)/python -m tools.gen_api_reference --check
+	$(VENV)/python -m tools.gen_metrics_reference --check
 	$(VENV)/buf lint
 	$(VENV)/python -m tools.check_packages
 
@@ -51,13 +56,19 @@ format: setup ## Format the code and mend what the linter can mend
 	$(VENV)/ruff check --fix .
 
 .PHONY: proto
-proto: setup ## Generate the Python code of proto/ and docs/api.md anew
+proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md anew
 	$(VENV)/python tools/gen_proto.py
 	$(VENV)/python -m tools.gen_api_reference
+	$(VENV)/python -m tools.gen_metrics_reference
 
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
 	$(VENV)/python tools/lock.py $(UPGRADE)
+
+.PHONY: faults
+faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
+	@PYTHONPATH=.:proto $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
+		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT))
 
 .PHONY: bench
 bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,beats; OUT=file.json)

@@ -18,7 +18,8 @@ from typing import Self
 
 from clients.admin import Admin
 from clients.calls import Calls, MetadataSource
-from clients.credentials import BadCredentials, CredentialFiles, Credentials
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credentials import Credentials
 from clients.endpoints import Endpoints
 from clients.errors import HqApiError, Violation
 from clients.freshness import OwnWrites

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
+
+from clients.credential_files import CredentialFiles
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False)
-_OPTIONS = {
-    "--ca": "Trust servers' certificates of this CA (PEM), and speak TLS.",
-    "--cert": "Client certificate (PEM), read again when it changes, as all of these are.",
-    "--key": "Its key (PEM).",
-    "--ticket-file": "A signed ticket, see `hqctl ticket`.",
+_HELP = {
+    "ca": "Trust servers' certificates of this CA (PEM), and speak TLS.",
+    "cert": "Client certificate (PEM); read again when it changes, like all of these.",
+    "key": "Its key (PEM).",
+    "ticket_file": "A signed ticket, see `hqctl ticket`.",
 }
+FILES = tuple(_HELP)
 
 
 def credential_options(function: F) -> F:
-    """--ca, --cert, --key, --ticket-file as keyword arguments; empty: not given. Each is also HQ_CA and so on."""
-    for name, text in reversed(_OPTIONS.items()):
-        envvar = "HQ_" + name[2:].replace("-", "_").upper()
-        option = click.option(name, type=_FILE, default="", envvar=envvar, show_envvar=True, help=text)
-        function = option(function)
-    return function
+    """--ca, --cert, --key and --ticket-file (or HQ_CA, ...) as one argument `credentials`, a CredentialFiles."""
+    return _options(function, from_environment=True)
+
+
+def credential_flags(function: F) -> F:
+    """The same, but the environment is left to the command."""
+    return _options(function, from_environment=False)
+
+
+def _options(function: F, *, from_environment: bool) -> F:
+
+    @functools.wraps(function)
+    def command(*args: Any, ca: str, cert: str, key: str, ticket_file: str, **kwargs: Any) -> Any:
+        return function(*args, credentials=CredentialFiles(ca, cert, key, ticket_file), **kwargs)
+
+    made: Any = command
+    for name in reversed(FILES):
+        flag, envvar = "--" + name.replace("_", "-"), f"HQ_{name.upper()}" if from_environment else None
+        made = click.option(flag, name, type=_FILE, default="", metavar="FILE", envvar=envvar, help=_HELP[name])(made)
+    return cast("F", made)

@@ -10,16 +10,16 @@ error, log line or repr.
 from __future__ import annotations
 
 import logging
-import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 import grpc
 
+from clients.credential_files import BadCredentials, CredentialFiles
 from clients.links import CHANNEL_OPTIONS
 
 log = logging.getLogger(__name__)
@@ -28,42 +28,6 @@ T = TypeVar("T")
 
 _CHECK_EVERY_S: Final = 1.0
 _TICKET: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
-
-
-class BadCredentials(Exception):
-    """A file of credentials cannot be used; str() says which and why, never what is in it."""
-
-
-@dataclass(frozen=True, slots=True)
-class CredentialFiles:
-    """Names of files; empty: none.
-
-    Attributes:
-        ca: certificates of authorities that the servers' certificates must come from; makes connections TLS.
-        cert: the caller's own certificate chain; makes connections TLS.
-        key: the key that belongs to `cert`.
-        ticket_file: a signed ticket.
-    """
-
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    ticket_file: str = ""
-
-    @classmethod
-    def of_environment(cls, environ: Mapping[str, str] = os.environ) -> CredentialFiles:
-        """HQ_CA, HQ_CERT, HQ_KEY, HQ_TICKET_FILE."""
-        return cls(**{field.name: environ.get(f"HQ_{field.name.upper()}", "") for field in fields(cls)})
-
-    def over(self, other: CredentialFiles) -> CredentialFiles:
-        """These, and where there is none of a kind, the other's; a certificate and its key stay together."""
-        own = self if self.cert or self.key else other
-        return CredentialFiles(self.ca or other.ca, own.cert, own.key, self.ticket_file or other.ticket_file)
-
-    @property
-    def tls(self) -> bool:
-        """Whether connections are encrypted."""
-        return bool(self.ca or self.cert)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -79,6 +79,8 @@ class Watch:
         self._progress = WatchProgress(request.resume_token)
         self._tried: set[str] = set()
         self._failures = 0
+        self._heard = False  # something, on this stream
+        self._was_let_in = False  # ever
         self._items = self._run()
 
     @property

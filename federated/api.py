@@ -14,6 +14,8 @@ from federated.front import Front
 from federated.lists import Find, compiled
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
+from serving.auth.rules import BEGIN, FETCH, INSPECT, OPERATE, READ, REPORT, UPDATE, UPLOAD, Rule
+from serving.auth.subjects import subject
 from serving.jsonio import parse_json, parse_proto
 from serving.memo import Memo
 from serving.methods import Answer, Call, Method, Streaming, Unary
@@ -33,26 +35,27 @@ class FrontApi:
         front = self._front
         writes, refusals = front.writes, front.refusals
         return [
-            _unary("CreateInstance", pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create),
-            _unary("UpdateInstance", pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update),
-            _unary("DeleteInstance", pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete),
-            _unary("ApplyInstances", pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, front.applying.apply),
-            _unary("PutRevision", pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision),
-            _unary("DeleteRevision", pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision),
-            _unary("GetInstance", pb.GetInstanceRequest, pb.GetInstanceResponse, front.single.get),
+            _unary(pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create, UPLOAD),
+            _unary(pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update, UPDATE),
+            _unary(pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete, UPLOAD),
+            _unary(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, front.applying.apply, UPLOAD),
+            _unary(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD),
+            _unary(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD),
+            _unary(pb.GetInstanceRequest, pb.GetInstanceResponse, front.single.get, READ),
             self._find_method(),
-            _unary("CountInstances", pb.CountInstancesRequest, pb.CountInstancesResponse, front.counts.count),
+            _unary(pb.CountInstancesRequest, pb.CountInstancesResponse, front.counts.count, READ),
             Streaming(
                 f"{SERVICE}/WatchInstances",
                 parse_proto(pb.WatchInstancesRequest),
                 parse_json(pb.WatchInstancesRequest),
                 self._watch,
+                READ,
             ),
-            _unary("GetRevision", pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision),
-            _unary("BeginReporting", pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting),
-            _unary("ReportStatus", pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report),
-            _unary("ReportStatuses", pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many),
-            _unary("ExplainInstance", pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain),
+            _unary(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH),
+            _unary(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN),
+            _unary(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
+            _unary(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
+            _unary(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain, READ),
         ]
 
     def refused_methods(self) -> list[Method]:
@@ -66,7 +69,8 @@ class FrontApi:
             return await self._front.refusals.admin(method.name)
 
         path = f"{method.containing_service.full_name}/{method.name}"
-        return Unary(path, parse_proto(request), parse_json(request), refuse)
+        rule = INSPECT if method.name.startswith(("Get", "List")) else OPERATE
+        return Unary(path, parse_proto(request), parse_json(request), refuse, rule)
 
     def _find_method(self) -> Unary:
         proto, json = parse_proto(pb.FindInstancesRequest), parse_json(pb.FindInstancesRequest)
@@ -75,6 +79,7 @@ class FrontApi:
             Memo(lambda body: compiled(proto(body))),
             Memo(lambda body: compiled(json(body))),
             self._find,
+            READ,
         )
 
     async def _find(self, find: Find, call: Call) -> Answer:
@@ -85,8 +90,9 @@ class FrontApi:
             yield RawAnswer(body, pb.WatchInstancesResponse)
 
 
-def _unary(name: str, request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]]) -> Unary:
+def _unary(request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]], rule: Rule) -> Unary:
     async def answer(message: M, call: Call) -> Answer:
         return RawAnswer(await run(message, call), response)
 
-    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), answer)
+    name = request.DESCRIPTOR.name.removesuffix("Request")
+    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), answer, rule, subject)

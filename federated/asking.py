@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from federated import scan
+from federated.channel import Metadata
 from federated.errors import LocationsSilent, Silence
 from federated.locations import Locations
 from federated.plan import chosen
 from hqpb.v1 import service_pb2
+from serving.auth.access import UNCHECKED, Access
+from serving.auth.errors import Unauthenticated
 from serving.clock import Clock
 from serving.errors import StartOver, invalid
 from serving.methods import CLUSTER_HEADER, Call
@@ -31,6 +34,8 @@ class Asking:
         last_good: an old answer will do for a silent one.
         demands: by location, the encoded field `read` that it alone gets.
         deadline: of the caller, on the injected clock; None: it set none.
+        metadata: the caller's ticket, passed on.
+        access: what the caller may read, as the front's own policy says; the locations look for themselves.
     """
 
     names: Sequence[str]
@@ -39,6 +44,8 @@ class Asking:
     demands: Mapping[str, service_pb2.ReadOptions]
     deadline: float | None
     clock: Clock
+    metadata: Metadata = ()
+    access: Access = UNCHECKED
 
     def left_s(self) -> float | None:
         """How long the caller waits still."""
@@ -49,9 +56,10 @@ class Asking:
         demanded = self.demands.get(name)
         return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
 
-    def may_be_old(self, name: str, read: service_pb2.ReadOptions) -> bool:
-        """The last good answer of this location will do."""
-        return self.last_good and name not in self.demands and not read.consistency
+    def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
+        """The last good answer of this location will do, and the caller may read it: nobody else is there to look."""
+        wanted = self.last_good and name not in self.demands and not read.consistency
+        return wanted and self.access.within(name).proves(where.service_id, where.node_name)
 
     def check(self, silent: Mapping[str, Silence], *, anybody: bool) -> None:
         """Raises LocationsSilent: one is missing that is required, or nobody is there (`anybody` is False)."""
@@ -69,7 +77,16 @@ def asking(
     """Work out the circumstances. Raises InvalidRequest for what cannot be, NoSuchEpoch."""
     names = named(locations, clusters, call)
     demands = _demands(locations, names, read)
-    return Asking(names, read.require_all_locations, read.allow_last_good, demands, call.deadline, clock)
+    wanted = read.require_all_locations, read.allow_last_good
+    return Asking(names, *wanted, demands, call.deadline, clock, passed_on(call), call.access)
+
+
+def passed_on(call: Call) -> Metadata:
+    """What a location gets to see of who calls: the ticket, as it came. Raises Unauthenticated: it is none."""
+    tickets = call.all_headers("authorization")
+    if not all(ticket.isascii() and ticket.isprintable() for ticket in tickets):  # gRPC would not send it
+        raise Unauthenticated("the authorization header holds no ticket: it is not even a word")
+    return tuple([("authorization", ticket) for ticket in tickets])
 
 
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:

@@ -43,10 +43,10 @@ class Counts:
         plain.read.consistency = message.read.consistency
         request = plain.SerializeToString() + ask.demand(location.name, 3)
         try:
-            body = await location.read(_METHOD, request, ask.left_s())
+            body = await location.read(_METHOD, request, ask.left_s(), ask.metadata)
         except Silence as silence:
             kept = location.last_good.get(_METHOD, key)
-            if kept is None or not ask.may_be_old(location.name, message.read):
+            if kept is None or not ask.may_be_old(location.name, message.read, message.filter):
                 raise
             old = _parsed(kept.body)
             told = old.sources.pop().SerializeToString()

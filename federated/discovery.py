@@ -22,7 +22,7 @@ class ScrapeTargets:
     def __init__(self, lists: Lists) -> None:
         self._lists = lists
 
-    async def find(self, asked: Asked) -> AsyncIterator[Sequence[Target]]:
+    async def find(self, asked: Asked, call: Call) -> AsyncIterator[Sequence[Target]]:
         """Raises LocationsSilent; InvalidRequest for what cannot be the name of a service."""
         request = pb.FindInstancesRequest()
         request.filter.service_id.extend(asked.services)
@@ -30,7 +30,7 @@ class ScrapeTargets:
             request.filter.readiness = pb.READINESS_FILTER_READY
         request.read.require_all_locations = request.read.allow_last_good = True
         while True:
-            page = pb.FindInstancesResponse.FromString(await self._lists.find(compiled(request), Call()))
+            page = pb.FindInstancesResponse.FromString(await self._lists.find(compiled(request), call))
             yield [_target(instance) for instance in page.instances]
             if not page.next_page_token:
                 return

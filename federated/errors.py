@@ -15,7 +15,9 @@ from serving.methods import CLUSTER_HEADER
 NAME_IT: Final = f"name the location with the header {CLUSTER_HEADER}, or in meta.cluster where there is one"
 
 _CODES: Final = frozenset(get_args(Code))
-_SAID: Final = frozenset({"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "OUT_OF_RANGE"})
+_DENIED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
+_SAID: Final = frozenset({"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "OUT_OF_RANGE"}) | _DENIED
+NOT_LET_IN: Final = frozenset({grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED})
 
 
 class Silence(Exception):

@@ -10,7 +10,7 @@ import grpc
 from clients.errors import HqApiError
 from federated import scan
 from federated.clock import Clock
-from federated.errors import Silence, relayed
+from federated.errors import NOT_LET_IN, Silence, relayed
 from federated.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError
@@ -18,7 +18,7 @@ from serving.errors import HqError
 _FIRST_WAIT_S: Final = 0.1
 _MAX_WAIT_S: Final = 2.0
 _VOID: Final = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE})
-_NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.PERMISSION_DENIED})
+_NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT}) | NOT_LET_IN
 
 
 class Message(NamedTuple):

@@ -98,10 +98,10 @@ class Lists:
         token = scan.delimited(4, cursor.token.encode()) if cursor.token else b""
         request = b"".join((find.base, token, ask.demand(location.name, 5)))
         try:
-            body = await location.read("FindInstances", request, ask.left_s())
+            body = await location.read("FindInstances", request, ask.left_s(), ask.metadata)
         except Silence as silence:
             kept = location.last_good.get("FindInstances", find.key + token)
-            if kept is None or not ask.may_be_old(location.name, find.message.read):
+            if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
                 raise
             answer = merge.listed(kept.body)
             source = sources.last_good_source(answer.source, self._clock.now() - kept.at, silence)

@@ -14,10 +14,10 @@ from google.protobuf.message import DecodeError
 from clients.endpoints import Endpoints
 from clients.errors import HqApiError
 from clients.retry import Safety, blames_endpoint
-from federated.channel import ChannelFactory, Metadata, ReplicaChannel
+from federated.channel import Dialer, Metadata, ReplicaChannel
 from federated.clock import Clock
 from federated.config import LocationConfig
-from federated.errors import Silence, is_word
+from federated.errors import NOT_LET_IN, Silence, is_word
 from federated.lastgood import LastGood
 from federated.plan import Standing, patience_s
 from federated.race import Race
@@ -49,11 +49,11 @@ class Location:
     """
 
     def __init__(
-        self, config: LocationConfig, clock: Clock, rng: random.Random, factory: ChannelFactory, last_good_bytes: int
+        self, config: LocationConfig, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
     ) -> None:
-        self.config, self._clock = config, clock
+        self.config, self._clock, self._dialer = config, clock, dialer
         endpoints = Endpoints(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
-        channels = {address: ReplicaChannel(address, factory) for address in config.replicas}
+        channels = {address: ReplicaChannel(address, dialer) for address in config.replicas}
         self.race = Race(endpoints, channels, clock)
         self.standing = Standing(clock.now())
         self._was_up = True
@@ -71,11 +71,12 @@ class Location:
     def name(self) -> str:
         return self.config.name
 
-    async def read(self, method: str, request: bytes, left_s: float | None) -> bytes:
+    async def read(self, method: str, request: bytes, left_s: float | None, metadata: Metadata) -> bytes:
         """The encoded answer to a call that changes nothing.
 
         Args:
             left_s: how long the caller waits still; None: it did not say.
+            metadata: the caller's ticket.
 
         Raises:
             Silence: it has no answer, or none was waited for because it failed before.
@@ -84,17 +85,17 @@ class Location:
         if not self.standing.is_up:
             self.silences += 1
             raise Silence(self._down_words())
-        return await self._read(method, request, patience_s(self.config.timeout_s, left_s))
+        return await self._read(method, request, patience_s(self.config.timeout_s, left_s), metadata)
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
         """The encoded answer to a write, which is tried whatever the standing. Raises HqApiError."""
         self.writes += 1
         return await self.race.write(method, request, safety, timeout_s, metadata)
 
-    async def stream(self, method: str, request: bytes) -> AsyncIterator[bytes]:
+    async def stream(self, method: str, request: bytes, metadata: Metadata) -> AsyncIterator[bytes]:
         """Encoded messages from one replica, until it ends. Always ends with an HqApiError."""
         endpoint, began = self.race.endpoints.pick(), self._clock.now()
-        messages = self.race.channels[endpoint.address].stream(method, request, _STREAM_SILENCE_S)
+        messages = self.race.channels[endpoint.address].stream(method, request, _STREAM_SILENCE_S, metadata)
         try:
             async for message in messages:
                 yield message
@@ -157,10 +158,10 @@ class Location:
         """End every call."""
         await asyncio.gather(*(channel.close() for channel in self.race.channels.values()))
 
-    async def _read(self, method: str, request: bytes, timeout_s: float) -> bytes:
+    async def _read(self, method: str, request: bytes, timeout_s: float, metadata: Metadata) -> bytes:
         began = self._clock.now()
         try:
-            answer = await self.race.run(method, request, timeout_s)
+            answer = await self.race.run(method, request, timeout_s, metadata)
         except HqApiError as error:
             if is_word(error):
                 raise
@@ -194,10 +195,14 @@ class Location:
         """Seconds that the replica took; None: it did not answer as a replica of this location."""
         began = self._clock.now()
         try:
-            body = await self.race.channels[address].call("CountInstances", PROBE, timeout_s)
+            body = await self.race.channels[address].call("CountInstances", PROBE, timeout_s, self._dialer.own())
             self.saw(service_pb2.CountInstancesResponse.FromString(body).sources[0].SerializeToString())
-        except (HqApiError, DecodeError, IndexError):
+        except (HqApiError, DecodeError, IndexError) as error:
             self.probes[False] += 1
+            if isinstance(error, HqApiError) and error.code in NOT_LET_IN:
+                words = f"it does not let this front in: {error.message}"
+                self.standing.failed(words, 0.0, 1.0, self._clock.now(), at_once=True)
+                self._note()
             return None
         except Silence as silence:
             self.probes[False] += 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from clients.errors import HqApiError
-from federated.channel import ChannelFactory
+from federated.channel import Dialer
 from federated.clock import Clock
 from federated.config import ConfigFile, LocationConfig
 from federated.errors import Silence, raise_refusal
@@ -45,12 +45,12 @@ class Locations:
     """
 
     def __init__(
-        self, file: ConfigFile, clock: Clock, rng: random.Random, factory: ChannelFactory, last_good_bytes: int
+        self, file: ConfigFile, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
     ) -> None:
         self.file = file
         self._clock = clock
         self._make: Callable[[LocationConfig], Location] = lambda config: Location(
-            config, clock, rng, factory, last_good_bytes
+            config, clock, rng, dialer, last_good_bytes
         )
         self.by_name = {name: self._make(config) for name, config in file.current.locations.items()}
         self.started, self.closing = asyncio.Event(), asyncio.Event()

@@ -16,14 +16,20 @@ from typing import Any, Final
 import click
 import uvloop
 
-from federated.channel import insecure_channel
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credentials import Credentials
+from federated.channel import Dialer
 from federated.clock import SystemClock
 from federated.config import BadConfig, ConfigFile
 from federated.front import Front
 from federated.locations import Locations
 from federated.server import Server
+from serving.auth import settings
+from serving.auth.errors import BadSecurity
+from serving.auth.security import Security
+from serving.auth.settings import check_exposure, security_of
 from serving.calls import RequestIds
-from serving.flags import Bytes, Duration, Flags, is_loopback, limits_of
+from serving.flags import Bytes, Duration, Flags, limits_of
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
 
@@ -46,6 +52,16 @@ _option = _FLAGS.option
     is_flag=True,
     help="Serve on other than loopback addresses although nothing is encrypted and nobody is asked who they are.",
 )
+@settings.flags(_FLAGS)
+@_option("--location-ca", default="", metavar="FILE", help="Speak TLS with the locations, and trust this CA (PEM).")
+@_option("--location-cert", default="", metavar="FILE", help="The front's own certificate for the locations (PEM).")
+@_option("--location-key", default="", metavar="FILE", help="Its key (PEM).")
+@_option(
+    "--location-ticket-file",
+    default="",
+    metavar="FILE",
+    help="The front's own ticket: for its probes, never for its callers' questions.",
+)
 @_option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds.")
 @_option(
     "--last-good-bytes",
@@ -64,12 +80,7 @@ def cli(**given: Any) -> None:
     It holds no state: run several, and let clients name them all. Each reads --config, asks every location that it
     names, and serves hq.v1.InstanceService for all of them together. docs/federated.md tells what that means.
     """
-    for flag in ("grpc", "http"):
-        if not is_loopback(given[flag]) and not given["insecure"]:
-            raise click.UsageError(
-                f"--{flag} {given[flag]} is reachable from other machines, and nothing is encrypted yet: "
-                f"serve on 127.0.0.1, or say --insecure if the network itself is guarded"
-            )
+    security, dialer = _security(given)
     try:
         file = ConfigFile(given["config"])
     except (BadConfig, OSError, UnicodeDecodeError) as error:
@@ -77,25 +88,42 @@ def cli(**given: Any) -> None:
     logging.basicConfig(
         level=given["log_level"].upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
     )
-    _run(file, given)
+    _run(file, given, security, dialer)
 
 
-def _run(file: ConfigFile, given: dict[str, Any]) -> None:
+def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
+    """How callers get in here, and what the front shows to its locations."""
+    files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "ticket_file")))
+    try:
+        check_exposure(given)
+        security = security_of(given, SystemClock(), None)
+        if (files.cert or files.ticket_file) and (security is None or security.gate is None):
+            # A question without a ticket would be asked in the front's own name.
+            raise BadSecurity(
+                "--location-cert and --location-ticket-file need --policy and --jwks: "
+                "else whoever calls would ask in the name of the front"
+            )
+        return security, Dialer(Credentials(files))
+    except (BadSecurity, BadCredentials) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _run(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.suppress(KeyboardInterrupt):
-            runner.run(_serve(file, given))
+            runner.run(_serve(file, given, security, dialer))
     except OSError as error:
         click.echo(f"hq-federated: {error}", err=True)
         sys.exit(1)
 
 
-async def _serve(file: ConfigFile, given: dict[str, Any]) -> None:
+async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:
     clock, rng = SystemClock(), random.SystemRandom()
-    locations = Locations(file, clock, rng, insecure_channel, given["last_good_bytes"])
+    locations = Locations(file, clock, rng, dialer, given["last_good_bytes"])
     front = Front(locations, clock, rng, given["page_bytes"])
     ids = RequestIds(f"{socket.gethostname()}-front-{secrets.token_hex(4)}")
-    shared = Surroundings(limits_of(given), clock, ids)
-    server = Server(front, shared, Addresses(given["grpc"], given["http"]), given["grace"])
+    shared = Surroundings(limits_of(given), clock, ids, security)
+    server = Server(front, shared, Addresses(given["grpc"], given["http"], given["grpc_mtls"]), given["grace"])
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, server.stop)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from federated.asking import Asking
+from federated.asking import Asking, passed_on
 from federated.clock import Clock
 from federated.errors import NAME_IT, Ambiguous, LocationsSilent, Silence
 from federated.lists import Lists, compiled
@@ -14,6 +14,7 @@ from federated.locations import Locations, unrefused
 from federated.merge import Cursor
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound
+from serving.methods import Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +56,34 @@ class OwnerSearch:
     def __init__(self, locations: Locations, lists: Lists, clock: Clock) -> None:
         self._locations, self._lists, self._clock = locations, lists, clock
 
-    async def owners(self, ids: Iterable[str], deadline: float | None) -> Owners:
+    async def owners(self, ids: Iterable[str], deadline: float | None, call: Call) -> Owners:
         """Who has these instances. Memory says who does; that nobody does, only the stores can say.
 
         Raises:
             HqError: an id is malformed.
         """
         wanted = list(dict.fromkeys(ids))
-        found = await self._ask(wanted, deadline, pb.ReadOptions())
+        found = await self._ask(wanted, deadline, pb.ReadOptions(), call)
         if found.silent or len(found.by_id) == len(wanted):
             return found
         missing = [id_ for id_ in wanted if id_ not in found.by_id]
-        surely = await self._ask(missing, deadline, pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG))
+        strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+        surely = await self._ask(missing, deadline, strong, call)
         return Owners({**found.by_id, **surely.by_id}, surely.silent, found.asked)
 
-    async def _ask(self, ids: Sequence[str], deadline: float | None, read: pb.ReadOptions) -> Owners:
+    async def _ask(self, ids: Sequence[str], deadline: float | None, read: pb.ReadOptions, call: Call) -> Owners:
         request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=ids), read=read)
         request.field_mask.paths.extend(("meta.id", "meta.cluster"))
         names = list(self._locations.by_name)
-        ask = Asking(names, all_required=False, last_good=False, demands={}, deadline=deadline, clock=self._clock)
+        ask = Asking(
+            names,
+            all_required=False,
+            last_good=False,
+            demands={},
+            deadline=deadline,
+            clock=self._clock,
+            metadata=passed_on(call),
+        )
         answers = unrefused(await self._lists.everywhere(compiled(request), ask, dict.fromkeys(names, Cursor())))
         by_id: defaultdict[str, list[str]] = defaultdict(list)
         for name, told in answers.said.items():

@@ -47,7 +47,7 @@ class Race:
     stats: RaceStats = field(default_factory=RaceStats)
     latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
 
-    async def run(self, method: str, request: bytes, timeout_s: float) -> bytes:
+    async def run(self, method: str, request: bytes, timeout_s: float, metadata: Metadata) -> bytes:
         """The first answer.
 
         Raises:
@@ -55,7 +55,7 @@ class Race:
         """
         self.stats.calls += 1
         self.budget.called()
-        question = _Question(self, method, request, self.clock.now() + timeout_s)
+        question = _Question(self, method, request, self.clock.now() + timeout_s, metadata)
         return await question.answer(self.latencies[method].hedge_after_s())
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
@@ -100,10 +100,11 @@ class Race:
 class _Question:
     """One read under way."""
 
-    __slots__ = ("_deadline", "_method", "_race", "_request", "_running", "_tried")
+    __slots__ = ("_deadline", "_metadata", "_method", "_race", "_request", "_running", "_tried")
 
-    def __init__(self, race: Race, method: str, request: bytes, deadline: float) -> None:
+    def __init__(self, race: Race, method: str, request: bytes, deadline: float, metadata: Metadata) -> None:
         self._race, self._method, self._request, self._deadline = race, method, request, deadline
+        self._metadata = metadata
         self._running: dict[asyncio.Task[bytes], Endpoint] = {}
         self._tried: set[str] = set()
 
@@ -131,7 +132,7 @@ class _Question:
     def _launch(self) -> Endpoint:
         endpoint = self._race.endpoints.pick(self._tried)
         self._tried.add(endpoint.address)
-        asked = self._race.ask(endpoint, self._method, self._request, self._deadline)
+        asked = self._race.ask(endpoint, self._method, self._request, self._deadline, self._metadata)
         self._running[asyncio.create_task(asked)] = endpoint
         return endpoint
 

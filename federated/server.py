@@ -20,7 +20,7 @@ class Server:
     def __init__(self, front: Front, shared: Surroundings, addresses: Addresses, grace_s: float = 5.0) -> None:
         self.front = front
         self.health = FrontHealth(front.locations)
-        metrics = process_metrics(shared)
+        self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, front))
         api = FrontApi(front)
         methods = [*api.methods(), *api.refused_methods()]

@@ -65,7 +65,7 @@ class Single:
         """The answer of the one location that does not say NOT_FOUND; `number` is that of its field sources."""
 
         async def question(location: Location) -> bytes:
-            return await location.read(method, request + ask.demand(location.name, 3), ask.left_s())
+            return await location.read(method, request + ask.demand(location.name, 3), ask.left_s(), ask.metadata)
 
         answers = await self._locations.ask(ask.names, question)
         raise_refusal({n: e for n, e in answers.refused.items() if e.reason != "NOT_FOUND"})

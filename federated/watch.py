@@ -9,7 +9,8 @@ from typing import Final
 
 from clients.errors import HqApiError
 from federated import scan, tokens
-from federated.asking import named
+from federated.asking import named, passed_on
+from federated.channel import Metadata
 from federated.clock import Clock
 from federated.errors import Silence
 from federated.following import Follower, Portion, resync
@@ -52,7 +53,7 @@ class Watches:
         held = tokens.tokens_of(message.resume_token, digest) if message.resume_token else None
         names = named(self._locations, message.filter.cluster, call)
         restricted = bool(message.filter.cluster or call.header(CLUSTER_HEADER))
-        stream = _Stream(self, self._locations, message.filter, held, self._clock, self._rng)
+        stream = _Stream(self, self._locations, message.filter, passed_on(call), held, self._clock, self._rng)
         self.open += 1
         try:
             yield _opening(self._locations, names)
@@ -84,12 +85,13 @@ class _Stream:
         watches: Watches,
         locations: Locations,
         where: pb.InstanceFilter,
+        metadata: Metadata,
         held: dict[str, str] | None,
         clock: Clock,
         rng: random.Random,
     ) -> None:
         self._watches, self._locations, self._where = watches, locations, where
-        self._clock, self._rng = clock, rng
+        self._clock, self._rng, self._metadata = clock, rng, metadata
         self._resumed = held is not None
         self.vector = dict(held or {})
         self._outbox: asyncio.Queue[Portion | BaseException | _Changed] = asyncio.Queue(_QUEUED_PORTIONS)
@@ -156,7 +158,7 @@ class _Stream:
                     location = self._locations.by_name.get(follower.name)
                     if location is None:
                         return  # this watch is about to hear of it
-                    async for body in location.stream("WatchInstances", follower.request()):
+                    async for body in location.stream("WatchInstances", follower.request(), self._metadata):
                         await self._put(follower.received(body))
                 except (HqApiError, Silence) as error:
                     await self._put(follower.failed(error))

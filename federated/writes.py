@@ -8,6 +8,7 @@ from google.protobuf.message import Message
 
 from clients.errors import HqApiError
 from clients.retry import Safety
+from federated.asking import passed_on
 from federated.clock import Clock
 from federated.errors import NAME_IT, relayed
 from federated.locations import Locations
@@ -81,7 +82,7 @@ class Writes:
         """Send a write to one location; again, to another of its replicas, only if that cannot store it twice."""
         safety = Safety.REPEATABLE if repeatable else Safety.UNLESS_STORED
         left_s = max(0.001, self.deadline(call) - self._clock.now())
-        metadata = (("x-request-id", call.request_id),)
+        metadata = (("x-request-id", call.request_id), *passed_on(call))
         location = self._locations.get(name)
         if location is None:
             raise Retry(f"location {name} has just left the front's configuration")
@@ -95,4 +96,4 @@ class Writes:
             return only
         if not instance_id:
             raise invalid("id", f"an id is needed to find its location; or {NAME_IT}")
-        return (await self._search.owners([instance_id], self.deadline(call))).one(instance_id)
+        return (await self._search.owners([instance_id], self.deadline(call), call)).one(instance_id)

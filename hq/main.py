@@ -17,17 +17,19 @@ from typing import Any
 import click
 import uvloop
 
-from hq import options
+from hq import garbage, options
+from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.server import Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
 from hq.welcome import welcome
-from serving.clock import SystemClock
+from hq.workers import Ports, Workers, end_with_parent, port_above
 from serving.auth.errors import BadSecurity
 from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
+from serving.clock import SystemClock
 from serving.flags import limits_of
 from serving.transports import Addresses
 
@@ -45,6 +47,7 @@ def cli() -> None:
 @cli.command()
 @options.etcd
 @options.listening
+@options.workers
 @options.security
 @options.behaviour
 @options.limits
@@ -67,6 +70,8 @@ def serve(**given: Any) -> None:
         password=Path(password_file).read_text().strip() if password_file else "",
     )
     security = _security(given)
+    if given["workers"] > 1:
+        sys.exit(_mind_workers(given))
     _run(lambda: _serve(given, lambda: EtcdStore(config), security), given)
 
 
@@ -94,6 +99,8 @@ def dev(store: str, data: str, **given: Any) -> None:
 
 
 async def _serve(given: dict[str, Any], make_store: Callable[[], Store], security: Security | None) -> None:
+    if given["worker"] is not None:
+        end_with_parent()
     await _until_stopped(_server(given, make_store(), security))
 
 
@@ -120,7 +127,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
     timeout_s = given["liveness_timeout"]
     config = ReplicaConfig(
         cluster=given["cluster"],
-        replica=given["replica"] or f"{socket.gethostname()}-{secrets.token_hex(4)}",
+        replica=_name(given),
         prefix=given["prefix"],
         liveness_timeout_s=timeout_s,
         report_interval_s=given["report_interval"] or min(180.0, 0.3 * timeout_s),
@@ -136,11 +143,47 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         store,
         SystemClock(),
         rng,
-        Addresses(given["grpc"], given["http"], given.get("grpc_mtls", "")),
+        _addresses(given),
         limits_of(given),
         given["grace"],
         security,
     )
+
+
+def _name(given: dict[str, Any]) -> str:
+    """Of this process, unlike any other ever: a worker that is started again is another one."""
+    name: str = given["replica"] or socket.gethostname()
+    is_own = given["replica"] and given.get("worker") is None
+    return name if is_own else f"{name}-{secrets.token_hex(4)}"
+
+
+def _addresses(given: dict[str, Any]) -> Addresses:
+    is_worker = given.get("worker") is not None
+    pages = given["worker_pages"] if is_worker else ""
+    return Addresses(given["grpc"], given["http"], given.get("grpc_mtls", ""), shared=is_worker, pages=pages)
+
+
+def _mind_workers(given: dict[str, Any]) -> int:
+    """Run this very command several times, on ports that they share; return the exit code."""
+    _set_up_logs(given)
+    ports = Ports()
+    try:
+        held = {f"--{flag}": ports.hold(given[flag]) for flag in ("grpc", "http")}
+        if given.get("grpc_mtls"):
+            held["--grpc-mtls"] = ports.hold(given["grpc_mtls"])
+    except OSError as error:
+        click.echo(f"hq: {error}", err=True)
+        return 1
+    words = [sys.executable, "-m", "hq.main", *sys.argv[1:], "--workers", "1"]
+    words += [word for pair in held.items() for word in pair]
+    commands = [
+        [*words, "--worker", str(index), "--worker-pages", port_above(given["worker_pages"], index)]
+        for index in range(given["workers"])
+    ]
+    try:
+        return asyncio.run(Workers(commands, given["grace"]).run())
+    finally:
+        ports.close()
 
 
 async def _until_stopped(
@@ -155,11 +198,13 @@ async def _until_stopped(
     serving = asyncio.create_task(server.serve(), name="server")
     watching = [asyncio.create_task(fatal)] if fatal else []
     told = asyncio.create_task(_tell(server, when_loaded)) if when_loaded else None
+    garbage.relax()
+    freezing = asyncio.create_task(garbage.freeze_each_time(server.replica.loaded))
     await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
     if not serving.done():
         log.error("the embedded etcd died: stopping")
         server.stop()
-    for task in (*watching, *((told,) if told else ())):
+    for task in (*watching, freezing, *((told,) if told else ())):
         task.cancel()
     await serving
 
@@ -170,12 +215,16 @@ async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:
     when_loaded(server)
 
 
-def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
+def _set_up_logs(given: dict[str, Any]) -> None:
     logging.basicConfig(
         level=given["log_level"].upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
     )
     # A warning for every malformed request of some scanner: the refusals are counted on /metrics.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
+    _set_up_logs(given)
     refused: list[str] = []
     try:
         with (
@@ -217,6 +266,9 @@ def _endpoint(text: str) -> str:
     """host:port; people paste URLs from etcd's own flags."""
     return text.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
 
+
+cli.add_command(backup)
+cli.add_command(restore)
 
 if __name__ == "__main__":
     cli()

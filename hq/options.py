@@ -32,6 +32,22 @@ listening = together(
 
 security = settings.flags(_flags)
 
+workers = together(
+    option(
+        "--workers",
+        type=click.IntRange(1, 64),
+        default=1,
+        help="Processes on the same ports, each a whole replica with everything in its memory: for more than one core.",
+    ),
+    option(
+        "--worker-pages",
+        default="",
+        metavar="HOST:PORT",
+        help="With several workers: the first one serves /metrics and health here too, the next one a port higher.",
+    ),
+    click.option("--worker", type=int, default=None, hidden=True),  # which one this is; said by who minds it
+)
+
 behaviour = together(
     option("--cluster", default="default", help="Name of this installation; every instance bears it."),
     option("--prefix", default="/hq/v1/", help="All keys of HQ in the store begin with it."),

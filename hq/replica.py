@@ -36,12 +36,15 @@ from serving.errors import HqError, NotLoaded
 
 log = logging.getLogger(__name__)
 
+_RESTORING_POLL_S = 0.2
+
 
 class Replica:
     """The parts of one replica. `run` keeps them going; a part that dies ends it with its error.
 
     Attributes:
         loaded: set when everything was read and a fence proved it; cleared when the store turns out to be another one.
+        restoring: a backup is being put back into the store; what is there is not everything.
         peers: by replica, when a sign of life of it was last seen, on the injected clock.
     """
 
@@ -54,6 +57,7 @@ class Replica:
         self.loaded = asyncio.Event()
         self._unloaded = asyncio.Event()
         self._unloaded.set()
+        self.restoring = False
         self.peers: OrderedDict[str, float] = OrderedDict()
         names, me = self.key_names, config.replica
         self.epoch = Epoch(store, names, rng)
@@ -80,7 +84,10 @@ class Replica:
     async def _finish_loading_each_time(self) -> None:
         while True:
             await self._unloaded.wait()
-            await self._finish_loading()
+            if self.restoring:
+                await asyncio.sleep(_RESTORING_POLL_S)
+            else:
+                await self._finish_loading()
 
     async def _finish_loading(self) -> None:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
@@ -89,7 +96,7 @@ class Replica:
         except HqError as error:
             log.info("not loaded yet: %s", error)
             return
-        if self.follower.applied and not self.loaded.is_set():
+        if self.follower.applied and not self.loaded.is_set() and not self.restoring:
             self.watchman.tracker.start(self.cache.entries(), "this replica started and may have missed beats")
             self.loaded.set()
             self._unloaded.clear()
@@ -98,7 +105,15 @@ class Replica:
     def check_loaded(self) -> None:
         """Raises NotLoaded until reads can be served."""
         if not self.loaded.is_set():
-            raise NotLoaded("this replica is still reading the store; ask another one or try again", 0.5)
+            raise NotLoaded(f"{self.why_not_loaded()}; ask another one or try again", 0.5)
+
+    def why_not_loaded(self) -> str:
+        """In words, for callers and operators."""
+        if self.restoring:
+            return (
+                "a backup is being put back into the store, or that was broken off: `hq restore` has to run to its end"
+            )
+        return "this replica is still reading the store"
 
     async def catch_up(self, version: int, timeout_s: float) -> None:
         """Return when memory is at a version, or when the time is over: the caller looks at what memory has then."""
@@ -116,6 +131,7 @@ class Replica:
         first = not self.loaded.is_set()
         self.loaded.clear()
         self._unloaded.set()
+        self.restoring = False
         self.fence.forget()
         self.cache.reset()
         self.committer.forget()
@@ -134,6 +150,8 @@ class Replica:
                 self._take_order(Change(record.key, record.value, record.created, record.modified), name, live=False)
             elif name.kind == k.COMPACTION:
                 self.compactor.seen(record)
+            elif name.kind == k.RESTORE:
+                self.restoring = True
 
     def listed(self, revision: int) -> None:
         self.cache.advance(revision)
@@ -172,6 +190,8 @@ class Replica:
     def keys(self) -> Iterable[bytes]:
         yield from self.cache.keys()
         yield from (self.key_names.of(k.OPS, name) for name in self.watchman.orders.names())
+        if self.restoring:
+            yield self.key_names.restore
 
     def _apply_other(self, change: Change) -> None:
         """Everything that is no instance: beats, fences, orders, marks."""
@@ -185,6 +205,8 @@ class Replica:
             self._take_beats(change, name)
         elif name.kind == k.OPS:
             self._take_order(change, name, live=True)
+        elif name.kind == k.RESTORE:
+            self.restoring = change.value is not None
         elif name.kind == k.COMPACTION and change.value is not None:
             self.compactor.seen(Record(change.key, change.value, change.created, change.revision))
 

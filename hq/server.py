@@ -50,7 +50,7 @@ class ReplicaHealth:
         if self.leaving:
             return "this replica is shutting down"
         if not self.replica.loaded.is_set():
-            return self.replica.fence.error or "this replica is still reading the store"
+            return self.replica.fence.error or self.replica.why_not_loaded()
         return self.replica.fence.error
 
 
@@ -76,7 +76,7 @@ class Server:
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
         shared = Surroundings(limits, clock, RequestIds(config.replica), security)
-        metrics = process_metrics(shared)
+        self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         methods = [
             *addressed(InstanceApi(self.registry, config.json_bytes).methods(), config.cluster),

@@ -41,9 +41,11 @@ class GrpcServer:
         methods: Sequence[Method],
         health: Health,
         shared: Surroundings,
+        *,
+        reuse_port: bool = False,
     ) -> None:
         self._shared = shared
-        self._server = aio.server(options=_options(shared.limits))
+        self._server = aio.server(options=_options(shared.limits, reuse_port=reuse_port))
         self._arrivals = Arrivals(shared.limits.slow_request_s)
         services = sorted({m.path.partition("/")[0] for m in methods})
         self._health = HealthOverGrpc(health, services)
@@ -169,15 +171,18 @@ async def _abort(
     """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
     task = asyncio.current_task()
     broken_off = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-    if broken_off:
+    if broken_off or isinstance(error, aio.InternalError):  # the latter: gRPC cannot write any more
         stats.ended("CANCELLED")
-        raise error
+        raise asyncio.CancelledError from error
     told = wire.as_hq_error(error, call)
     admission.count(told)
     guard.refused(call, told)
     stats.ended(told.code)
     status = wire.status_of(told)
-    await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+    try:
+        await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+    except aio.InternalError:  # the caller is gone; gRPC would write a traceback for each
+        raise asyncio.CancelledError from error
     raise AssertionError("unreachable: abort raises") from error
 
 
@@ -195,7 +200,7 @@ def _described(services: Sequence[str]) -> list[str]:
     return [service for service in services if known(service)]
 
 
-def _options(limits: Limits) -> list[tuple[str, int]]:
+def _options(limits: Limits, *, reuse_port: bool = False) -> list[tuple[str, int]]:
     return [
         ("grpc.max_receive_message_length", limits.max_request_bytes),
         ("grpc.max_send_message_length", limits.max_response_bytes),
@@ -212,7 +217,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", _ms(limits.min_ping_interval_s)),
         ("grpc.http2.max_ping_strikes", 2),
-        ("grpc.so_reuseport", 0),  # a port that is taken is an error, not shared with a stranger
+        ("grpc.so_reuseport", int(reuse_port)),  # else a port that is taken is an error, not shared with a stranger
     ]
 
 

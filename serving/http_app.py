@@ -43,7 +43,7 @@ class HttpApp:
             page = self._page(scope["path"], scope["method"])
             if guard is not None and guard.admit is not None:
                 guard.admit(call)
-            answer = await page(PageRequest(headers, scope["query_string"], call.access))
+            answer = await page(PageRequest(headers, scope["query_string"], call))
             body = answer.body
             answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1")), *answer.headers]
             if len(body) >= self._shared.limits.gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):

@@ -34,7 +34,10 @@ class HttpServer:
         shared: Surroundings,
         registry: CollectorRegistry,
         pages: Mapping[str, Page],
+        *,
+        reuse_port: bool = False,
     ) -> None:
+        self._reuse_port = reuse_port
         note = shared.security.note if shared.security is not None else str
         self._app = HttpApp(methods, {**own_pages(health, registry, note), **pages}, shared)
         self._shared = shared
@@ -48,7 +51,7 @@ class HttpServer:
         Raises:
             OSError: the address cannot be had.
         """
-        self._socket = await _listen(address)
+        self._socket = await _listen(address, reuse_port=self._reuse_port)
         self._server = server = uvicorn.Server(self._config(tls))
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
@@ -103,7 +106,7 @@ async def _until_empty(connections: Collection[object], patience_s: float) -> No
         await asyncio.sleep(_POLL_S)
 
 
-async def _listen(address: str) -> socket.socket:
+async def _listen(address: str, *, reuse_port: bool) -> socket.socket:
     host, _, port = address.rpartition(":")
     loop = asyncio.get_running_loop()
     name = host.strip("[]") or None
@@ -112,6 +115,8 @@ async def _listen(address: str) -> socket.socket:
     listening = socket.socket(family, kind, protocol)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted sockets inherit it
         if hasattr(socket, "TCP_KEEPIDLE"):
             listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_PROBE_AFTER_S)

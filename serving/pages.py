@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from serving import health as health_pages
-from serving.auth.access import UNCHECKED, Access
 from serving.errors import invalid
 from serving.health import Health
+from serving.methods import Call
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _MAX_PARAMETERS: Final = 100
@@ -25,7 +25,7 @@ class PageRequest:
 
     headers: Mapping[bytes, bytes]
     query_string: bytes
-    access: Access = UNCHECKED
+    call: Call = field(default_factory=Call)
 
     def query(self) -> dict[str, list[str]]:
         """Parameters of the query, each with all of its values.

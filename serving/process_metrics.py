@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from serving import loop_lag, traffic
+from serving import log_counts, loop_lag, traffic
 from serving.metrics import Declared, Table
 from serving.surroundings import Surroundings
 
@@ -21,6 +22,7 @@ def _version() -> str:
 
 METRICS: Final[tuple[Declared[None], ...]] = (
     Declared("gauge", "hq_build_info", "1; which version of HQ runs.", lambda _: {(_version(),): 1.0}, ("version",)),
+    Declared("gauge", "hq_tasks", "Tasks of the event loop.", lambda _: len(asyncio.all_tasks())),
 )
 
 
@@ -30,6 +32,7 @@ def process_metrics(shared: Surroundings) -> CollectorRegistry:
     registry.register(Table(METRICS, None))
     registry.register(Table(traffic.METRICS, shared.traffic))
     registry.register(Table(loop_lag.METRICS, shared.loop_lag))
+    registry.register(Table(log_counts.METRICS, shared.log_counts))
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     return registry

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from serving.errors import HqError, invalid
+from serving.methods import Call
 from serving.metrics import Declared
 from serving.pages import PageAnswer, PageRequest
 
@@ -47,7 +48,7 @@ class Target(NamedTuple):
     ports: Mapping[str, int]
 
 
-Finder = Callable[[Asked], AsyncIterator[Sequence[Target]]]
+Finder = Callable[[Asked, Call], AsyncIterator[Sequence[Target]]]
 """Finds the instances, in order of ids; raises HqError unless these are all."""
 
 
@@ -100,7 +101,7 @@ class PrometheusSd:
     async def page(self, request: PageRequest) -> PageAnswer:
         """Raises HqError."""
         try:
-            groups, left_out = await self._groups(asked(request))
+            groups, left_out = await self._groups(asked(request), request.call)
         except HqError as error:
             self.answers[error.code] += 1
             raise
@@ -115,10 +116,11 @@ class PrometheusSd:
         self.answers["OK"] += 1
         return PageAnswer(200, "application/json", body, headers)
 
-    async def _groups(self, wanted: Asked) -> tuple[list[bytes], int]:
+    async def _groups(self, wanted: Asked, call: Call) -> tuple[list[bytes], int]:
         groups: list[bytes] = []
         left_out = 0
-        async for targets in self._find(wanted):
+        call.access.check_filter(wanted.services, ())
+        async for targets in self._find(wanted, call):
             for start in range(0, len(targets), _SLICE):
                 part = targets[start : start + _SLICE]
                 fit = [target for target in part if wanted.port in target.ports]

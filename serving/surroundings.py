@@ -9,6 +9,7 @@ from serving.auth.security import Security
 from serving.calls import RequestIds
 from serving.clock import Clock
 from serving.limits import Limits
+from serving.log_counts import LogCounts
 from serving.loop_lag import LoopLag
 from serving.traffic import Traffic
 
@@ -16,7 +17,7 @@ from serving.traffic import Traffic
 class Surroundings:
     """Limits and what they are measured with: one object for all transports, so that limits hold for all."""
 
-    __slots__ = ("admission", "clock", "ids", "limits", "loop_lag", "security", "traffic")
+    __slots__ = ("admission", "clock", "ids", "limits", "log_counts", "loop_lag", "security", "traffic")
 
     def __init__(self, limits: Limits, clock: Clock, ids: RequestIds, security: Security | None = None) -> None:
         """`security` None: plain text, and nobody is asked who they are."""
@@ -27,6 +28,7 @@ class Surroundings:
         self.admission = Admission(limits, clock)
         self.traffic = Traffic(self.admission)
         self.loop_lag = LoopLag()
+        self.log_counts = LogCounts()
 
     def guard(self, path: str, rule: Rule) -> Guard:
         """What is to be done about security in calls of a method, or for a page."""

@@ -19,6 +19,8 @@ from serving.surroundings import Surroundings
 
 log = logging.getLogger(__name__)
 
+_POLL_S = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
@@ -27,6 +29,8 @@ class Addresses:
     grpc: str
     http: str
     grpc_mtls: str = ""  # a second one for gRPC, where callers show certificates; empty: none
+    shared: bool = False  # other processes of ours listen on the same ones
+    pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
 
 
 class Transports:
@@ -48,12 +52,15 @@ class Transports:
     ) -> None:
         """`pages`: beside those that every server has, by path."""
         self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
+        self._log_counts = shared.log_counts
         self._security = shared.security
         if shared.security is not None:
             metrics.register(shared.security)
         self._stopping = asyncio.Event()
-        self._grpc = GrpcServer(methods, health, shared)
-        self._http = HttpServer(methods, health, shared, metrics, pages or {})
+        self._health = health
+        self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
+        self._http = HttpServer(methods, health, shared, metrics, pages or {}, reuse_port=addresses.shared)
+        self._own_pages = HttpServer((), health, shared, metrics, pages or {})
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
@@ -74,8 +81,13 @@ class Transports:
         working = asyncio.create_task(work, name="work")
         stopping = asyncio.create_task(self._stopping.wait())
         looking = asyncio.create_task(self._loop_lag.run(), name="loop lag")
+        logging.getLogger().addHandler(self._log_counts)
         keeping = asyncio.create_task(self._keep_security(), name="security")
         try:
+            if self._addresses.pages:
+                await self._own_pages.start(self._addresses.pages)
+            if self._addresses.shared:
+                await self._until_loaded(working)
             await self._listen()
             await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
@@ -90,8 +102,17 @@ class Transports:
             for task in aside:
                 task.cancel()
             await asyncio.gather(*aside, return_exceptions=True)
+            logging.getLogger().removeHandler(self._log_counts)
             await self._grpc.stop(0)
             await self._http.stop(0)
+            await self._own_pages.stop(0)
+            if self._security is not None:
+                self._security.close()
+
+    async def _until_loaded(self, working: asyncio.Task[None]) -> None:
+        """Among several, one that cannot answer yet would only turn callers away."""
+        while not (self._health.loaded() or self._stopping.is_set() or working.done()):
+            await asyncio.sleep(_POLL_S)
 
     async def _listen(self) -> None:
         wanted, tls = self._addresses, self._security.tls if self._security is not None else None
@@ -102,7 +123,9 @@ class Transports:
         grpc_port = await self._grpc.start(wanted.grpc, tls.grpc(ask_clients=ask_clients) if tls else None)
         http_port = await self._http.start(wanted.http, tls.http if tls else None)
         listening = Addresses(
-            _with_port(wanted.grpc, grpc_port), _with_port(wanted.http, http_port), _with_port(wanted.grpc_mtls, mtls_port)
+            _with_port(wanted.grpc, grpc_port),
+            _with_port(wanted.http, http_port),
+            _with_port(wanted.grpc_mtls, mtls_port),
         )
         also = f" and gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
         log.info("listening: gRPC %s, HTTP %s%s", listening.grpc, listening.http, also)

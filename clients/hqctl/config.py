@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from clients.credential_files import CredentialFiles
 from clients.hqctl.words import parse_span
 
 FIELDS = ("servers", "ca", "cert", "key", "ticket-file", "timeout")
@@ -31,29 +32,12 @@ class BadConfig(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """Who the caller is and whom it trusts, as names of files; empty: none.
-
-    Attributes:
-        ca: certificates of authorities that the servers' certificates must come from; makes connections TLS.
-        cert: the caller's own certificate chain.
-        key: the key that belongs to `cert`.
-        ticket_file: a signed ticket, read anew for each call.
-    """
-
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
-    ticket_file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """Whom to ask, and as whom."""
 
     name: str
     servers: tuple[str, ...]
-    credentials: Credentials = field(default_factory=Credentials)
+    credentials: CredentialFiles = field(default_factory=CredentialFiles)
     timeout_s: float | None = None
 
 
@@ -144,6 +128,8 @@ def _context(name: str, value: Any, path: Path) -> Context:
         raise BadConfig(f"{where}.timeout: {error}") from None
 
 
-def _credentials(value: dict[str, Any], folder: Path) -> Credentials:
+def _credentials(value: dict[str, Any], folder: Path) -> CredentialFiles:
     names = {key: str(folder / Path(str(value[key])).expanduser()) for key in FIELDS[1:5] if value.get(key)}
-    return Credentials(names.get("ca", ""), names.get("cert", ""), names.get("key", ""), names.get("ticket-file", ""))
+    return CredentialFiles(
+        names.get("ca", ""), names.get("cert", ""), names.get("key", ""), names.get("ticket-file", "")
+    )

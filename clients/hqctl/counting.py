@@ -31,10 +31,12 @@ GROUPS = {
 @click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
 @output_option(*LISTS)
 @connected
-def count(session: Session, where: pb.InstanceFilter, by: str | None, strong: bool, no_headers: bool, output: str) -> None:
+def count(
+    session: Session, where: pb.InstanceFilter, by: str | None, strong: bool, no_headers: bool, output: str
+) -> None:
     """Count the instances that match all of the options.
 
-    Counted are instances; --cluster and other options choose which. By revision, an instance counts once for each of its revisions, ready if that revision is.
+    By revision, an instance counts once for each of its revisions, ready if that revision is.
     """
 
     async def work(client: Client) -> Exit:

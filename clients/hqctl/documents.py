@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
-import yaml
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
 from clients.hqctl.shape import faults, kind
+from clients.yamltext import BadDocument, texts, values
 from hqpb.v1 import instance_pb2
 
-SUFFIXES = (".yaml", ".yml", ".json")
-
 _STEP = re.compile(r"Failed to parse (\w+) field: ")
-
-
-class BadDocument(Exception):
-    """A document is no instance; str() says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +30,6 @@ class Document:
     instance: instance_pb2.Instance
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML with the words of YAML 1.2: only true and false are booleans, times stay text; no key twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen and key.value != "<<":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is there twice", key.start_mark
-                )
-            seen.add(key.value)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
-    ]
-    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-}
-_TRUE_OR_FALSE = re.compile(r"^(?:true|false)$", re.IGNORECASE)
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
-
-
 def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[Document]:
     """The instances in files, folders (their .yaml, .yml and .json files) and `-` (stdin), in order.
 
@@ -75,7 +40,8 @@ def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[D
     """
     found: list[Document] = []
     bad: list[str] = []
-    for name, text in _texts(names, recursive=recursive):
+    deeper = "" if recursive else "; -R looks into the folders in it, too"
+    for name, text in texts(names, recursive=recursive, hint=deeper):
         for place, value in _values(name, text, bad):
             try:
                 found.append(Document(place, parse_instance(value)))
@@ -98,7 +64,7 @@ def parse_text(text: str, name: str = "the text") -> list[instance_pb2.Instance]
 def read_revision(name: str) -> instance_pb2.InstanceRevision:
     """The one revision in a file, or in stdin (`-`). Raises BadDocument."""
     bad: list[str] = []
-    values = [value for place, text in _texts((name,)) for _, value in _values(place, text, bad)]
+    values = [value for place, text in texts((name,)) for _, value in _values(place, text, bad)]
     if bad:
         raise BadDocument("\n".join(bad))
     if len(values) != 1 or not isinstance(values[0], dict):
@@ -142,44 +108,9 @@ def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instan
     return instance
 
 
-def _texts(names: tuple[str, ...], *, recursive: bool = False) -> Iterator[tuple[str, str]]:
-    for name in names:
-        if name == "-":
-            yield "stdin", sys.stdin.read()
-            continue
-        path = Path(name)
-        files = _files_in(path, recursive) if path.is_dir() else [path]
-        if not files:
-            deeper = "" if recursive else "; -R looks into the folders in it, too"
-            raise BadDocument(f"{name}: there is no {', '.join(SUFFIXES)} file in this folder{deeper}")
-        for file in files:
-            yield str(file), _text_of(file)
-
-
-def _files_in(folder: Path, recursive: bool) -> list[Path]:
-    return sorted(p for p in folder.glob("**/*" if recursive else "*") if p.suffix in SUFFIXES and p.is_file())
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadDocument(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadDocument(f"{file}: is not UTF-8 text") from None
-
-
 def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
     """Values that should be instances, with their places. Lists and answers of HQ hold several."""
-    try:
-        documents = [value for value in yaml.load_all(text, Loader=_Loader) if value is not None]
-    except yaml.YAMLError as error:
-        bad.append(f"{name}: {_yaml_fault(error)}")
-        return
-    if not documents:
-        bad.append(f"{name}: there is nothing in it")
-    for number, value in enumerate(documents, 1):
-        place = f"{name}, document {number}" if len(documents) > 1 else name
+    for place, value in values(name, text, bad):
         yield from _unwrapped(place, value)
 
 
@@ -193,12 +124,6 @@ def _unwrapped(place: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for number, item in enumerate(value, 1):
         yield f"{place}, item {number}", item
-
-
-def _yaml_fault(error: yaml.YAMLError) -> str:
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)
 
 
 def _where_and_why(text: str) -> str:

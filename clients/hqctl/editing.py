@@ -138,7 +138,8 @@ class _Unusable(Exception):
 def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     import yaml
 
-    from clients.hqctl.documents import BadDocument, parse_text
+    from clients.hqctl.documents import parse_text
+    from clients.yamltext import BadDocument
 
     try:
         (wanted,) = parse_text(text)

@@ -28,14 +28,14 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.OK: "done",
-    Exit.REFUSED: "refused or failed; of several items, at least one; for diff: there are differences",
-    Exit.USAGE: "the command line makes no sense; for diff: refused or failed",
+    Exit.REFUSED: "refused or failed (of several items, at least one); diff: it differs",
+    Exit.USAGE: "the command line makes no sense; diff: refused or failed",
     Exit.NOT_FOUND: "there is no such instance, revision or node",
     Exit.CONFLICT: "somebody else was faster, or the id is taken",
-    Exit.UNAVAILABLE: "no HQ can be reached, or it asks to try later; nothing was stored",
+    Exit.UNAVAILABLE: "no HQ is reached, or it asks to try later; nothing was stored",
     Exit.OUTCOME_UNKNOWN: "the write may have been stored or not: look",
     Exit.NOT_ALLOWED: "you may not do this",
-    Exit.TIMEOUT: "the time was up before an answer, or before what was waited for",
+    Exit.TIMEOUT: "the time was up before an answer, or what was waited for",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
 }
 

@@ -1,26 +1,24 @@
-"""watch: instances and their changes, line by line as they happen."""
+"""watch: instances and their changes, as they happen."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import as_dict, output_option, print_json_line
-from clients.hqctl.rows import readiness, revision
 from clients.hqctl.selecting import selecting
 from clients.hqctl.session import Session, colour_of, connected
-from clients.hqctl.words import truth
-from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from clients.client import Client
+    from clients.hqctl.lines import Lines
     from clients.progress import WatchItem
 
 KIND_STYLES = {
@@ -32,71 +30,17 @@ KIND_STYLES = {
 }
 
 
-class Lines:
-    """Turns items of a watch into lines, with readiness as `before>after` where it changed."""
-
-    def __init__(self, *, snapshot: bool) -> None:
-        self._snapshot = snapshot
-        self._readiness: dict[str, str] = {}
-        self._shown = 0
-        self._broken = False  # and told so
-        self._widths = [16, 11, 6]  # of id, readiness, revision: as wide as the widest so far
-
-    def of(self, item: WatchItem) -> Iterator[tuple[str, str]]:
-        """Kind and text of each line for an item."""
-        from clients import progress
-
-        match item:
-            case progress.SnapshotPart(instances):
-                yield from self._part(instances)
-            case progress.Synced():
-                yield "synced", f"{self._shown} there; changes follow"
-            case progress.Changes(events):
-                yield from map(self._event, events)
-            case progress.Resync(reason, cluster):
-                self._readiness.clear()
-                self._shown = 0
-                yield "resync", f"{reason}; everything{f' of {cluster}' if cluster else ''} is shown anew"
-            case progress.Interrupted(error) if not self._broken:
-                yield "broken", f"{error.message}; going on by itself"
-        self._broken = isinstance(item, progress.Interrupted)
-
-    def _part(self, instances: Sequence[instance_pb2.Instance]) -> Iterator[tuple[str, str]]:
-        self._shown += len(instances)
-        lines = [("is", self._text(instance)) for instance in instances]
-        yield from lines if self._snapshot else ()
-
-    def _event(self, event: pb.WatchEvent) -> tuple[str, str]:
-        match event.WhichOneof("change"):
-            case "put":
-                return "put", self._text(event.put)
-            case "delete":
-                self._readiness.pop(event.delete.id, None)
-                return "gone", event.delete.id
-            case _:
-                self._readiness.pop(event.left.id, None)
-                return "left", f"{event.left.id}  no longer matches"
-
-    def _text(self, instance: instance_pb2.Instance) -> str:
-        cells = (instance.meta.id, self._ready(instance), revision(instance))
-        self._widths = [max(len(cell), width) for cell, width in zip(cells, self._widths, strict=True)]
-        aligned = (cell.ljust(width) for cell, width in zip(cells, self._widths, strict=True))
-        return "  ".join((*aligned, instance.spec.node_name or "-"))
-
-    def _ready(self, instance: instance_pb2.Instance) -> str:
-        now, word = readiness(instance), truth(instance.status.ready)
-        before = self._readiness.get(instance.meta.id, word)
-        self._readiness[instance.meta.id] = word
-        return now if before == word else f"{before}>{now}"
-
-
 @click.command()
 @selecting
 @click.option("--only-changes", is_flag=True, help="Leave out what is there already.")
-@output_option("table", "json")
+@output_option("table", "lines", "json")
 @connected
 def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output: str) -> None:
     """Show the instances that match, then every change to them, until Ctrl-C.
+
+    On a terminal it is a table that is kept up to date, those not ready first; SINCE is how long they
+    have been so. Elsewhere, and with `-o lines`, each
+    line is one thing:
 
     \b
     is      it was there when the watch began
@@ -109,6 +53,12 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
     """
 
     async def work(client: Client) -> Exit:
+        if output == "table" and sys.stdout.isatty():
+            from clients.hqctl.live import show_live
+
+            await show_live(client, where)
+        from clients.hqctl.lines import Lines
+
         lines = Lines(snapshot=not only_changes)
         async with client.watch(where) as items:
             async for item in items:

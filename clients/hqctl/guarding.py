@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from clients.hqctl.exits import Exit
-from clients.hqctl.explaining import guard_words
 from clients.hqctl.formats import TEXTS, is_data, output_option, print_data
+from clients.hqctl.guard_words import guard_words
 from clients.hqctl.session import Session, connected
 from clients.hqctl.spans import Span
 from clients.hqctl.words import clock_time, plural

@@ -31,9 +31,7 @@ WIDTHS = [25, 8, 16, 8, 12, 10]
 @click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
 @output_option("table", "wide", "json", "yaml", "jsonpath=…")
 @connected
-def events(
-    session: Session, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str
-) -> None:
+def events(session: Session, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str) -> None:
     """Show recent flips (HQ called a silent revision not ready) and recoveries, newest first.
 
     It is what one replica remembers since its start: the last 1,000.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clients.credential_files import CredentialFiles
 from clients.hqctl.exits import MEANINGS, Exit
 from clients.hqctl.naming import cluster_option, naming_cluster
 from clients.hqctl.session import complain, connection_options
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "get": ("getting", "get", "Show instances by id."),
-    "find": ("getting", "find", "List instances by service, node, labels, readiness (alias: list)."),
-    "count": ("counting", "count", "Count instances and those ready, by service, node or revision."),
+    "find": ("getting", "find", "List instances by service, node, readiness (alias: list)."),
+    "count": ("counting", "count", "Count instances, by service, node or revision."),
     "watch": ("following", "watch", "Show instances and their changes as they happen."),
     "why": ("explaining", "why", "Tell why an instance is ready or not."),
     "apply": ("applying", "apply", "Create or replace instances from YAML or JSON."),
@@ -40,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "suspend": ("planning", "suspend", "Planned work: call nothing on a node silent for a while."),
     "resume": ("planning", "resume", "End planned work on a node early."),
     "suspensions": ("planning", "suspensions", "List the nodes under planned work."),
+    "ticket": ("ticketing", "ticket", "Sign and inspect tickets that say who the caller is."),
     "config": ("contexts", "config", "Show and choose contexts of the config file."),
     "completion": ("completing", "completion", "Print the completion script of bash, zsh or fish."),
 }
@@ -47,10 +49,10 @@ ALIASES = {"list": "find", "ls": "find", "transitions": "events"}
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
 SERVERS = """\b
-Servers: --server HOST:PORT (may be repeated), else those of --context NAME, else
-HQ_SERVER (separated by commas), else those of the current context (see `hqctl
-config`), else 127.0.0.1:7071. Name all replicas: another one is asked when one
-does not answer. NO_COLOR switches colours off."""
+Servers: --server HOST:PORT (may be repeated), else those of --context NAME,
+else HQ_SERVER (separated by commas), else those of the current context (see
+`hqctl config`), else 127.0.0.1:7071. Name all replicas: another one is asked
+when one does not answer. NO_COLOR switches colours off."""
 
 
 class LazyGroup(click.Group):
@@ -118,7 +120,13 @@ def _mistake(error: click.ClickException) -> str:
 )
 @connection_options("--timeout", "--request-timeout")
 @click.version_option(package_name="hq", prog_name="hqctl")
-def cli(servers: tuple[str, ...], context: str | None, call_timeout: float | None, verbose: bool) -> None:
+def cli(
+    servers: tuple[str, ...],
+    context: str | None,
+    call_timeout: float | None,
+    verbose: bool,
+    credentials: CredentialFiles,
+) -> None:
     """Ask HQ, the registry of instances, and tell it what shall be.
 
     `hqctl COMMAND --help` says more about each command.

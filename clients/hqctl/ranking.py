@@ -49,7 +49,8 @@ class Service:
         self.instances += 1
         self.ready += truth(instance.status.ready) == "yes"
         self.changed += instance.meta.modification_time.seconds >= since_s
-        self.turned += instance.status.ready.last_transition_time.seconds >= since_s
+        ready = instance.status.ready  # unknown: it never turned, its time is that of the creation
+        self.turned += bool(ready.status) and ready.last_transition_time.seconds >= since_s
 
     def row(self) -> list[str]:
         """The cells."""
@@ -120,8 +121,8 @@ def _print(
     ranked: list[Service], count: int, since_s: float, sources: list[pb.Source], output: str, *, headers: bool
 ) -> None:
     if is_data(output):
-        names = ("service", "instances", "ready", "changed", "turned")
-        items = [dict(zip(names, (s.name, s.instances, s.ready, s.changed, s.turned), strict=True)) for s in ranked]
+        fields = ("service", "instances", "ready", "changed", "turned")
+        items = [dict(zip(fields, (s.name, s.instances, s.ready, s.changed, s.turned), strict=True)) for s in ranked]
         print_data({"kind": "List", "items": items, "since": f"{since_s:g}s"}, output)
     elif ranked:
         names = ("SERVICE", "INSTANCES", "READY", "NOT-READY", "SHARE", *_lately(since_s))

@@ -19,7 +19,7 @@ from hqpb.v1 import instance_pb2
 if TYPE_CHECKING:
     from clients.client import Client
 
-NAMES = ("REVISION", "WANTED", "INSTALLED", "READY", "REASON", "SINCE", "HEARTBEAT", "CONTAINERS", "SECRETS")
+NAMES = ("ID", "WANTED", "INSTALLED", "READY", "REASON", "SINCE", "HEARTBEAT", "CONTAINERS", "SECRETS")
 
 
 @click.group()

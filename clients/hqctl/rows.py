@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from clients.hqctl.words import age, target, truth
 from hqpb.v1 import instance_pb2
 
@@ -20,10 +22,11 @@ class Columns:
     cluster: bool = False
     label_keys: tuple[str, ...] = ()
     labels: bool = False
+    live: bool = False  # kept up to date by a watch, which is not told of beats
 
     @property
     def names(self) -> tuple[str, ...]:
-        names = WIDE if self.wide else NARROW
+        names = WIDE if self.wide else (*NARROW[:-1], "SINCE") if self.live else NARROW
         shown = (*names, *(key.rpartition("/")[2].upper() for key in self.label_keys))
         shown = (*shown, "LABELS") if self.labels and not self.wide else shown
         return ("CLUSTER", *shown) if self.cluster else shown
@@ -36,7 +39,7 @@ class Columns:
             instance.spec.node_name,
             readiness(instance),
             revision(instance),
-            age(instance.status.last_heartbeat_time, now_s),
+            age(self._moment(instance), now_s),
         ]
         if self.wide:
             cells.append(age(instance.meta.creation_time, now_s))
@@ -47,6 +50,9 @@ class Columns:
         if self.cluster:
             cells.insert(0, instance.meta.cluster)
         return [cell or "-" for cell in cells]
+
+    def _moment(self, instance: instance_pb2.Instance) -> Timestamp:
+        return instance.status.ready.last_transition_time if self.live else instance.status.last_heartbeat_time
 
 
 def spans_clusters(instances: Iterable[instance_pb2.Instance], source_clusters: Iterable[str]) -> bool:

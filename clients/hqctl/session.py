@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credential_options import FILES, credential_flags
 from clients.hqctl.addresses import addresses
-from clients.hqctl.config import BadConfig, Config, Context, Credentials, config_path, load
+from clients.hqctl.config import BadConfig, Config, Context, config_path, load
 from clients.hqctl.exits import Exit, exit_of, sentence
 from clients.hqctl.naming import named_cluster
 from clients.hqctl.spans import Span
@@ -35,7 +37,7 @@ class Session:
 
     servers: tuple[str, ...]
     timeout_s: float
-    credentials: Credentials = field(default_factory=Credentials)
+    credentials: CredentialFiles = field(default_factory=CredentialFiles)
     verbose: bool = False
     cluster: str = ""
 
@@ -56,22 +58,23 @@ class Session:
     def client(self, servers: tuple[str, ...] = ()) -> Client:
         """A client of these servers; none named: of all. Raises BadCredentials."""
         # Imported here: `hqctl --help` and mistakes on the command line need no gRPC.
-        from clients.client import Client, ClientSettings
+        from clients.client import Client, ClientSettings, Credentials
         from clients.hqctl.connecting import channel_factory, metadata_source
         from clients.retry import RetrySettings
 
+        credentials = Credentials(self.credentials)
         return Client(
             servers or self.servers,
             timeout_s=self.timeout_s,
             # A person waits: three rounds over all replicas, then the truth.
             settings=ClientSettings(retry=RetrySettings(max_rounds=3)),
-            channel_factory=channel_factory(self.credentials, verbose=self.verbose),
-            metadata=metadata_source(self.credentials, self.cluster),
+            credentials=credentials,
+            channel_factory=channel_factory(credentials, verbose=self.verbose),
+            metadata=metadata_source(self.cluster),
         )
 
     async def _run(self, work: Work, writing: bool) -> int:
         from clients.client import HqApiError
-        from clients.hqctl.connecting import BadCredentials
 
         try:
             async with self.client() as client:
@@ -118,7 +121,7 @@ def connection_options(*timeout_names: str) -> Callable[[F], F]:
     )
 
     def decorate(function: F) -> F:
-        return functools.reduce(lambda f, option: option(f), reversed(options), function)
+        return functools.reduce(lambda f, option: option(f), reversed(options), credential_flags(function))
 
     return decorate
 
@@ -145,6 +148,7 @@ def _connected(function: F, *timeout_names: str) -> F:
         context: str | None,
         call_timeout: float | None,
         verbose: bool,
+        credentials: CredentialFiles,
         **kwargs: Any,
     ) -> Any:
         root: dict[str, Any] = ctx.find_root().params
@@ -154,6 +158,7 @@ def _connected(function: F, *timeout_names: str) -> F:
             call_timeout or root.get("call_timeout"),
             verbose or bool(root.get("verbose")),
             named_cluster(ctx),
+            credentials.over(CredentialFiles(**{name: root.get(name) or "" for name in FILES})),
         )
         return function(session, *args, **kwargs)
 
@@ -161,13 +166,20 @@ def _connected(function: F, *timeout_names: str) -> F:
 
 
 def _session(
-    named: tuple[str, ...], context_name: str, timeout_s: float | None, verbose: bool, cluster: str
+    named: tuple[str, ...],
+    context_name: str,
+    timeout_s: float | None,
+    verbose: bool,
+    cluster: str,
+    credentials: CredentialFiles,
 ) -> Session:
     context = _context(named, context_name)
+    # A ticket of the environment is not for whatever installation a context names.
+    known = context.credentials if context.name else CredentialFiles.of_environment()
     return Session(
         addresses(named or context.servers),
         timeout_s or context.timeout_s or DEFAULT_TIMEOUT_S,
-        context.credentials,
+        credentials.over(known),
         verbose,
         cluster,
     )

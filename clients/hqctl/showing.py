@@ -56,7 +56,7 @@ class Showing:
         )
         now_s = time.time()
         rows = [columns.row(instance, now_s) for instance in instances]
-        print_table(columns.names, rows, whole=wide, headers=self.headers)
+        print_table(columns.names, rows, headers=self.headers)
 
 
 def showing(function: F) -> F:

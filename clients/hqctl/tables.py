@@ -35,7 +35,8 @@ def print_table(
     if sys.stdout.isatty():
         terminal = shutil.get_terminal_size().columns
         widths = None if whole else fitted(names, rows, terminal)
-        for line in lines(names, rows, widths, colours=colour_of(sys.stdout))[0 if headers else 1 :]:
+        room = None if whole else terminal
+        for line in lines(names, rows, widths, colours=colour_of(sys.stdout), room=room)[0 if headers else 1 :]:
             click.echo(line)
     elif rows or headers:
         click.echo(plain(names, rows, headers=headers))
@@ -52,9 +53,12 @@ def lines(
     widths: Sequence[int] | None = None,
     *,
     colours: bool = False,
+    room: int | None = None,
 ) -> list[str]:
-    """A table as lines, its head first; cells wider than their column end in `…`."""
-    widths = widths or _widths(names, rows)
+    """A table as lines, its head first; what does not fit its column, or the room for a line, ends in `…`."""
+    widths = list(widths or _widths(names, rows))
+    if room is not None:
+        widths = _within(widths, room)
     head = _line(names, widths)
     return [click.style(head, bold=True) if colours else head, *(_line(row, widths, colours=colours) for row in rows)]
 
@@ -82,9 +86,20 @@ def styled(cell: str, text: str) -> str:
     return click.style(text, fg=colour) if colour else text
 
 
+def _within(widths: list[int], room: int) -> list[int]:
+    """As many columns as have at least some room on a line, the last of them with what is left."""
+    shown: list[int] = []
+    for width in widths:
+        if room < min(width, CUT_TO_AT_LEAST):
+            break
+        shown.append(min(width, room))
+        room -= shown[-1] + GAP
+    return shown
+
+
 def _line(cells: Sequence[str], widths: Sequence[int], *, colours: bool = False) -> str:
     shown = []
-    for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+    for number, (cell, width) in enumerate(zip(cells, widths, strict=False)):  # columns without room are left out
         text = cell if len(cell) <= width else cell[: width - 1] + "…"
         padded = text if number == len(widths) - 1 else text.ljust(width)
         shown.append(styled(cell, padded) if colours else padded)

@@ -12,6 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 from clients.client import Client
+from clients.credential_files import CredentialFiles
+from clients.credentials import Credentials
 from clients.instancectl import desired as wishes
 from clients.instancectl.children import Children
 from clients.instancectl.clock import Clock, MachineClock
@@ -57,7 +59,7 @@ async def run(settings: RunSettings) -> bool:
 async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
     clock, rng = MachineClock(), random.Random()
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(Client(settings.servers)) if settings.servers else None
+        client = await stack.enter_async_context(_client(settings)) if settings.servers else None
         last_good = wishes.load(layout.last_good)
         workshop = _workshop(settings, layout, clock, rng)
         stack.enter_context(_opened(workshop.children))
@@ -151,10 +153,14 @@ async def _answering(socket: Path, supervisor: Supervisor, sink: Sink) -> AsyncI
         socket.unlink(missing_ok=True)
 
 
-async def run_host_agent(servers: tuple[str, ...], socket: Path) -> None:
-    """Serve until SIGTERM or SIGINT. Raises OSError: the socket cannot be had."""
+def _client(settings: RunSettings) -> Client:
+    return Client(settings.servers, credentials=Credentials(settings.credentials))
+
+
+async def run_host_agent(servers: tuple[str, ...], files: CredentialFiles, socket: Path) -> None:
+    """Serve until SIGTERM or SIGINT. Raises OSError: the socket cannot be had; BadCredentials."""
     socket.parent.mkdir(parents=True, exist_ok=True)
-    async with Client(servers) as client:
+    async with Client(servers, credentials=Credentials(files)) as client:
         serving = asyncio.create_task(HostAgent(client, socket, MachineClock(), random.Random()).run())
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

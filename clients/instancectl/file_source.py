@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from clients.hqctl.documents import BadDocument, read_documents
+from clients.hqctl.documents import read_documents
 from clients.instancectl.clock import Clock
 from clients.instancectl.desired import Desired, from_instance
 from clients.instancectl.source import Asked, Trouble, Update
+from clients.yamltext import BadDocument
 from hqpb.v1.instance_pb2 import Instance
 
 _LOOK_S = 1.0

@@ -43,7 +43,11 @@ class HostAgent:
     async def _talk(self, line: Line) -> None:
         try:
             while (message := await line.receive()) is not None:
-                await self._received(line, message)
+                try:
+                    await self._received(line, message)
+                except (KeyError, TypeError, json_format.ParseError) as error:
+                    log.warning("somebody at the socket makes no sense: %r", error)
+                    return
         finally:
             self._outdone = {(subject, other) for subject, other in self._outdone if other is not line}
             for subject in [s for s, owner in self._owners.items() if owner is line]:

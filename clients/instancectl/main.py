@@ -13,6 +13,9 @@ from typing import NoReturn
 
 import click
 
+from clients.addresses import addresses_in
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credential_options import credential_options
 from clients.instancectl.output import OutputSettings
 from clients.instancectl.restart import RestartSettings
 from clients.instancectl.settings import BadProvider, ProviderSpec, RunSettings, parse_provider
@@ -56,6 +59,7 @@ server_option = click.option(
 @cli.command()
 @directory_option
 @server_option
+@credential_options
 @click.option("--instance", "instance_id", default="", help="Id of the instance in HQ.")
 @click.option("--node", default="", help="Name of this node.  [default: host name]")
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="What is wanted, instead of from HQ.")
@@ -70,7 +74,8 @@ server_option = click.option(
 @click.option("--once", is_flag=True, help="Prepare, remove, report once and exit; start nothing.")
 @click.option("-v", "--verbose", is_flag=True)
 def run(
-    *, directory: Path, servers: tuple[str, ...], instance_id: str, node: str, file: Path | None,
+    *, directory: Path, servers: tuple[str, ...], credentials: CredentialFiles, instance_id: str,
+    node: str, file: Path | None,
     host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None, when_fenced: str,
     log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
 ) -> None:  # fmt: skip
@@ -86,6 +91,7 @@ def run(
             instance_id=instance_id,
             file=file,
             servers=addresses,
+            credentials=credentials,
             host_agent=host_agent,
             store=store,
             providers=providers,
@@ -106,7 +112,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
 
     try:
         done = asyncio.run(supervise(settings))
-    except (Occupied, StateUnreadable, WrongDirectory, OSError) as error:
+    except (BadCredentials, Occupied, StateUnreadable, WrongDirectory, OSError) as error:
         _fail(str(error))
     sys.exit(0 if done else FAILED)
 
@@ -114,26 +120,31 @@ def _supervise(settings: RunSettings) -> NoReturn:
 @cli.command()
 @directory_option
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option("--host-agent", type=click.Path(path_type=Path), help="Of the host agent at this socket instead.")
 @click.option("--wait", "wait_s", type=float, default=0.0, metavar="SECONDS", help="Until all is as wanted.")
-def status(directory: Path, output: str, wait_s: float) -> None:
-    """Show what the supervisor of a directory does.
+def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
+    """Show what the supervisor of a directory does, or what a host agent reports.
 
-    Exits with 3 if there is none, and with 4 if after --wait not all is as wanted.
+    Exits with 3 if there is none, and with 4 if after --wait not all is as wanted (of a host agent: reported).
     """
     from clients.hqctl.tables import print_table
+    from clients.instancectl import agent_status
+    from clients.instancectl import status as own_status
     from clients.instancectl.control import ask_until
     from clients.instancectl.layout import Layout
-    from clients.instancectl.status import COLUMNS, is_as_wanted, remarks, rows
 
-    found = asyncio.run(ask_until(Layout.at(directory).socket, "status", is_as_wanted, wait_s))
+    shown = agent_status if host_agent else own_status
+    is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
+    found = asyncio.run(ask_until(host_agent or Layout.at(directory).socket, "status", is_good, wait_s))
     if found is None:
-        _fail(f"no instancectl runs {directory} (or not as you)", UNREACHABLE)
+        who = f"no host agent answers at {host_agent}" if host_agent else f"no instancectl runs {directory}"
+        _fail(f"{who} (or not as you)", UNREACHABLE)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     else:
-        print_table(COLUMNS, rows(found))
-        click.echo("\n" + "\n".join(remarks(found)))
-    if wait_s and not is_as_wanted(found):
+        print_table(shown.COLUMNS, shown.rows(found))
+        click.echo("\n" + "\n".join(shown.remarks(found)))
+    if wait_s and not is_good(found):
         sys.exit(NOT_AS_WANTED)
 
 
@@ -141,9 +152,9 @@ def status(directory: Path, output: str, wait_s: float) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
     """Check that FILE (one instance as YAML or JSON) is something that instancectl could run."""
-    from clients.hqctl.documents import BadDocument
     from clients.instancectl.file_source import read
     from clients.instancectl.validating import faults
+    from clients.yamltext import BadDocument
 
     try:
         desired = read(file, "")
@@ -156,9 +167,10 @@ def validate(file: Path) -> None:
 
 @cli.command()
 @server_option
+@credential_options
 @click.option("--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True)
 @click.option("-v", "--verbose", is_flag=True)
-def host_agent(servers: tuple[str, ...], path: Path, verbose: bool) -> None:
+def host_agent(servers: tuple[str, ...], credentials: CredentialFiles, path: Path, verbose: bool) -> None:
     """Report all instances of this node in one call; supervisors tell it with `run --host-agent`."""
     from clients.instancectl.assembly import run_host_agent
 
@@ -167,13 +179,16 @@ def host_agent(servers: tuple[str, ...], path: Path, verbose: bool) -> None:
         raise click.UsageError("name a replica of HQ: --server HOST:PORT")
     _log_to_stderr(verbose)
     try:
-        asyncio.run(run_host_agent(addresses, path))
-    except OSError as error:
+        asyncio.run(run_host_agent(addresses, credentials, path))
+    except (BadCredentials, OSError) as error:
         _fail(str(error))
 
 
 def _split(servers: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(address.strip() for text in servers for address in text.split(",") if address.strip())
+    try:
+        return addresses_in(servers)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--server") from None
 
 
 def _log_to_stderr(verbose: bool) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from clients.client import STRONG, Client, HqApiError
+from clients.instancectl.agent_status import told
 from clients.instancectl.clock import Clock
 from clients.instancectl.schedule import Schedule
 from clients.instancectl.sink import Stopped
@@ -80,6 +81,7 @@ class Reporter:
             "failing_for_s": None if failing is None else round(now - failing, 1),
             "trouble": self._trouble,
             "refused": {str(subject): f"{reason}: {text}" for subject, (reason, text) in self._refused.items()},
+            "subjects": told(self._subjects.values(), self._refused),
         }
 
     # --- saying it --------------------------------------------------------------------------------------------------

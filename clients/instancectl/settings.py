@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clients.credentials import CredentialFiles
+from clients.credential_files import CredentialFiles
 from clients.instancectl.output import OutputSettings
 from clients.instancectl.restart import RestartSettings
 

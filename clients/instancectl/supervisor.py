@@ -139,7 +139,8 @@ class Supervisor:
         for revision_id in set(self.statuses) - {key.id for key in new.by_key}:
             del self.statuses[revision_id]
             sink.forget(SubjectId(new.instance_id, new.node, revision_id))
-        sink.resume()
+        if new != old:  # a refusal makes us look again: without this it would be repeated at once, for ever
+            sink.resume()
 
     async def _adopt(self, new: Desired) -> None:
         key, found = await take_over(self._shop.state, new, self._shop.children)

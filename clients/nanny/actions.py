@@ -17,12 +17,11 @@ class Kind(enum.StrEnum):
     CREATE = "create"
     UPDATE = "update"
     DELETE = "delete"
-    RESEND = "resend"  # nobody can say whether it differs: HQ serves secret descriptors only to an instance's node
     REFUSED = "refused"
     UNCHANGED = "unchanged"
 
 
-WRITES = frozenset({Kind.CREATE, Kind.UPDATE, Kind.DELETE, Kind.RESEND})
+WRITES = frozenset({Kind.CREATE, Kind.UPDATE, Kind.DELETE})
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
-from clients.hqctl.documents import BadDocument
 from clients.nanny.reading import read_descriptions
 from clients.nanny.session import Session, refuse
 from clients.nanny.shares import shares_of
+from clients.yamltext import BadDocument
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -60,32 +60,18 @@ class Described:
 
     def _towards(self, instance_id: str, held: Held | None, after: instance_pb2.Instance, note: str) -> Action:
         before = held.instance if held is not None else None
-        blind = held is not None and not held.knows_secrets and needs_secrets(self.description, held)
-        changes = diff(_hiding_secrets(before) if blind else before, _hiding_secrets(after) if blind else after)
+        changes = diff(before, after)
         if held is None:
             return Action(instance_id, Kind.CREATE, None, after, changes, note)
         clears = _clears(held, self.description)
-        if blind and clears:  # HQ clears those of all revisions that are sent without any
-            note = "its secret descriptors can be cleared only when it has a node: nobody else may read the others"
+        if clears and not held.knows_secrets:  # HQ clears those of all revisions that are sent without any
+            note = "others changed it while its secret descriptors were read: run it again to clear them"
             return Action(instance_id, Kind.REFUSED, held, note=note)
         if changes:
             return Action(instance_id, Kind.UPDATE, held, after, changes, note, clears)
-        if blind:
-            note = note or "its secret descriptors cannot be compared: HQ serves them to its node only"
-            return Action(instance_id, Kind.RESEND, held, after, (), note, clears)
         return Action(instance_id, Kind.UNCHANGED, held, note=note)
 
 
 def _clears(held: Held, description: Description) -> bool:
     emptied = {d.id for d in description.definitions if d.tells_secrets and not d.message.secret}
     return any(held.secret_counts.get(revision) for revision in emptied)
-
-
-def _hiding_secrets(instance: instance_pb2.Instance | None) -> instance_pb2.Instance | None:
-    if instance is None:
-        return None
-    copy = instance_pb2.Instance()
-    copy.CopyFrom(instance)
-    for revision in copy.spec.revision:
-        revision.ClearField("secret")
-    return copy

@@ -84,6 +84,8 @@ def _order(field: str) -> tuple[int, str]:
     return (1 if field.endswith("].target") else 0), field
 
 
-def shown(value: Any) -> str:
-    """A value on one line."""
+def shown(value: Any, field: str = "") -> str:
+    """A value on one line; permission bits as people write them."""
+    if field.endswith(".mode") and isinstance(value, int):
+        return f"{value:04o}"
     return value if isinstance(value, str) and value.isprintable() else json.dumps(value, ensure_ascii=False)

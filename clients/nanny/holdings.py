@@ -38,11 +38,8 @@ class Holdings:
         return found
 
     async def with_secrets(self, holdings: dict[str, Held], intent: Intent) -> dict[str, Held]:
-        """The same, with secret descriptors where the intent needs them and HQ serves them.
-
-        HQ serves them to an instance's node only, so those of an instance without a node stay unknown.
-        """
-        wanted = [one for one in holdings.values() if intent.needs_secrets(one) and one.instance.spec.node_name]
+        """The same, with secret descriptors where the intent needs them."""
+        wanted = [one for one in holdings.values() if intent.needs_secrets(one)]
         read = await asyncio.gather(*(self._with_secrets(one) for one in wanted))
         return {**holdings, **{one.id: one for one in read if one is not None}}
 
@@ -57,11 +54,10 @@ class Holdings:
         """None: it is gone, or moves on faster than it can be read; a write will find that out."""
         async with self._secret_reads:
             for _ in range(SECRET_TRIES):
-                node = one.instance.spec.node_name
                 try:
-                    answer = await self._client.get_revision(one.id, node=node)
+                    answer = await self._client.get_revision(one.id)
                 except HqApiError as error:
-                    if error.code.name not in ("NOT_FOUND", "FAILED_PRECONDITION"):
+                    if error.code.name != "NOT_FOUND":
                         raise
                     return None
                 if answer.version == one.instance.meta.version:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from clients.addresses import DEFAULT_SERVER, address_of
 from clients.nanny.fields import is_name
 
 DEFAULT_NAME = "default"
-DEFAULT_PORT = 7071
-DEFAULT_SERVER = f"127.0.0.1:{DEFAULT_PORT}"
 
 Installations = Mapping[str, tuple[str, ...]]
 
@@ -35,21 +34,6 @@ def parse_option(text: str) -> tuple[str, tuple[str, ...]]:
     if not equals:
         raise ValueError(f"{text!r}: write NAME=HOST:PORT,HOST:PORT")
     return _checked_name(name.strip()), _addresses(servers.split(","))
-
-
-def address_of(text: str) -> str:
-    """`host:port`; the port may be left out. Raises ValueError."""
-    text = text.strip()
-    if "://" in text:
-        raise ValueError(f"{text}: give HOST:PORT, without a scheme")
-    host, colon, port = text.rpartition(":")
-    if colon and ":" in host and not host.endswith("]"):
-        return f"[{text}]:{DEFAULT_PORT}"  # a bare IPv6 address
-    if not colon or "]" in port:
-        return f"{text}:{DEFAULT_PORT}"
-    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{text}: give HOST:PORT, e.g. {DEFAULT_SERVER}")
-    return text
 
 
 def merged(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple[str, ...]]:

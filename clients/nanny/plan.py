@@ -31,7 +31,7 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Nothing would change and nothing is refused."""
-        return all(action.kind in (Kind.UNCHANGED, Kind.RESEND) for action in self.actions)
+        return all(action.kind is Kind.UNCHANGED for action in self.actions)
 
     def counts(self) -> dict[str, int]:
         """Actions by kind, all kinds."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clients.hqctl.documents import BadDocument
 from clients.hqctl.formats import output_option, print_json
 from clients.nanny.describing import Described
 from clients.nanny.exits import Exit, worst
@@ -17,6 +16,7 @@ from clients.nanny.reading import read_descriptions
 from clients.nanny.session import Asked, Session, connected, finish, refuse, tell_away
 from clients.nanny.shares import Share, shares_of
 from clients.nanny.showing import plan_as_dict, plan_lines, print_lines
+from clients.yamltext import BadDocument
 
 if TYPE_CHECKING:
     from clients.client import Client

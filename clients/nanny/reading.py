@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from clients.hqctl.documents import BadDocument, _Loader, _texts, _yaml_fault
 from clients.nanny.description import Description, parse_description
 from clients.nanny.fields import Fields
 from clients.nanny.installations import addresses_of
+from clients.yamltext import BadDocument, texts, values
 
 
 def read_descriptions(names: Sequence[str]) -> list[Description]:
@@ -56,18 +54,7 @@ def default_config() -> str:
 
 def _documents(names: Sequence[str], bad: list[str]) -> list[tuple[str, Any]]:
     """Documents with their places: `web.yaml, document 2`."""
-    found: list[tuple[str, Any]] = []
-    for name, text in _texts(tuple(names)):
-        try:
-            values = [value for value in yaml.load_all(text, Loader=_Loader) if value is not None]
-        except yaml.YAMLError as error:
-            bad.append(f"{name}: {_yaml_fault(error)}")
-            continue
-        if not values:
-            bad.append(f"{name}: there is nothing in it")
-        many = len(values) > 1
-        found += [(f"{name}, document {n}" if many else name, value) for n, value in enumerate(values, 1)]
-    return found
+    return [found for name, text in texts(tuple(names)) for found in values(name, text, bad)]
 
 
 def _twice(descriptions: Sequence[Description]) -> list[str]:

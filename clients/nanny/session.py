@@ -7,16 +7,18 @@ import functools
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
 import click
 
-from clients.hqctl.documents import BadDocument
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credential_options import credential_options
 from clients.hqctl.session import colour_of, warn
 from clients.nanny.exits import Exit
 from clients.nanny.installations import merged, only, parse_option
 from clients.nanny.reading import default_config, read_installations
+from clients.yamltext import BadDocument
 
 DEFAULT_TIMEOUT_S = 10.0
 ROUNDS = 3
@@ -44,12 +46,14 @@ class Session:
         configured: those of the configuration file.
         only: names to keep to; empty: all.
         timeout_s: for each call, retries included.
+        credentials: the same for all installations.
     """
 
     named: Mapping[str, tuple[str, ...]]
     configured: Mapping[str, tuple[str, ...]]
     only: tuple[str, ...]
     timeout_s: float
+    credentials: CredentialFiles = field(default_factory=CredentialFiles)
 
     def known(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         """Addresses by name: the command line comes before descriptions, these before the configuration file."""
@@ -77,14 +81,17 @@ class Session:
 
     async def _one(self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]) -> Asked[T]:
         # Imported here: `nanny --help` and faulty descriptions need no gRPC.
-        from clients.client import Client, ClientSettings, HqApiError
+        from clients.client import Client, ClientSettings, Credentials, HqApiError
         from clients.hqctl.exits import exit_of
         from clients.retry import RetrySettings
 
         settings = ClientSettings(retry=RetrySettings(max_rounds=ROUNDS))
         try:
-            async with Client(addresses, timeout_s=self.timeout_s, settings=settings) as client:
+            own = Credentials(self.credentials)
+            async with Client(addresses, timeout_s=self.timeout_s, settings=settings, credentials=own) as client:
                 return Asked(name, await work(name, client))
+        except BadCredentials as fault:
+            return Asked(name, None, str(fault), Exit.REFUSED)
         except HqApiError as error:
             what = error.message.replace("\n", " ").rstrip(".")
             reached = f"none of {', '.join(addresses)} answers: {what}" if not error.sent else what
@@ -147,9 +154,16 @@ def connected(function: F) -> F:
         metavar="SECONDS",
         help="For each call.",
     )
+    @credential_options
     @functools.wraps(function)
     def command(
-        *args: Any, named: tuple[str, ...], only: tuple[str, ...], config: str | None, timeout_s: float, **kwargs: Any
+        *args: Any,
+        named: tuple[str, ...],
+        only: tuple[str, ...],
+        config: str | None,
+        timeout_s: float,
+        credentials: CredentialFiles,
+        **kwargs: Any,
     ) -> Any:
         told: dict[str, tuple[str, ...]] = {}
         try:
@@ -162,7 +176,7 @@ def connected(function: F) -> F:
             configured = read_installations(path) if path else {}
         except BadDocument as fault:
             refuse(fault)
-        return function(Session(told, configured, only, timeout_s), *args, **kwargs)
+        return function(Session(told, configured, only, timeout_s, credentials), *args, **kwargs)
 
     return command  # type: ignore[return-value]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from clients.hqctl.documents import BadDocument
 from clients.nanny.description import Description, Placement
+from clients.yamltext import BadDocument
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,13 +16,12 @@ from clients.nanny.diff import Change, shown
 from clients.nanny.plan import Plan
 
 SHOWN = 10
-SIGNS = {Kind.CREATE: "+", Kind.UPDATE: "~", Kind.DELETE: "-", Kind.RESEND: "=", Kind.REFUSED: "!", Kind.UNCHANGED: " "}
-COLOURS = {"+": "green", "~": "yellow", "-": "red", "!": "red", "=": "cyan"}
+SIGNS = {Kind.CREATE: "+", Kind.UPDATE: "~", Kind.DELETE: "-", Kind.REFUSED: "!", Kind.UNCHANGED: " "}
+COLOURS = {"+": "green", "~": "yellow", "-": "red", "!": "red"}
 WORDS = {
     Kind.CREATE: "to create",
     Kind.UPDATE: "to change",
     Kind.DELETE: "to delete",
-    Kind.RESEND: "to send again",
     Kind.REFUSED: "impossible",
     Kind.UNCHANGED: "as described",
 }

@@ -10,6 +10,7 @@ from hq.registry.reads import with_turns
 from hq.replica import Replica
 from hq.validation import check_id, require
 from hqpb.v1 import service_pb2
+from serving.methods import Call
 from serving.prometheus_sd import Asked, Target
 
 
@@ -19,7 +20,7 @@ class ScrapeTargets:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
 
-    async def find(self, asked: Asked) -> AsyncIterator[Sequence[Target]]:
+    async def find(self, asked: Asked, _call: Call) -> AsyncIterator[Sequence[Target]]:
         """Raises NotLoaded; InvalidRequest for what cannot be the name of a service."""
         require(*(check_id(service, "service") for service in asked.services))
         wanted = service_pb2.InstanceFilter(service_id=asked.services)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.message import Message
@@ -11,6 +12,8 @@ from google.protobuf.message import Message
 from hq.api.answers import Answers
 from hq.entry import Entry
 from hq.query import Query
+from hq.registry.changes import SCHEDULER_PATHS
+from hq.registry.permits import Permit, check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
 from hq.registry.writes import Precondition
@@ -27,7 +30,8 @@ from hq.validation import (
     require,
 )
 from hqpb.v1 import instance_pb2, service_pb2
-from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Rule
+from serving.auth.access import WRITERS, Access
+from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Role, Rule
 from serving.auth.subjects import subject
 from serving.errors import HqError, invalid
 from serving.jsonio import MessageAnswer, parse_json, parse_proto
@@ -95,18 +99,34 @@ class InstanceApi:
 
     async def _get(self, request: Get, call: Call) -> Answer:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
+        if not call.access.is_unlimited:
+            check_entry(call.access.check, entry)
         return await self._answers.found(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
     async def _find(self, request: Find, call: Call) -> Answer:
+        is_proven = call.access.is_unlimited or not self._needs_look(request.query, call.access)
         found = await self._registry.reads.find(
             request.query, request.page_size, request.page_token, request.read, call.deadline
         )
+        if not is_proven:
+            for entry in found.entries:
+                check_entry(call.access.check, entry)
         return await self._answers.found(found, request.mask)
+
+    @staticmethod
+    def _needs_look(query: Query, access: Access) -> bool:
+        """Whether only the instances themselves tell if they are within reach: they are asked for by their ids."""
+        if access.proves(query.services, query.nodes):
+            return False
+        if not query.ids:
+            access.check_filter(query.services, query.nodes)
+        return True
 
     async def _count(self, request: service_pb2.CountInstancesRequest, call: Call) -> Answer:
         check_filter(request.filter)
         if request.group_by not in service_pb2.CountGroup.values():
             raise invalid("group_by", f"{request.group_by} is not a CountGroup")
+        call.access.check_filter(request.filter.service_id, request.filter.node_name)
         groups, source = await self._registry.reads.count(
             Query(request.filter), request.group_by, request.read, call.deadline
         )
@@ -115,13 +135,16 @@ class InstanceApi:
 
     async def _watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         check_filter(request.filter)
+        call.access.check_filter(request.filter.service_id, request.filter.node_name)
         async with aclosing(self._registry.watches.watch(Query(request.filter), request.resume_token)) as messages:
             async for message in messages:
                 yield self._answers.watch(message)
 
     async def _explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
-        return MessageAnswer(await self._registry.explain.explain(request.id, call.deadline))
+        told = await self._registry.explain.explain(request.id, call.deadline)
+        call.access.check(request.id, told.meta.service_id, told.node_name)
+        return MessageAnswer(told)
 
     # --- writes -----------------------------------------------------------------------------------------------------
 
@@ -129,9 +152,13 @@ class InstanceApi:
         check_new_instance(request.instance)
         require(check_request_id(request.request_id))
         entry = await self._registry.writes.create(
-            request.instance, request.request_id, self._deadline(call), validate_only=request.validate_only
+            request.instance,
+            request.request_id,
+            self._deadline(call),
+            validate_only=request.validate_only,
+            permit=call.access.check,
         )
-        return self._stored(service_pb2.CreateInstanceResponse, entry)
+        return self._stored(service_pb2.CreateInstanceResponse, entry, call)
 
     async def _update(self, request: service_pb2.UpdateInstanceRequest, call: Call) -> Answer:
         mask = list(request.update_mask.paths) if request.HasField("update_mask") else None
@@ -139,22 +166,34 @@ class InstanceApi:
         check_instance_update(request.instance, service_required=whole)
         demanded = Precondition(request.instance.meta.version, request.epoch)
         entry = await self._registry.writes.update(
-            request.instance, mask, demanded, self._deadline(call), validate_only=request.validate_only
+            request.instance,
+            mask,
+            demanded,
+            self._deadline(call),
+            validate_only=request.validate_only,
+            permit=_update_permit(call.access, mask),
         )
-        return self._stored(service_pb2.UpdateInstanceResponse, entry)
+        return self._stored(service_pb2.UpdateInstanceResponse, entry, call)
 
     async def _delete(self, request: service_pb2.DeleteInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
         demanded = Precondition(request.version, request.epoch)
-        version = await self._registry.writes.delete(request.id, demanded, self._deadline(call))
+        version = await self._registry.writes.delete(request.id, demanded, self._deadline(call), call.access.check)
+        call.touched(request.id, version)
         return MessageAnswer(service_pb2.DeleteInstanceResponse(version=version))
 
     async def _apply(self, request: service_pb2.ApplyInstancesRequest, call: Call) -> Answer:
         require(check_item_count(len(request.instance), "instance"))
         _check_unique([instance.meta.id for instance in request.instance])
         results = await self._registry.apply.apply(
-            list(request.instance), request.epoch, self._deadline(call), validate_only=request.validate_only
+            list(request.instance),
+            request.epoch,
+            self._deadline(call),
+            validate_only=request.validate_only,
+            permit=call.access.check,
         )
+        for result in results:
+            call.touched(result.instance_id, result.version, result.error.reason if result.error else "")
         items = [
             service_pb2.ApplyResult(
                 id=r.instance_id,
@@ -178,22 +217,29 @@ class InstanceApi:
             self._deadline(call),
             clear_secrets="secret" in request.update_mask.paths,
             validate_only=request.validate_only,
+            permit=call.access.check,
         )
-        return self._stored(service_pb2.PutRevisionResponse, entry)
+        return self._stored(service_pb2.PutRevisionResponse, entry, call)
 
     async def _delete_revision(self, request: service_pb2.DeleteRevisionRequest, call: Call) -> Answer:
         require(check_id(request.instance_id, "instance_id"), check_id(request.revision_id, "revision_id"))
         demanded = Precondition(request.version, request.epoch)
         entry = await self._registry.writes.delete_revision(
-            request.instance_id, request.revision_id, demanded, self._deadline(call)
+            request.instance_id, request.revision_id, demanded, self._deadline(call), call.access.check
         )
-        return self._stored(service_pb2.DeleteRevisionResponse, entry)
+        return self._stored(service_pb2.DeleteRevisionResponse, entry, call)
 
     # --- agents -----------------------------------------------------------------------------------------------------
 
     async def _get_revision(self, request: service_pb2.GetRevisionRequest, call: Call) -> Answer:
         require(check_id(request.instance_id, "instance_id"), check_id(request.node, "node") if request.node else None)
-        found = await self._registry.revisions.get(request.instance_id, request.revision_id, request.node)
+        access = call.access
+        if request.node and Role.UPLOADER not in access.grants:
+            access.check_node(request.node, (Role.AGENT,))
+        found = await self._registry.revisions.get(
+            request.instance_id, request.revision_id, request.node, access.check, is_guarded=access.is_checked
+        )
+        call.touched(request.instance_id, found.entry.version)
         answer = service_pb2.GetRevisionResponse(
             revision=found.revisions,
             version=found.entry.version,
@@ -209,6 +255,7 @@ class InstanceApi:
             check_id(request.revision_id, "revision_id"),
             check_id(request.node, "node"),
         )
+        call.access.check_node(request.node, (Role.AGENT,))
         reporter = await self._registry.reports.begin(
             request.instance_id, request.revision_id, request.node, self._deadline(call)
         )
@@ -218,6 +265,7 @@ class InstanceApi:
         return MessageAnswer(answer)
 
     async def _report(self, request: service_pb2.ReportStatusRequest, call: Call) -> Answer:
+        call.access.check_node(request.node, (Role.AGENT,))
         await self._registry.reports.report(request, self._deadline(call))
         answer = service_pb2.ReportStatusResponse()
         answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
@@ -225,6 +273,9 @@ class InstanceApi:
 
     async def _report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
         require(check_item_count(len(request.report), "report"))
+        if call.access.is_checked:  # one report of another node, and none of them is taken
+            for i, report in enumerate(request.report):
+                call.access.check_node(report.node, (Role.AGENT,), f"report[{i}].node")
         errors = await self._registry.reports.report_many(list(request.report), self._deadline(call))
         if any(errors):
             items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]
@@ -242,8 +293,18 @@ class InstanceApi:
         return replica.clock.now() + replica.config.write_timeout_s
 
     @staticmethod
-    def _stored(answer: Callable[..., Message], entry: Entry) -> Answer:
+    def _stored(answer: Callable[..., Message], entry: Entry, call: Call) -> Answer:
+        call.touched(entry.traits.id, entry.version)
         return MessageAnswer(answer(instance=entry.instance()))
+
+
+def _update_permit(access: Access, mask: list[str] | None) -> Permit:
+    """A scheduler names what it writes, and nothing but what is its own."""
+    if mask and set(mask) <= set(SCHEDULER_PATHS):
+        return access.check
+    if access.is_checked and not set(WRITERS) & access.grants.keys():
+        access.deny(f"anything but {' and '.join(SCHEDULER_PATHS)}, named in update_mask", WRITERS)
+    return partial(access.check, roles=WRITERS)
 
 
 def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hq.entry import Entry
 from hq.registry import changes
+from hq.registry.permits import Permit, anything, check_entry
 from hq.registry.writes import Precondition, Writes
 from hq.replica import Replica
 from hq.validation import check_instance_update
@@ -32,24 +33,45 @@ class Apply:
         self._replica, self._writes = replica, writes
 
     async def apply(
-        self, instances: list[instance_pb2.Instance], epoch: str, deadline: float, *, validate_only: bool
+        self,
+        instances: list[instance_pb2.Instance],
+        epoch: str,
+        deadline: float,
+        *,
+        validate_only: bool,
+        permit: Permit = anything,
     ) -> list[Applied]:
-        """One result per instance, in order; they do not wait for each other."""
-        items = (self._one(i, instance, epoch, deadline, validate_only) for i, instance in enumerate(instances))
+        """One result per instance, in order; they do not wait for each other.
+
+        Raises:
+            PermissionDenied: one of them may not be written, so none is. One that becomes so only while the others are
+                being written is refused for itself.
+        """
+        for instance in instances:
+            permit(instance.meta.id, instance.meta.service_id, instance.spec.node_name)
+            if (before := self._replica.cache.get(instance.meta.id)) is not None:
+                check_entry(permit, before)
+        items = (self._one(i, instance, epoch, deadline, validate_only, permit) for i, instance in enumerate(instances))
         return list(await asyncio.gather(*items))
 
     async def _one(
-        self, position: int, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool
+        self,
+        position: int,
+        instance: instance_pb2.Instance,
+        epoch: str,
+        deadline: float,
+        validate_only: bool,
+        permit: Permit,
     ) -> Applied:
         try:
             check_instance_update(instance, f"instance[{position}]")
-            entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only)
+            entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only, permit)
         except HqError as error:
             return Applied(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)
         return Applied(instance.meta.id, outcome, entry.version, None)
 
     async def _create_or_update(
-        self, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool
+        self, instance: instance_pb2.Instance, epoch: str, deadline: float, validate_only: bool, permit: Permit
     ) -> tuple[Entry, service_pb2.ApplyOutcome]:
         demanded = Precondition(instance.meta.version, epoch)
         for _ in range(_TRIES):
@@ -57,12 +79,14 @@ class Apply:
             if before is None and not demanded.version:
                 try:
                     new = _new(instance)
-                    entry = await self._writes.create(new, "", deadline, validate_only=validate_only)
+                    entry = await self._writes.create(new, "", deadline, validate_only=validate_only, permit=permit)
                 except AlreadyExists:
                     continue
                 return entry, service_pb2.APPLY_OUTCOME_CREATED
             try:
-                entry = await self._writes.update(instance, None, demanded, deadline, validate_only=validate_only)
+                entry = await self._writes.update(
+                    instance, None, demanded, deadline, validate_only=validate_only, permit=permit
+                )
             except NotFound:
                 if demanded.version:
                     raise

@@ -1,7 +1,7 @@
 """The quick way for what almost every report is: a repetition of what its agent said before, known by its digest.
 
-What has the digest of the report that is stored was checked when that was stored, so only what the digest does not cover
-is looked at here. Anything that is not plainly a beat takes the long way (reports.py), which says what is wrong with it.
+What has the digest of the stored report was checked when that was stored, so only what the digest does not cover is
+looked at here. Anything that is not plainly a beat takes the long way (reports.py), which says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ def beat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) 
     """The beat that a report of this instance is; None: it is something else, or somebody else's."""
     revision, traits = report.revision, entry.traits
     wanted = revision.id
-    for position, mark in enumerate(entry.marks):
-        if mark.id == wanted:
-            break
-    else:
+    position = next((i for i, mark in enumerate(entry.marks) if mark.id == wanted), -1)
+    if position < 0:
         return None
+    mark = entry.marks[position]
     sequence = revision.sequence
     plain = (
         digest == mark.digest

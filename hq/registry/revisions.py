@@ -7,9 +7,10 @@ from typing import NamedTuple
 from hq.entry import Entry
 from hq.registry.absence import of_epoch
 from hq.registry.changes import decode_secrets
+from hq.registry.permits import Permit, anything, check_entry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
-from serving.errors import HqError, NotFound, UnknownRevision, WrongNode
+from serving.errors import HqError, NotFound, Retry, UnknownRevision, WrongNode
 
 
 class Fetched(NamedTuple):
@@ -26,29 +27,41 @@ class Revisions:
     def __init__(self, replica: Replica) -> None:
         self._r = replica
 
-    async def get(self, instance_id: str, revision_id: str, node: str) -> Fetched:
+    async def get(
+        self, instance_id: str, revision_id: str, node: str, permit: Permit = anything, *, is_guarded: bool = False
+    ) -> Fetched:
         """All revisions, or one, of an instance on this node (empty: wherever it is).
+
+        With `is_guarded`, descriptors are given out after a fence only: once a move was acknowledged, no replica
+        gives them to the node that the instance left, however far it lags behind.
 
         Raises:
             NotFound, WrongNode, UnknownRevision: after a fence, so it is final.
+            PermissionDenied: says the permit.
         """
         self._r.check_loaded()
         try:
-            return self._fetch(instance_id, revision_id, node)
-        except HqError:
+            found = self._fetch(instance_id, revision_id, node, permit)
+            if not is_guarded or not any(revision.secret for revision in found.revisions):
+                return found
+            await self._r.fence.passed(hurry=True)
+        except HqError as error:
+            if isinstance(error, Retry):
+                raise
             await self._r.fence.passed(hurry=False)
         try:
-            return self._fetch(instance_id, revision_id, node)
+            return self._fetch(instance_id, revision_id, node, permit)
         except HqError as error:
             raise of_epoch(error, self._r) from None
 
-    def _fetch(self, instance_id: str, revision_id: str, node: str) -> Fetched:
+    def _fetch(self, instance_id: str, revision_id: str, node: str, permit: Permit) -> Fetched:
         entry = self._r.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
         if node and node != entry.traits.node:
             where = f"lives on node {entry.traits.node}" if entry.traits.node else "has no node yet"
             raise WrongNode(instance_id, f"instance {instance_id} {where}, not on {node}")
+        check_entry(permit, entry)
         if revision_id and revision_id not in entry.traits.revisions:
             subject = f"{instance_id}/{revision_id}"
             raise UnknownRevision(subject, f"instance {instance_id} has no revision {revision_id}")

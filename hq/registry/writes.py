@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hq import statuses
 from hq.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.registry import changes
+from hq.registry.permits import Permit, anything, check_draft, check_entry
 from hq.replica import Replica
 from hq.store.commit import Conflict
 from hq.store.port import Compare, Write
@@ -48,13 +49,20 @@ class Writes:
         self._r = replica
 
     async def create(
-        self, instance: instance_pb2.Instance, request_id: str, deadline: float, *, validate_only: bool
+        self,
+        instance: instance_pb2.Instance,
+        request_id: str,
+        deadline: float,
+        *,
+        validate_only: bool,
+        permit: Permit = anything,
     ) -> Entry:
         """Raises AlreadyExists, and what a commit raises."""
         r, wall_ms = self._r, self._r.clock.wall_ms()
         r.check_loaded()
         draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
         instance_id = draft.meta.id
+        check_draft(permit, draft)
         spec_at, _ = r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
             # It may have been deleted elsewhere.
@@ -62,7 +70,7 @@ class Writes:
             r.check_loaded()
             spec_at, _ = r.cache.stored_versions(instance_id)
         if spec_at:
-            return self._repeated(instance_id, request_id, spec_at)
+            return self._repeated(instance_id, request_id, spec_at, permit)
         plan = Plan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
         if validate_only:
             return self._entry(plan, None, 0)
@@ -70,7 +78,7 @@ class Writes:
             return await self._write(instance_id, plan, None, deadline)
         except Conflict as conflict:
             await self._caught_up(conflict, deadline)
-            return self._repeated(instance_id, request_id, max(conflict.modified.values()))
+            return self._repeated(instance_id, request_id, max(conflict.modified.values()), permit)
 
     async def update(
         self,
@@ -80,14 +88,16 @@ class Writes:
         deadline: float,
         *,
         validate_only: bool,
+        permit: Permit = anything,
     ) -> Entry:
-        """Raises NotFound, VersionConflict, EpochChanged, InvalidRequest, and what a commit raises."""
+        """Raises NotFound, VersionConflict, EpochChanged, InvalidRequest, and what the permit and a commit raise."""
         return await self._change(
             instance.meta.id,
             lambda old: changes.updated(old, instance, mask),
             demanded,
             deadline,
             validate_only,
+            permit,
         )
 
     async def put_revision(
@@ -99,23 +109,29 @@ class Writes:
         *,
         clear_secrets: bool,
         validate_only: bool,
+        permit: Permit = anything,
     ) -> Entry:
         """Raises what `update` raises."""
 
         def change(old: changes.Draft) -> changes.Draft:
             return changes.with_revision(old, revision, clear_secrets=clear_secrets)
 
-        return await self._change(instance_id, change, demanded, deadline, validate_only)
+        return await self._change(instance_id, change, demanded, deadline, validate_only, permit)
 
     async def delete_revision(
-        self, instance_id: str, revision_id: str, demanded: Precondition, deadline: float
+        self,
+        instance_id: str,
+        revision_id: str,
+        demanded: Precondition,
+        deadline: float,
+        permit: Permit = anything,
     ) -> Entry:
         """Raises what `update` raises; NotFound also if there is no such revision."""
         return await self._change(
-            instance_id, lambda old: changes.without_revision(old, revision_id), demanded, deadline, False
+            instance_id, lambda old: changes.without_revision(old, revision_id), demanded, deadline, False, permit
         )
 
-    async def delete(self, instance_id: str, demanded: Precondition, deadline: float) -> int:
+    async def delete(self, instance_id: str, demanded: Precondition, deadline: float, permit: Permit = anything) -> int:
         """Remove spec, secrets and status together; return the version. Raises what `update` raises."""
         keys, cache = self._r.key_names, self._r.cache
         while True:
@@ -123,6 +139,10 @@ class Writes:
             if not spec_at or demanded.version:
                 await self._standing(instance_id, demanded, deadline)
                 spec_at, _ = cache.stored_versions(instance_id)
+            if (entry := cache.get(instance_id)) is not None:
+                check_entry(permit, entry)
+            else:
+                permit(instance_id, "", "")  # a record that cannot be read: nobody's but theirs who may do everything
             gone = (keys.spec(instance_id), keys.status(instance_id), keys.secrets(instance_id))
             write = Write((Compare(keys.spec(instance_id), "modified", spec_at),), deletes=gone)
             try:
@@ -142,14 +162,27 @@ class Writes:
         demanded: Precondition,
         deadline: float,
         validate_only: bool,
+        permit: Permit,
     ) -> Entry:
+        sure = validate_only
         while True:
-            entry = await self._standing(instance_id, demanded, deadline)
+            entry = await self._standing(instance_id, demanded, deadline, permit)
             old = self.draft_of(entry)
-            new = change(old)
+            try:
+                new = change(old)
+            except NotFound:
+                if sure:
+                    raise
+                new = old
+            check_draft(permit, new)
             check_instance_update(new.check_input())
             if changes.same(old, new):
-                return entry
+                if sure:
+                    return entry
+                # "Nothing to do" and "no such revision" may be lies: others were acknowledged more meanwhile.
+                await self._r.fence.passed(hurry=False)
+                sure = True
+                continue
             plan = self._plan(entry, old, new)
             if validate_only:
                 return self._entry(plan, entry, entry.version)
@@ -177,7 +210,9 @@ class Writes:
             status.keep(new.revision_ids())
         return Plan(new, status.record(0, wall_ms), entry.request_id)
 
-    async def _standing(self, instance_id: str, demanded: Precondition, deadline: float) -> Entry:
+    async def _standing(
+        self, instance_id: str, demanded: Precondition, deadline: float, permit: Permit = anything
+    ) -> Entry:
         """The instance at the version that the caller demands.
 
         Raises:
@@ -195,6 +230,7 @@ class Writes:
             entry = r.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
+        check_entry(permit, entry)
         spec_at, _ = r.cache.stored_versions(instance_id)
         if demanded.version and spec_at != demanded.version:
             raise VersionConflict(instance_id, demanded.version, spec_at)
@@ -252,10 +288,11 @@ class Writes:
             status = Status(plan.status, version)
         return build(plan.draft.meta.id, spec, status, entry, {})
 
-    def _repeated(self, instance_id: str, request_id: str, version: int) -> Entry:
+    def _repeated(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
         """The answer to a creation of what is there already: the same if it was this very request."""
         entry = self._r.cache.get(instance_id)
         if entry is not None and self._is_of(instance_id, request_id):
+            check_entry(permit, entry)
             return entry
         raise AlreadyExists(instance_id, version)
 

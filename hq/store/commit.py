@@ -17,12 +17,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Sequence
 from typing import Final
 
 from hq.store.epoch import Epoch
-from hq.store.flight import Flight, Item
+from hq.store.flight import Conflict, Flight, Guarded, Item, fail
 from hq.store.keys import COMMITS, Keys
 from hq.store.port import Applied, Batch, Commit, Compare, NoSpace, Rejected, Store, UnknownOutcome, Write
 from hq.store.queue import MAX_WRITES, Queue
@@ -45,20 +44,6 @@ __all__ = ["MAX_WRITES", "Committer", "Conflict", "Guarded"]
 log = logging.getLogger(__name__)
 
 GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)
-
-
-class Conflict(Exception):
-    """A condition of the write did not hold; nothing was stored. `modified`: where the compared keys stand."""
-
-    def __init__(self, modified: dict[bytes, int]) -> None:
-        super().__init__("a condition did not hold")
-        self.modified = modified
-
-
-class Guarded(StoreUnavailable):
-    """The epoch, the session or a guard of the caller's own was not as expected; nothing was stored."""
-
-    reason = "GUARDED"
 
 
 class Committer:
@@ -144,7 +129,7 @@ class Committer:
         if self._flight is not None:
             self._flight.blind = True
         waiting = [*(item for item in self._group if not item.sent), *self._queue.clear()]
-        _fail(waiting, StoreUnavailable("the store was replaced; nothing was stored"))
+        fail(waiting, StoreUnavailable("the store was replaced; nothing was stored"))
 
     async def run(self) -> None:
         """Commit for ever."""
@@ -158,8 +143,8 @@ class Committer:
     def _close(self) -> None:
         self._closed = True
         waiting = [item for item in (*self._group, *self._queue) if not item.sent]
-        _fail(waiting, ShuttingDown("this replica is going away; nothing was stored"))
-        _fail(self._group, OutcomeUnknown("this replica is going away before the store has answered"))
+        fail(waiting, ShuttingDown("this replica is going away; nothing was stored"))
+        fail(self._group, OutcomeUnknown("this replica is going away before the store has answered"))
 
     async def _commit_group(self) -> None:
         group = self._group
@@ -174,7 +159,7 @@ class Committer:
         try:
             await self._session.ready(self._timeout_s)
         except HqError as error:
-            _fail(items, error)
+            fail(items, error)
             return False
         # Whoever has gone meanwhile was told that nothing was stored.
         waiting = [item for item in items if not item.done.done()]
@@ -199,12 +184,12 @@ class Committer:
         except Rejected as error:
             flight.call_off()
             if len(flight.items) == 1:
-                _fail(flight.items, TooLarge(f"the store refused the write: {error}"))
+                fail(flight.items, TooLarge(f"the store refused the write: {error}"))
             return True
         except NoSpace as error:
             return await self._without_space(flight, error)
         except HqError as error:
-            _fail(flight.items, error)
+            fail(flight.items, error)
         return False
 
     def _turn_back(self, flight: Flight, ours: tuple[Compare, Compare]) -> None:
@@ -217,7 +202,7 @@ class Committer:
             self._queue.put_back(flight.items)
         else:
             self._session.doubt()
-            _fail(flight.items, Guarded("the store moved on under this write; nothing was stored", 0.1))
+            fail(flight.items, Guarded("the store moved on under this write; nothing was stored", 0.1))
 
     def _land(self, flight: Flight, commit: Commit) -> None:
         self.group_sizes.add(len(flight.items))
@@ -246,7 +231,7 @@ class Committer:
             return False
         # What only deletes makes room, and may be let through if nothing is put beside it.
         flight.call_off()
-        _fail([item for item in flight.items if item.write.puts] or flight.items, error)
+        fail([item for item in flight.items if item.write.puts] or flight.items, error)
         return True
 
     async def _settle(self, flight: Flight, error: UnknownOutcome) -> None:
@@ -257,20 +242,7 @@ class Committer:
         self._sort_out(flight)
 
     def _sort_out(self, flight: Flight) -> None:
-        """The watch has brought all that there is of it: answer what took place, and send again what did not."""
-        again: list[Item] = []
-        for item in flight.items:
-            if item.seen_at:
-                self.writes += 1
-                item.answer(item.seen_at)
-            elif flight.blind:
-                item.fail(OutcomeUnknown("the store's history was lost sight of before it told of this write"))
-            else:
-                again.append(item)
+        again = flight.settle()
+        self.writes += sum(bool(item.seen_at) for item in flight.items)
         flight.call_off()
         self._queue.put_back(again)
-
-
-def _fail(items: Iterable[Item], error: HqError) -> None:
-    for item in items:
-        item.fail(copy(error))

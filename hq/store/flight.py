@@ -13,10 +13,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from hq.store.port import Batch, Compare, Record, Write
 from hq.store.words import encode_word, word_of
+from serving.errors import HqError, OutcomeUnknown, StoreUnavailable
+
+
+class Conflict(Exception):
+    """A condition of the write did not hold; nothing was stored. `modified`: where the compared keys stand."""
+
+    def __init__(self, modified: dict[bytes, int]) -> None:
+        super().__init__("a condition did not hold")
+        self.modified = modified
+
+
+class Guarded(StoreUnavailable):
+    """The epoch, the session or a guard of the caller's own was not as expected; nothing was stored."""
+
+    reason = "GUARDED"
 
 
 @dataclass(eq=False, slots=True)
@@ -87,6 +103,18 @@ class Flight:
         for item in self.items:
             item.sent = False
 
+    def settle(self) -> list[Item]:
+        """The watch has brought all that there is of it: answer what took place; return what certainly did not."""
+        again = []
+        for item in self.items:
+            if item.seen_at:
+                item.answer(item.seen_at)
+            elif self.blind:
+                item.fail(OutcomeUnknown("the store's history was lost sight of before it told of this write"))
+            else:
+                again.append(item)
+        return again
+
     def observe(self, batch: Batch, *, collapsed: bool) -> None:
         """Events came through the watch. A collapsed batch proves what it shows, but hides what was overwritten."""
         self.blind |= collapsed
@@ -102,3 +130,9 @@ class Flight:
             item = self._nameless.get(change.key)
             if item is not None and change.revision == revision:
                 item.seen_at = revision
+
+
+def fail(items: Iterable[Item], error: HqError) -> None:
+    """All of them, each with a copy."""
+    for item in items:
+        item.fail(copy(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn
 
 from serving.auth.identity import Identity
 from serving.auth.patterns import Patterns
@@ -40,15 +40,6 @@ class Scope:
 Grants = Mapping[Role, tuple[Scope, ...]]
 
 
-class Filter(Protocol):
-    """What is looked at of a filter of instances."""
-
-    @property
-    def service_id(self) -> Collection[str]: ...
-    @property
-    def node_name(self) -> Collection[str]: ...
-
-
 class Access:
     """The reach of one identity in calls under one rule.
 
@@ -56,12 +47,14 @@ class Access:
         identity: None: nobody was asked.
         grants: how far it reaches in each of its roles that the rule is for.
         is_checked: False: security is off, and everything is allowed.
+        is_unlimited: some role reaches all services and nodes.
     """
 
-    __slots__ = ("grants", "identity", "is_checked", "rule")
+    __slots__ = ("grants", "identity", "is_checked", "is_unlimited", "rule")
 
     def __init__(self, identity: Identity | None, rule: Rule, grants: Grants, *, is_checked: bool = True) -> None:
         self.identity, self.rule, self.grants, self.is_checked = identity, rule, grants, is_checked
+        self.is_unlimited = not is_checked or any(scope.is_all for scopes in grants.values() for scope in scopes)
 
     def __repr__(self) -> str:
         return f"Access({self.identity.name if self.identity else 'anybody'}, {self.rule.name})"
@@ -74,10 +67,6 @@ class Access:
         }
         return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)
 
-    def is_everywhere(self, roles: Iterable[Role] = READERS) -> bool:
-        """No service and no node is out of reach."""
-        return not self.is_checked or any(scope.is_all for scope in self._scopes(roles))
-
     def covers(self, service: str, node: str, roles: Iterable[Role] = READERS) -> bool:
         """An instance of this service on this node is within reach in one of these roles."""
         return not self.is_checked or any(scope.covers(service, node) for scope in self._scopes(roles))
@@ -87,21 +76,14 @@ class Access:
         if not self.covers(service, node, roles):
             self.deny(f"instance {instance_id} (service {service}, node {node or 'none'})", roles, instance_id)
 
-    def proves(self, filter_: Filter) -> bool:
-        """Whatever matches the filter is within reach."""
-        return self.is_everywhere() or any(
-            scope.covers_filter(filter_.service_id, filter_.node_name) for scope in self._scopes(READERS)
-        )
+    def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
+        """Whatever matches a filter with these services and nodes is within reach."""
+        return self.is_unlimited or any(scope.covers_filter(services, nodes) for scope in self._scopes(READERS))
 
-    def check_filter(self, filter_: Filter) -> None:
-        """Raises PermissionDenied unless whatever matches the filter is within reach."""
-        if not self.proves(filter_):
-            self.deny("all that this filter matches: name services (or your node) in filter.service_id (node_name)")
-
-    def check_services(self, services: Collection[str]) -> None:
-        """Raises PermissionDenied unless all instances of these services (none named: of all) are within reach."""
-        if not self.is_everywhere() and not any(s.covers_filter(services, ()) for s in self._scopes(READERS)):
-            self.deny(f"all instances of {', '.join(services) or 'every service: name yours'}")
+    def check_filter(self, services: Collection[str], nodes: Collection[str]) -> None:
+        """Raises PermissionDenied unless whatever matches a filter with these is within reach."""
+        if not self.proves(services, nodes):
+            self.deny("all that the filter matches: name your services in service_id, or your node in node_name")
 
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
         """Raises PermissionDenied unless all of the node is within reach."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from serving.auth.errors import AuditUnavailable, BadSecurity
 from serving.clock import Clock
@@ -41,6 +41,16 @@ class Line(NamedTuple):
     request_id: str
 
 
+class Sink(Protocol):
+    """Where lines go."""
+
+    def write(self, line: str) -> None:
+        """Append a line. Raises OSError."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class Audit:
     """Writes the lines; a failure is remembered until a line is written again.
 
@@ -49,16 +59,15 @@ class Audit:
         lines, lost: how many were written, and how many not.
     """
 
-    def __init__(self, write: Callable[[str], None], clock: Clock) -> None:
-        """`write` appends a line; it raises OSError."""
-        self._write, self._clock = write, clock
+    def __init__(self, sink: Sink, clock: Clock) -> None:
+        self._sink, self._clock = sink, clock
         self.fault = ""
         self.lines = self.lost = 0
 
     def record(self, line: Line) -> bool:
         """Append a line; whether it was written."""
         try:
-            self._write(self._encoded(line))
+            self._sink.write(self._encoded(line))
         except (OSError, ValueError) as error:
             self._failed(str(error))
             return False
@@ -72,6 +81,10 @@ class Audit:
         """Append a line without which the call must not go on. Raises AuditUnavailable."""
         if not self.record(line):
             raise AuditUnavailable(self.fault)
+
+    def close(self) -> None:
+        """No line comes after this."""
+        self._sink.close()
 
     def _encoded(self, line: Line) -> str:
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC)
@@ -93,27 +106,34 @@ class _Handler(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if self.stream is not None:  # what is left in its buffer belongs to a line that counts as lost
             stream, self.stream = self.stream, None
-            try:
+            with suppress(OSError):
                 stream.close()
-            except OSError:
-                pass
-        raise  # noqa: PLE0704  # called while the error is being handled
+        raise  # called while the error is being handled
 
 
-def to_file(path: Path, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> Callable[[str], None]:
-    """Appends to a file, which is renamed when it is full; so many full ones are kept. Raises BadSecurity."""
-    try:
-        handler = _Handler(path, maxBytes=max_bytes, backupCount=kept, encoding="utf-8")
-    except OSError as error:
-        raise BadSecurity(f"--audit-log {path}: it cannot be written: {error.strerror}") from error
-    handler.setFormatter(logging.Formatter("%(message)s"))
+class FileSink:
+    """Appends to a file, which is renamed when it is full; so many full ones are kept."""
 
-    def write(line: str) -> None:
-        handler.emit(logging.makeLogRecord({"msg": line}))
+    def __init__(self, path: Path, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> None:
+        """Raises BadSecurity."""
+        try:
+            self._handler = _Handler(path, maxBytes=max_bytes, backupCount=kept, encoding="utf-8")
+        except OSError as error:
+            raise BadSecurity(f"--audit-log {path}: it cannot be written: {error.strerror}") from error
+        self._handler.setFormatter(logging.Formatter("%(message)s"))
 
-    return write
+    def write(self, line: str) -> None:
+        self._handler.emit(logging.makeLogRecord({"msg": line}))
+
+    def close(self) -> None:
+        self._handler.close()
 
 
-def to_log(line: str) -> None:
-    """Beside everything else, where no file was named."""
-    log.info("%s", line)
+class LogSink:
+    """Beside everything else that is logged, where no file was named."""
+
+    def write(self, line: str) -> None:
+        log.info("%s", line)
+
+    def close(self) -> None:
+        pass

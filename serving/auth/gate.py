@@ -21,6 +21,7 @@ from serving.errors import HqError, PermissionDenied
 from serving.methods import Answer, Call, Touch, Unary
 
 _REMEMBERED: Final = 65_536
+_DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _SCHEME: Final = "bearer "
 _BRING: Final = "send a ticket as `authorization: Bearer <ticket>`"
 
@@ -107,7 +108,7 @@ class Gate:
             raise PermissionDenied(f"{identity.name} may not {rule.name}{here}: it takes the role {wanted}")
         return granted
 
-    # --- streams --------------------------------------------------------------------------------------------------------
+    # --- streams ------------------------------------------------------------------------------------------------------
 
     @asynccontextmanager
     async def lease(self, call: Call) -> AsyncIterator[None]:
@@ -143,14 +144,14 @@ class Gate:
         if identity is not None and self.access(identity, access.rule).grants != access.grants:
             raise PermissionDenied(f"the rights of {identity.name} are others now: call again")
 
-    # --- what is in force -----------------------------------------------------------------------------------------------
+    # --- what is in force ---------------------------------------------------------------------------------------------
 
     def use(self, policy: Policy) -> None:
         """Another policy is in force now."""
         self._policy = policy
         self._decided.clear()
 
-    # --- the record -----------------------------------------------------------------------------------------------------
+    # --- the record ---------------------------------------------------------------------------------------------------
 
     def recorded(self, method: Unary) -> Run:
         """The method's `run`, with a line in the audit log for each write."""
@@ -179,9 +180,9 @@ class Gate:
 
     def refused(self, call: Call, path: str, rule: Rule, error: HqError) -> None:
         """A call ended with this error; if it is a denial, it is counted and recorded."""
-        if not isinstance(error, PermissionDenied | Unauthenticated):
+        if error.code not in _DENIALS:  # a front's are relayed ones, of no class of ours
             return
-        self.denied[error.reason] += 1
+        self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
         line = self._line(call, path, rule, "deny", error.reason)
         self._audit.record(line._replace(key=key))

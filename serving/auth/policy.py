@@ -10,8 +10,8 @@
         - identities: [ci-web]
           services: [web]
 
-A grant without services, nodes or clusters reaches all of them, but an uploader's names its services. An agent's node is
-what `{node}` stands for in its identity.
+A grant without services, nodes or clusters reaches all of them, but an uploader's names its services. An agent's node
+is what `{node}` stands for in its identity.
 """
 
 from __future__ import annotations

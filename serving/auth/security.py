@@ -38,6 +38,10 @@ class Security(Collector):
             await asyncio.sleep(_REREAD_S)
             self.refresh()
 
+    def close(self) -> None:
+        """The process ends."""
+        self.audit.close()
+
     def refresh(self) -> None:
         """Read again what has changed; end streams whose time is over."""
         for file, use in self._files:
@@ -54,11 +58,15 @@ class Security(Collector):
         return "; ".join(faults)
 
     def collect(self) -> Iterator[Metric]:
-        broken = GaugeMetricFamily("hq_security_file_fault", "1 if a file is not in force as it is now.", labels=("file",))
+        broken = GaugeMetricFamily(
+            "hq_security_file_fault", "1 if a file is not in force as it is now.", labels=("file",)
+        )
         for file, _ in self._files:
             broken.add_metric((file.name,), float(bool(file.fault)))
         yield broken
-        yield GaugeMetricFamily("hq_audit_fault", "1 if the audit log cannot be written.", float(bool(self.audit.fault)))
+        yield GaugeMetricFamily(
+            "hq_audit_fault", "1 if the audit log cannot be written.", float(bool(self.audit.fault))
+        )
         yield CounterMetricFamily("hq_audit_lines", "Lines written to the audit log.", self.audit.lines)
         yield CounterMetricFamily("hq_audit_lines_lost", "Lines that could not be written.", self.audit.lost)
         if self.tls is not None:

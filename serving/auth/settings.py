@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from serving.auth import audit as audits
-from serving.auth.audit import Audit
+from serving.auth.audit import Audit, FileSink, LogSink
 from serving.auth.certificates import Certificates
 from serving.auth.errors import BadSecurity
 from serving.auth.gate import Gate
@@ -22,7 +21,7 @@ from serving.flags import Duration, Flags, is_loopback, together
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILES: Final = {
-    "--tls-cert": "Serve TLS with this certificate and its chain (PEM); read again when it changes, like all files here.",
+    "--tls-cert": "Serve TLS with this certificate and chain (PEM). All files here are read again when they change.",
     "--tls-key": "Its key (PEM).",
     "--client-ca": "Callers over gRPC need a certificate of this CA (PEM), unless --grpc-mtls asks for it elsewhere.",
     "--jwks": "Callers may bring tickets (JWT) signed by one of these public keys.",
@@ -55,19 +54,28 @@ def check_exposure(given: Mapping[str, Any]) -> None:
     for flag in ("grpc", "http"):
         if not is_loopback(given[flag]) and not is_safe:
             raise BadSecurity(
-                f"--{flag} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and --jwks or "
-                f"--client-ca with --policy, or serve on 127.0.0.1, or say --insecure if the network itself is guarded"
+                f"--{flag} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "
+                "--jwks or --client-ca with --policy; or serve on 127.0.0.1; or say --insecure if the network itself "
+                "is guarded"
             )
 
 
 def security_of(given: Mapping[str, Any], clock: Clock, cluster: str | None) -> Security | None:
-    """What the flags say; None: neither TLS nor callers' identities. Raises BadSecurity, naming the flag."""
+    """What the flags say; None: neither TLS nor callers' identities.
+
+    `cluster` None: it is a front. Callers need tickets there, which it passes on; a certificate it could not.
+
+    Raises:
+        BadSecurity: naming the flag.
+    """
     _check(given)
+    if cluster is None and given["policy"] and not given["jwks"]:
+        raise BadSecurity("--policy needs --jwks at a front: it passes tickets on, and cannot pass on certificates")
     tls = None
     if given["tls_cert"]:
         client_ca = Path(given["client_ca"]) if given["client_ca"] else None
         tls = ServerTls(Path(given["tls_cert"]), Path(given["tls_key"]), client_ca, clock)
-    audit = Audit(audits.to_file(Path(given["audit_log"])) if given["audit_log"] else audits.to_log, clock)
+    audit = Audit(FileSink(Path(given["audit_log"])) if given["audit_log"] else LogSink(), clock)
     if not given["policy"]:
         return Security(None, tls, audit, []) if tls else None
     gate, files = _gate(given, audit, clock, cluster)
@@ -76,7 +84,8 @@ def security_of(given: Mapping[str, Any], clock: Clock, cluster: str | None) -> 
 
 def _gate(given: Mapping[str, Any], audit: Audit, clock: Clock, cluster: str | None) -> tuple[Gate, list[Reread]]:
     policy = WatchedFiles("policy", (Path(given["policy"]),), lambda contents: parse(contents[0]))
-    certificates = Certificates(given["trust_domain"], clock) if given["client_ca"] else None
+    accepts_certificates = given["client_ca"] and cluster is not None
+    certificates = Certificates(given["trust_domain"], clock) if accepts_certificates else None
     if not given["jwks"]:
         gate = Gate(policy.current, None, certificates, audit, clock, cluster)
         return gate, [(policy, lambda: gate.use(policy.current))]

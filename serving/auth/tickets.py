@@ -112,7 +112,9 @@ class Tickets:
                 options=_OPTIONS,
             )
         except jwt.InvalidAudienceError as error:
-            raise Unauthenticated(f"the ticket is for another service: its audience must be {demands.audience}") from error
+            raise Unauthenticated(
+                f"the ticket is for another service: its audience must be {demands.audience}"
+            ) from error
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Unauthenticated(f"the ticket is refused: {_reason(error)}") from error
         return self._in_time(claims)

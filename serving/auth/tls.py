@@ -1,4 +1,4 @@
-"""TLS of the servers, 1.2 or newer. Certificates are read again when their files change; connections that stand, stay."""
+"""TLS of the servers, 1.2 or newer. Certificates are read again when their files change; open connections stay."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ServerTls:
         return self._pair.current.expires_at
 
     def grpc(self, *, ask_clients: bool) -> grpc.ServerCredentials:
-        """Credentials that follow the files; `ask_clients`: whoever has no certificate of `client_ca` cannot connect."""
+        """Credentials that follow the files; with `ask_clients` nobody connects without one of `client_ca`."""
         seen: list[object] = [self._state()]
 
         def newer() -> Any:  # a configuration, or None; for each connection, in a thread of gRPC's

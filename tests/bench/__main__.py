@@ -17,12 +17,13 @@ import click
 import uvloop
 
 from hq.embedded import find_etcd
-from tests.bench import beats, changes, lookups, sizes, table, tools, watching
+from tests.bench import beats, changes, fronts, lookups, processes, sizes, storage, table, tools, watching
 from tests.bench.bench import Bench
 from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
-_GROUPS = {module.GROUP: module.run for module in (lookups, beats, changes, watching, sizes)}
+_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage)
+_GROUPS = {module.GROUP: module.run for module in _MODULES}
 _RESULTS = ROOT / "docs" / "performance" / "results.json"
 
 

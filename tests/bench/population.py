@@ -57,7 +57,9 @@ class Population:
     def _stored(self, number: int, service: str, instance_id: str, uid: int, word: int) -> Stored:
         node = f"node-{number // _PER_NODE:06d}.dc1"
         labels = {"engine": "native" if number % 3 else "jvm", "group": service}
-        meta = instance_pb2.InstanceMeta(id=instance_id, uid=uid, service_id=service, cluster=self.cluster, labels=labels)
+        meta = instance_pb2.InstanceMeta(
+            id=instance_id, uid=uid, service_id=service, cluster=self.cluster, labels=labels
+        )
         meta.creation_time.seconds = meta.modification_time.seconds = _WALL_MS // 1000
         spec = storage_pb2.SpecRecord(
             write_id=word, meta=meta.SerializeToString(), spec=_spec(node, number).SerializeToString()

@@ -74,7 +74,9 @@ class Empty:
     pid: int
 
     def target(self, name: str, *, http: bool = False) -> Target:
-        return Target(self.http, f"/{name}", (self.pid,)) if http else Target(self.grpc, f"/empty.E/{name}", (self.pid,))
+        return (
+            Target(self.http, f"/{name}", (self.pid,)) if http else Target(self.grpc, f"/empty.E/{name}", (self.pid,))
+        )
 
 
 @asynccontextmanager

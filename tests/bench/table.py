@@ -12,7 +12,10 @@ def text(results: Results) -> str:
     for group in results.groups():
         rows = [row for c in results.comparisons if c.group == group for row in _rows(c)]
         if rows:
-            lines += ["", *_aligned([("", "side", "rate/s", "least..greatest", "of it", "p50 ms", "p99 ms", "CPU µs"), *rows])]
+            lines += [
+                "",
+                *_aligned([("", "side", "rate/s", "least..greatest", "of it", "p50 ms", "p99 ms", "CPU µs"), *rows]),
+            ]
         facts = [(f.name, str(f.spread()), f.unit) for f in results.facts if f.group == group]
         lines += ["", *_aligned(facts)] if facts else []
     return "\n".join([*lines, "", *_slopes(results)])
@@ -42,7 +45,9 @@ def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
 
 
 def _slopes(results: Results) -> list[str]:
-    return [f"{name}: cost grows with size to the power of {exponent:.2f}" for name, exponent in slopes(results).items()]
+    return [
+        f"{name}: cost grows with size to the power of {exponent:.2f}" for name, exponent in slopes(results).items()
+    ]
 
 
 def slopes(results: Results) -> dict[str, float]:

@@ -26,7 +26,7 @@ def _together(past: Past) -> Iterator[Violation]:
     live: dict[str, set[str]] = {"spec": set(), "status": set(), "secrets": set()}
     for raw in past.raws:
         for instance_id in _take(live, raw):
-            yield from _whole(live, instance_id, raw)
+            yield from _whole(past, live, instance_id, raw)
             yield from _one_life(past, instance_id, raw)
 
 
@@ -40,14 +40,23 @@ def _take(live: dict[str, set[str]], raw: Raw) -> dict[str, None]:
     return touched
 
 
-def _whole(live: dict[str, set[str]], instance_id: str, raw: Raw) -> Iterator[Violation]:
+def _whole(past: Past, live: dict[str, set[str]], instance_id: str, raw: Raw) -> Iterator[Violation]:
     if instance_id in live["spec"]:
         if instance_id not in live["status"]:
             yield KEPT.broken(f"{instance_id} has a spec and no status at version {raw.revision}", raw)
+        yield from _agreed(past, instance_id, raw)
         return
     for kind in ("status", "secrets"):
         if instance_id in live[kind]:
             yield KEPT.broken(f"{instance_id} has no spec at version {raw.revision}, and a {kind} record", raw)
+
+
+def _agreed(past: Past, instance_id: str, raw: Raw) -> Iterator[Violation]:
+    spec, status = past.specs[instance_id].at(raw.revision), past.statuses[instance_id].at(raw.revision)
+    if spec is not None and status is not None:
+        for revision_id in by_revision(status.marks[1]).keys() - by_revision(spec.marks[1]).keys():
+            what = f"the status of {instance_id} tells of {revision_id} at version {raw.revision}"
+            yield KEPT.broken(f"{what}, which its spec does not list", raw)
 
 
 def _one_life(past: Past, instance_id: str, raw: Raw) -> Iterator[Violation]:

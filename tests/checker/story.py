@@ -30,7 +30,8 @@ class Limits:
 class Times:
     """What calls and their answers prove of when revisions came to be, in one epoch.
 
-    An answer that names a version proves that it was there then; a write that its version was not before its call.
+    An answer that names a version proves that it was there then, and so does the observer of etcd; a write proves that
+    its version was not there before its call.
     """
 
     def __init__(self, answered: Iterable[tuple[int, int]], called: Iterable[tuple[int, int]]) -> None:
@@ -113,7 +114,8 @@ class Story:
         return range(self.floor(past, op.call_ns) + 1, min(self.ceiling(past, op.return_ns), past.head + 1))
 
     def _times(self, past: Past) -> Times:
-        answered, called = [], []
+        answered = [(raw.seen_ns, raw.revision) for raw in past.raws if raw.seen_ns]
+        called = []
         for op, version in self._proofs(past):
             if op.return_ns is not None:
                 answered.append((op.return_ns, version))

@@ -65,10 +65,10 @@ async def test_get_prints_one_instance_as_one_json_object(replica: FakeReplica) 
     assert json.loads(done.out)["meta"]["id"] == "web-1"
 
 
-async def test_find_prints_json_of_the_api(replica: FakeReplica) -> None:
+async def test_find_prints_one_json_object_with_items_and_sources(replica: FakeReplica) -> None:
     done = await hqctl(replica.address, "find", "-o", "json")
     answer = json.loads(done.out)
-    assert answer["instances"] == []
+    assert (answer["kind"], answer["items"]) == ("List", [])
     assert answer["sources"][0]["cluster"] == "test"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from federated.channel import insecure_channel
+from federated.channel import Dialer
 from federated.clock import SystemClock
 from federated.config import ConfigFile
 from federated.front import Front
@@ -45,7 +45,7 @@ StartLocations = Callable[..., Awaitable[list[FakeLocation]]]
 async def running_front(config: Path) -> AsyncIterator[RunningFront]:
     """Serve until the block ends."""
     clock, rng = SystemClock(), random.Random(1)
-    locations = Locations(ConfigFile(config), clock, rng, insecure_channel, 1 << 20)
+    locations = Locations(ConfigFile(config), clock, rng, Dialer(), 1 << 20)
     shared = Surroundings(Limits(), clock, RequestIds("test"))
     front = Front(locations, clock, rng, 3 << 20)
     server = Server(front, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)

@@ -26,16 +26,16 @@ def write_config(path: Path, locations: Mapping[str, Sequence[str]], timeout: st
 class FrontProcess(ReplicaProcess):
     """One `hq-federated` on free ports."""
 
-    def __init__(self, config: Path, log: Path) -> None:
-        super().__init__([], "", log)
+    def __init__(self, config: Path, log: Path, flags: Sequence[str] = ()) -> None:
+        super().__init__([], "", log, flags)
         self._config = config
 
     async def start(self, *, until_ready: bool = True) -> None:
         env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "federated.main", "--config", str(self._config)),
-                *("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
+                *(sys.executable, *self._launch, "--config", str(self._config)),
+                *("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *self._flags),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -10,8 +10,9 @@ import random
 import signal
 import sys
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import uvloop
@@ -21,8 +22,11 @@ from tests.rig.assembling import anomalies, assemble
 from tests.rig.installation import PREFIX
 from tests.rig.report import report
 from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, Settings
-from tests.rig.verdict import violations_of
+from tests.rig.soak import soak as soaked
+from tests.rig.verdict import unforeseen, violations_of
 from tests.support.etcd import binary_of
+
+T = TypeVar("T")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,11 +55,29 @@ def faults(duration: float, seed: int | None, version: str, gap: float, out: Pat
     sys.exit(_outcome(run, directory, title))
 
 
+@cli.command()
+@click.option("--duration", type=Duration(), default="20m", show_default=True)
+@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs.")
+def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
+    """Light mixed load for long: memory, descriptors, tasks and threads have to stay flat."""
+    directory = out or Path(tempfile.mkdtemp(prefix="hq-soak-"))
+    say(f"soak of {duration:.0f} s over etcd {version}; logs: {directory}")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            flat = runner.run(_interruptible(soaked(binary_of(version), directory, duration, seed, say)))
+    except (asyncio.CancelledError, KeyboardInterrupt) as error:
+        click.echo(f"inconclusive: {error!r}", err=True)
+        sys.exit(2)
+    sys.exit(0 if flat else 1)
+
+
 def _outcome(run: Run, directory: Path, title: str) -> int:
     broken: list[str] = []
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_interruptible(run))
+            runner.run(_interruptible(run.run()))
     except (Inconclusive, asyncio.CancelledError, KeyboardInterrupt) as error:
         click.echo(f"inconclusive: {error!r}", err=True)
         return 2
@@ -68,16 +90,17 @@ def _outcome(run: Run, directory: Path, title: str) -> int:
         assemble(history, run.raws, run.cuts, run.log.path, run.finals, PREFIX)
         notes += [f"etcd's watch repeated itself: {one}" for one in anomalies(run.raws)[:5]]
         broken += violations_of(history, LIVENESS_TIMEOUT_S)
+    broken += unforeseen(directory)
     click.echo(report(title, run.nemesis.struck, run.nemesis.failed, run.log.counts, run.log.errors, broken, notes))
     return 1 if broken else 0
 
 
-async def _interruptible(run: Run) -> None:
+async def _interruptible(work: Coroutine[Any, Any, T]) -> T:
     """SIGTERM ends it as Ctrl-C does: everything that was started is ended."""
-    running: asyncio.Task[Any] = asyncio.ensure_future(run.run())
+    running = asyncio.ensure_future(work)
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)
-    await running
+    return await running
 
 
 def say(line: str) -> None:

@@ -16,11 +16,13 @@ from hq.embedded import EtcdBinary
 from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import Cut, Final
 from tests.checker.marks import item_of
-from tests.rig.faults import Faults, Nemesis
-from tests.rig.installation import Installation, WitnessProcess
+from tests.rig.faults import Faults
+from tests.rig.installation import Installation
 from tests.rig.load import Amounts, Load
+from tests.rig.nemesis import Nemesis
 from tests.rig.recording import Log, now_ns
 from tests.rig.schedule import Kind, Order, schedule
+from tests.rig.witness_process import WitnessProcess
 from tests.support import etcd_backup
 
 RESTORED = Kind("etcd restored from a snapshot", 0.1, 1.0, 4.0, alone=True, at_least_once=True)
@@ -44,7 +46,7 @@ class Settings:
     duration_s: float
     gap_s: float = 2.5
     amounts: Amounts = field(default_factory=Amounts)
-    quota_bytes: int = 96 << 20
+    quota_bytes: int = 40 << 20
     flags: tuple[str, ...] = (
         "--compact-every=20s",
         f"--liveness-timeout={LIVENESS_TIMEOUT_S}s",
@@ -86,8 +88,9 @@ class Run:
     async def run(self) -> None:
         """Do it all; the history is complete afterwards. Raises Inconclusive."""
         try:
+            await self.hq.cluster.start()
+            await self._witness(0)  # before anybody writes: it has to see everything from the beginning
             await self.hq.start()
-            await self._witness(0)
             load = Load(self.hq, self.log, self._s.amounts, self._s.seed)
             await load.start()
             try:

@@ -12,3 +12,15 @@ from tests.checker.story import Limits
 def violations_of(history: Path, liveness_timeout_s: float) -> list[str]:
     """Broken promises, in words."""
     return [str(found) for found in violations(read_history(history), Limits(liveness_timeout_s=liveness_timeout_s))]
+
+
+def unforeseen(directory: Path) -> list[str]:
+    """What replicas and fronts logged as errors: HQ did not foresee it, whatever the clients were told."""
+    found: list[str] = []
+    for log in sorted([*directory.glob("replica-*.log"), *directory.glob("front-*.log")]):
+        lines = log.read_text(errors="replace").splitlines()
+        errors = [number for number, line in enumerate(lines) if " ERROR " in line or line.startswith("Traceback")]
+        if errors:
+            end = "\n  ".join(lines[errors[0] : errors[0] + 25])
+            found.append(f"FORESEEN is broken: {len(errors)} errors in {log.name}, the first one:\n  {end}")
+    return found

@@ -57,9 +57,7 @@ class Authority:
         return issued
 
 
-def _builder(
-    subject: str, issuer: str, key: ec.EllipticCurvePublicKey, good_for: timedelta
-) -> x509.CertificateBuilder:
+def _builder(subject: str, issuer: str, key: ec.EllipticCurvePublicKey, good_for: timedelta) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder()

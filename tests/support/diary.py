@@ -1,10 +1,12 @@
-"""Clients of replicas in the test's own loop who write down what they did and were told: a history for tests/checker."""
+"""Clients of replicas in the test's own loop that write down what they did and were told: a history for tests/checker.
+
+diary_agent.py has the agents, diary_watch.py the watches.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import aclosing
 from typing import TypeVar
 
 from hq import frames
@@ -12,7 +14,6 @@ from hq.entry import Entry
 from hq.query import Query
 from hq.registry.registry import Registry
 from hq.registry.source import Source
-from hq.registry.watches import Message
 from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
@@ -28,8 +29,6 @@ from tests.checker.history import (
     Item,
     Op,
     Read,
-    Seen,
-    Watched,
     Write,
 )
 from tests.support.scenes import instance
@@ -164,10 +163,10 @@ class Client:
         token, after, query = "", "", Query(filter_of(wanted))
         while True:
 
-            def send(r: Registry, token: str = token):  # type: ignore[no-untyped-def]  # noqa: ANN202
+            def send(r: Registry, token: str = token):  # type: ignore[no-untyped-def]
                 return r.reads.find(query, page_size, token, _options(strong, 0), self._deadline(r))
 
-            def shown(found, after: str = after) -> Read:  # type: ignore[no-untyped-def]  # noqa: ANN001
+            def shown(found, after: str = after) -> Read:  # type: ignore[no-untyped-def]
                 upto = found.entries[-1].traits.id if found.next_page_token else ""
                 return self._read(found.source, found.entries, wanted, strong, 0, after, upto)
 
@@ -177,7 +176,7 @@ class Client:
             token, after = found.next_page_token, found.entries[-1].traits.id
 
     async def count(self, wanted: dict[str, str]) -> None:
-        def shown(answer) -> Read:  # type: ignore[no-untyped-def]  # noqa: ANN001
+        def shown(answer) -> Read:  # type: ignore[no-untyped-def]
             groups, source = answer
             totals = sum(group.total for group in groups), sum(group.ready for group in groups)
             return self._read(source, [], wanted, False, 0, totals=totals)
@@ -255,110 +254,6 @@ class Client:
     @staticmethod
     def _deadline(registry: Registry) -> float:
         return registry.replica.clock.now() + CALL_S
-
-
-class Agent(Client):
-    """Reports one revision."""
-
-    def __init__(self, diary: Diary, registry: Callable[[], Registry], instance_id: str, node: str = "node-1") -> None:
-        super().__init__(diary, f"agent-{instance_id}", registry)
-        self.instance_id, self.node, self.revision_id = instance_id, node, "r1"
-        self._incarnation = self._uid = self._sequence = 0
-        self._told = ""
-        self._ready = True
-
-    async def begin(self) -> None:
-        """Written down nowhere: it changes no marker."""
-        registry = self.registry()
-        begun = await registry.reports.begin(self.instance_id, self.revision_id, self.node, self._deadline(registry))
-        self._incarnation, self._uid = begun.incarnation, begun.uid
-
-    async def report(self, *, ready: bool = True) -> bool:
-        """News. Whether it was taken."""
-        self._told, self._ready = self._marker(), ready
-        return await self._send("report")
-
-    async def beat(self) -> bool:
-        """The same again."""
-        return await self._send("beat")
-
-    async def _send(self, op: str) -> bool:
-        self._sequence += 1
-        status = model.RevisionStatus(id=self.revision_id, incarnation=self._incarnation, sequence=self._sequence)
-        status.ready.status = model.CONDITION_STATUS_TRUE if self._ready else model.CONDITION_STATUS_FALSE
-        marks.mark_report(status, self._told)
-        request = pb.ReportStatusRequest(instance_id=self.instance_id, uid=self._uid, node=self.node, revision=status)
-        taken = []
-
-        async def send(registry: Registry) -> None:
-            await registry.reports.report(request, self._deadline(registry))
-            taken.append(True)
-
-        write = Write(self._told, revision_id=self.revision_id)
-        await self.call(op, self.instance_id, send, write=write)
-        return bool(taken)
-
-
-class Watch:
-    """One watch through all its streams. `open` again goes on from the last token, or from an older version's."""
-
-    def __init__(self, diary: Diary, name: str, wanted: dict[str, str]) -> None:
-        self._diary, self.name, self._wanted = diary, name, wanted
-        self._stream = 0
-        self._token = ""
-        self._version: int | None = None
-        self._epoch = ""
-        self._task: asyncio.Task[None] | None = None
-
-    async def open(self, registry: Registry) -> None:
-        """At another replica; what was open ends."""
-        await self.close()
-        self._stream += 1
-        opened = Watched(self.name, "OPENED", resumed_from=self._version, epoch=self._epoch)
-        self._note(registry, opened)
-        self._task = asyncio.create_task(self._follow(registry, self._token))
-
-    async def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-
-    async def _follow(self, registry: Registry, token: str) -> None:
-        async with aclosing(registry.watches.watch(Query(filter_of(self._wanted)), token)) as messages:
-            async for message in messages:
-                self._saw(registry, message)
-
-    def _saw(self, registry: Registry, message: Message) -> None:
-        kind = pb.WatchKind.Name(message.kind).removeprefix("WATCH_KIND_")
-        events: tuple[Seen, ...] = ()
-        if message.events:
-            decoded = pb.WatchInstancesResponse.FromString(b"".join(message.events))
-            events = tuple(map(marks.seen_of, decoded.events))
-        source = message.source
-        self._note(
-            registry,
-            Watched(
-                self.name,
-                kind,
-                source.version,
-                source.epoch,
-                token=bool(message.token),
-                events=events,
-                collapsed=message.collapsed,
-                reason=message.reason,
-            ),
-        )
-        if kind == "RESYNC":
-            self._token, self._version = "", None
-        elif message.token:
-            self._token, self._version, self._epoch = message.token, source.version, source.epoch
-
-    def _note(self, registry: Registry, message: Watched) -> None:
-        from dataclasses import replace
-
-        at = self._diary.now_ns()
-        message = replace(message, stream=self._stream, replica=registry.replica.config.replica, wanted=self._wanted)
-        self._diary.events.append(Op(self._diary.number(), self.name, "watch", at, at, OK, watch=message))
 
 
 def item_of(entry: Entry) -> Item:

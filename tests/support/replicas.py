@@ -77,6 +77,12 @@ class ReplicaProcess:
     def log_text(self) -> str:
         return self._log.read_text(errors="replace")
 
+    async def ended(self, timeout_s: float = 30.0) -> int:
+        """Wait until it has ended of itself; return the exit code."""
+        assert self._process is not None
+        async with asyncio.timeout(timeout_s):
+            return await self._process.wait()
+
     async def terminate(self, timeout_s: float = 20.0) -> int:
         """SIGTERM; return the exit code."""
         return await self._end(signal.SIGTERM, timeout_s)

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import grpc
+from google.protobuf.message import Message
+
+from hq.config import ReplicaConfig
+from hq.server import Server
+from hq.store.memory import MemoryStore
+from hqpb.v1 import service_pb2
+from hqpb.v1.admin_pb2_grpc import AdminServiceStub
+from hqpb.v1.service_pb2_grpc import InstanceServiceStub
 from serving.auth.security import Security
 from serving.auth.settings import security_of
 from serving.clock import Clock, SystemClock
+from serving.limits import Limits
+from serving.transports import Addresses
 from tests.support.certificates import Authority, Certificate
-from tests.support.tickets import AUDIENCE, ISSUER, Issuer
+from tests.support.tickets import AUDIENCE, ISSUER, Issuer, bearer
 
 TRUST_DOMAIN = "hq.test"
 
@@ -90,3 +105,67 @@ class Secured:
         """The same for a command line."""
         words = {k: f"{v:g}s" if k == "clock_skew" else v for k, v in given.items() if v and k != "insecure"}
         return [part for k, v in words.items() for part in (f"--{k.replace('_', '-')}", str(v))]
+
+
+@dataclass(slots=True)
+class Served:
+    """A replica in the test's own loop over memory, with both transports on free ports."""
+
+    server: Server
+    security: Security | None
+    addresses: Addresses
+
+
+@asynccontextmanager
+async def served(security: Security | None, clock: Clock | None = None, grpc_mtls: str = "") -> AsyncIterator[Served]:
+    """A replica of cluster `test` that can serve reads."""
+    config = ReplicaConfig(cluster="test", replica="replica-1", compact_every_s=0)
+    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", grpc_mtls)
+    store, rng = MemoryStore(), random.Random(1)
+    server = Server(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.5, security)
+    serving = asyncio.create_task(server.serve())
+    loaded = asyncio.create_task(server.replica.loaded.wait())
+    try:
+        async with asyncio.timeout(20):
+            await asyncio.wait((serving, loaded), return_when=asyncio.FIRST_COMPLETED)
+            if serving.done():
+                serving.result()
+            addresses = await server.listening
+        yield Served(server, security, addresses)
+    finally:
+        server.stop()
+        loaded.cancel()
+        await asyncio.gather(serving, loaded, return_exceptions=True)
+
+
+class Caller:
+    """Calls a secured replica over gRPC with a ticket, a certificate, both or neither. Errors are AioRpcError."""
+
+    def __init__(self, channel: grpc.aio.Channel, ticket: str = "") -> None:
+        self._metadata = (bearer(ticket),) if ticket else ()
+        self.instances, self.admin = InstanceServiceStub(channel), AdminServiceStub(channel)
+
+    async def call(self, name: str, request: Message) -> Any:
+        """Any unary call by its name."""
+        stub = self.instances if hasattr(self.instances, name) else self.admin
+        return await getattr(stub, name)(request, metadata=self._metadata, timeout=10)
+
+    def watch(self, request: service_pb2.WatchInstancesRequest) -> Any:
+        """The stream."""
+        return self.instances.WatchInstances(request, metadata=self._metadata)
+
+    async def refusal(self, name: str, request: Message) -> tuple[str, str]:
+        """Status code and words of a call that must fail; ("OK", "") if it does not."""
+        try:
+            await self.call(name, request)
+        except grpc.aio.AioRpcError as error:
+            return error.code().name, error.details() or ""
+        return "OK", ""
+
+
+def secure_channel(address: str, authority: Authority, client: Certificate | None = None) -> grpc.aio.Channel:
+    """A channel with TLS, which shows a certificate if there is one."""
+    shown = (client.key.read_bytes(), client.cert.read_bytes()) if client else (None, None)
+    credentials = grpc.ssl_channel_credentials(authority.cert.read_bytes(), *shown)
+    options = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0))
+    return grpc.aio.secure_channel(address, credentials, options=options)

@@ -21,7 +21,9 @@ from tests.checker.check import violations
 from tests.checker.history import Cut, Final, Item, Range
 from tests.checker.story import Limits
 from tests.checker.violation import Violation
-from tests.support.diary import Agent, Client, Diary, Watch, item_of
+from tests.support.diary import Client, Diary, item_of
+from tests.support.diary_agent import Agent
+from tests.support.diary_watch import Watch
 from tests.support.faulty_store import FaultyStore
 from tests.support.link import Link
 from tests.support.simulation import Running

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.hqctl.documents import BadDocument, read_documents
+from clients.hqctl.documents import read_documents
 from clients.hqctl.ports import clashes, nodes_with_ports
+from clients.yamltext import BadDocument
 from hqpb.v1 import instance_pb2 as pb
 
 GOOD = """

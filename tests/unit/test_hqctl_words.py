@@ -9,10 +9,10 @@ import pytest
 from clients.errors import HqApiError, Violation, not_connected
 from clients.hqctl.addresses import addresses
 from clients.hqctl.exits import Exit, exit_of, sentence
-from clients.hqctl.explaining import story, wrapped
-from clients.hqctl.following import Lines
+from clients.hqctl.lines import Lines
 from clients.hqctl.selecting import parse_selector
 from clients.hqctl.sources import faults, merged
+from clients.hqctl.story import story, wrapped
 from clients.hqctl.words import parse_span, size, span
 from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import instance_pb2

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clients.hqctl.documents import BadDocument
+from clients.yamltext import BadDocument
 from clients.nanny.description import Description, parse_description
 from clients.nanny.installations import merged, parse_option
 from clients.nanny.reading import read_descriptions, read_installations

@@ -140,19 +140,12 @@ def test_an_empty_list_of_secrets_clears_them() -> None:
     assert (action.kind, action.clears_secrets) == (Kind.UPDATE, True)
 
 
-def test_secrets_that_nobody_may_read_are_sent_again_but_are_no_change() -> None:
-    intent = described(revisions=[{"id": "v1", "secret": [SECRET]}])
-    before = held(stored("v1", node="", secrets=1), "e1")
-    assert intent.action("web-1", before).kind is Kind.RESEND
-    assert make_plan("web", intent, [], {"web-1": before}).is_empty
-
-
 def test_a_description_that_stops_everything_is_told() -> None:
     action = decide(described(drop=["v1"]), stored("v0", "v1", ready="v1"))
     assert (action.kind, action.note) == (Kind.UPDATE, "v1 runs, and nothing will")
 
 
-def test_secrets_are_not_cleared_where_the_others_cannot_be_read() -> None:
+def test_secrets_are_not_cleared_where_the_others_were_not_read() -> None:
     intent = described(revisions=[{"id": "v1", "secret": []}])
     assert intent.action("web-1", held(stored("v0", "v1", node="", secrets=1), "e1")).kind is Kind.REFUSED
 

@@ -249,6 +249,23 @@ async def test_a_read_of_another_epoch_starts_over() -> None:
         await loaded(World()).find(ALL, read=pb.ReadOptions(min_version=1, epoch="another"))
 
 
+async def test_what_was_demanded_holds_after_a_fence_too() -> None:
+    """Whatever a missing instance's fence waited for: the store may have been restored meanwhile."""
+    world = World()
+    still = loaded(world)
+    world.uids["a"] = 1
+    world.change({world.keys.spec("a"): spec_of(world, "a", "s", "n", {}, 1)})
+
+    async def passed(*, hurry: bool = True) -> int:
+        still.list(world.records(), world.version)
+        still.replica.cache.epoch = still.replica.epoch.current = "another"
+        return 0
+
+    still.replica.fence.passed = passed  # type: ignore[method-assign]
+    with pytest.raises(EpochChanged):
+        await still.reads.get("a", pb.ReadOptions(min_version=1, epoch=EPOCH), None)
+
+
 async def test_a_replica_about_to_read_a_new_history_answers_in_the_old_ones_name_only() -> None:
     still = loaded(World())
     still.replica.epoch.current = "the-next"

@@ -10,7 +10,16 @@ from hq.registry.registry import Registry
 from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import Fenced, InvalidRequest, NotFound, OutdatedReport, UnknownRevision, WrongNode, WrongUid
+from serving.errors import (
+    Fenced,
+    InvalidRequest,
+    NotBegun,
+    NotFound,
+    OutdatedReport,
+    UnknownRevision,
+    WrongNode,
+    WrongUid,
+)
 from tests.support.running import running
 from tests.support.scenes import instance
 
@@ -132,7 +141,7 @@ async def test_nobody_reports_without_having_begun() -> None:
         await created(registry)
         agent = Reporter(registry)
         agent.incarnation, agent.uid = 1, shown(registry).meta.uid
-        with pytest.raises(Fenced, match="BeginReporting"):
+        with pytest.raises(NotBegun, match="BeginReporting"):
             await agent.report()
 
 

@@ -20,9 +20,11 @@ class Explicit(WatchWord):
 
     def __init__(self) -> None:
         self._synced = False
+        self._epoch = ""
 
     def saw(self, message: Watched) -> Iterator[str]:
         kind = message.kind
+        yield from self._same_epoch(message)
         if kind not in _KINDS:
             yield f"kind {kind}"
         if kind == "RESYNC":
@@ -33,6 +35,14 @@ class Explicit(WatchWord):
             yield from self._beginning(message)
         elif not self._synced:
             yield "changes before SYNCED"
+
+    def _same_epoch(self, message: Watched) -> Iterator[str]:
+        if message.kind in ("OPENED", "RESYNC"):
+            self._epoch = message.epoch if message.kind == "OPENED" else ""
+            return
+        if self._epoch and message.epoch != self._epoch:
+            yield f"epoch {message.epoch} after {self._epoch}, without RESYNC"
+        self._epoch = message.epoch
 
     @staticmethod
     def _break(message: Watched) -> Iterator[str]:

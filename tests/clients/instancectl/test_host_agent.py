@@ -42,6 +42,18 @@ async def ready(client: Client, *ids: str) -> bool:
     return found == [model.CONDITION_STATUS_TRUE] * len(ids)
 
 
+async def status(socket: Path) -> list[str]:
+    """The lines of `instancectl status --host-agent`."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "clients.instancectl.main", "status", "--host-agent", str(socket), "--wait", "20"),
+        env=clean_environment(),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    out, _ = await process.communicate()
+    assert process.returncode == 0, out.decode()
+    return out.decode().splitlines()
+
+
 async def beats(client: Client) -> list[int]:
     found = [(await client.get(each)).instance.status.last_heartbeat_time for each in IDS]
     return [time.ToMilliseconds() for time in found]
@@ -65,6 +77,12 @@ async def test_all_instances_of_a_node_are_reported_in_one_call(
         ctls.append(await new_ctl(each, *arguments).start())
     async with host_agent(hq, socket) as agent:
         await eventually(lambda: ready(client, *IDS))
+        shown = await status(socket)
+        assert [" ".join(line.split()) for line in shown[:4]] == [
+            "INSTANCE REVISION NODE INSTALLED READY REPORTED",
+            *(f"{each} r1 {NODE} yes yes yes" for each in IDS),
+        ]
+        assert "reports to HQ, the last one" in shown[-1]
         before, called = await beats(client), await calls(hq, "ReportStatuses")
         assert called > 0
 

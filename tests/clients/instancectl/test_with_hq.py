@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
+
 from clients.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import NewCtl, StartHq
-from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision
+from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision, write
 from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import eventually
 
@@ -233,3 +236,16 @@ async def test_silence_is_no_problem_while_nothing_happens(new_ctl: NewCtl, clie
         return (await client.get("i-1")).instance.status.last_heartbeat_time.ToMilliseconds() > first + 500
 
     await eventually(beaten)
+
+
+async def test_what_hq_refuses_is_not_reported_again_at_once(
+    new_ctl: NewCtl, hq: ReplicaProcess, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "spec", instance(revision("r1")))  # HQ does not know it
+    ctl = await new_ctl("ctl", "--file", str(file), "--server", hq.grpc).start()
+    refusal = "HQ refuses reports of i-1/r1 (NOT_FOUND)"
+    await eventually(lambda: refusal in ctl.log_text())
+    ends = time.monotonic() + 3.5  # three times as long as a change takes to be told
+    await eventually(lambda: time.monotonic() > ends)
+    assert ctl.log_text().count(refusal) == 1
+    assert "NOT_FOUND" in str((await ctl.status())["reports"]["refused"])

@@ -143,15 +143,18 @@ async def test_a_plan_is_empty_after_an_upload_and_the_second_upload_writes_noth
     assert await held_by(client) == before
 
 
+@pytest.mark.parametrize("placed", [True, False], ids=["on nodes", "without nodes"])
 async def test_descriptors_of_secrets_are_changed_kept_and_cleared(
-    replica: ReplicaProcess, client: Client, tmp_path: Path
+    replica: ReplicaProcess, client: Client, tmp_path: Path, placed: bool
 ) -> None:
     whole = description(2, "v1", "v2", secrets=True)
+    if not placed:
+        whole["instances"] = [{"id": one["id"]} for one in whole["instances"]]
 
     async def upload() -> list[list[str]]:
         done = await nanny("upload", "-f", written(tmp_path, "web.yaml", whole), server=replica.grpc)
         assert done.code == 0, done.err
-        fetched = await client.get_revision("web-0000", node="node-0")
+        fetched = await client.get_revision("web-0000")
         return [[secret.id for secret in revision.secret] for revision in fetched.revision]
 
     assert await upload() == [["web/key"], ["web/key"]]

@@ -15,10 +15,12 @@ async def calm(play: Theatre) -> None:
     """Writers race, agents report and beat, readers turn pages, watches move from one replica to the other."""
     one, two = play.client("one", 0), play.client("two", 1)
     everything, ready = play.watch("everything"), play.watch("ready", service_id="web", ready="T")
+    late = play.watch("late")
     await everything.open(play.at(0))
     await ready.open(play.at(1))
     await asyncio.gather(*(one.create(instance_id) for instance_id in IDS))
     await play.pause(0.1)
+    await late.open(play.at(0))
     agents = [play.agent(instance_id) for instance_id in IDS[:3]]
     for agent in agents:
         await agent.begin()
@@ -35,11 +37,13 @@ async def calm(play: Theatre) -> None:
         await two.find({"service_id": "web"})
         await one.find({"service_id": "web", "ready": "T"}, strong=True)
         await one.count({})
-        await everything.open(play.at(turn % 2))
+        await everything.close()
         await one.update("i-2", service="web")
+        await everything.open(play.at(turn % 2))
         await play.pause(0.3)
         await asyncio.gather(*(agent.beat() for agent in agents))
     await one.delete_revision("i-0", "r1")
+    await play.pause(0.1)
     await asyncio.gather(one.delete("i-4"), two.apply("i-5"), two.create("i-0"), one.get("i-9"))
     await two.update("i-1", node="node-2")
     await play.pause(0.3)
@@ -73,12 +77,16 @@ async def behind(play: Theatre) -> None:
     await one.update("i-1", versions["i-1"])
     await one.delete("i-2")
     newest = await one.update("i-3") or 0
+    await one.create("i-4")
+    await play.pause(0.1)
     await asyncio.gather(
         two.get("i-0", strong=True),
         two.get("i-3", min_version=newest),
         two.update("i-0", versions["i-0"]),
         two.delete("i-1", versions["i-1"]),
         two.create("i-2"),
+        two.create("i-5"),
+        two.get("i-4"),
         two.get("i-3"),
         _later(0.6, play.replicas[1].link.release_watch),
     )
@@ -105,11 +113,10 @@ async def silence(play: Theatre) -> None:
     await play.pause(5)
     for turn in range(8):
         await play.pause(10)
-        if turn == 4:
+        if turn == 0:
             play.replicas[1].link.hold_watch()
         await heard.beat()
-        if turn == 5:
-            play.replicas[1].link.release_watch()
+    play.replicas[1].link.release_watch()
     await quiet.report()
     await play.pause(2)
 
@@ -162,3 +169,34 @@ async def restored(play: Theatre) -> None:
 async def _later(seconds: float, do: Callable[[], None]) -> None:
     await asyncio.sleep(seconds)
     do()
+
+
+async def moves(play: Theatre) -> None:
+    """Instances change what they are found by."""
+    one = play.client("one", 0)
+    await asyncio.gather(*(one.create(instance_id) for instance_id in IDS))
+    for instance_id in IDS[:4]:
+        await one.update(instance_id, node="node-2")
+        await one.update(instance_id, service="mail")
+        for wanted in ({"service_id": "web"}, {"node_name": "node-1"}, {"service_id": "mail", "node_name": "node-2"}):
+            await play.client("all").find(dict(wanted), strong=True)
+
+
+async def outdated_beats(play: Theatre) -> None:
+    """An agent asks a replica that does not know yet what it reported at the other one."""
+    one = play.client("one", 0)
+    await one.create("i-0")
+    agent = play.agent("i-0", 0)
+    await agent.begin()
+    await agent.report()
+    await play.pause(1)
+    play.replicas[1].link.hold_watch()
+    await play.agent("i-0", 0).begin()
+    await play.pause(0.1)
+    await play.pause(0.01)
+    agent.registry = lambda: play.at(1)
+    beating = asyncio.create_task(agent.beat())
+    await play.pause(0.1)
+    play.replicas[1].link.release_watch()
+    await beating
+    await play.pause(1)

@@ -1,0 +1,43 @@
+"""Which files hold a client's credentials, as flags or the environment name them. Importing this needs no gRPC."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+class BadCredentials(Exception):
+    """A file of credentials cannot be used; str() says which and why, never what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialFiles:
+    """Names of files; empty: none.
+
+    Attributes:
+        ca: certificates of authorities that the servers' certificates must come from; makes connections TLS.
+        cert: the caller's own certificate chain; makes connections TLS.
+        key: the key that belongs to `cert`.
+        ticket_file: a signed ticket.
+    """
+
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    ticket_file: str = ""
+
+    @classmethod
+    def of_environment(cls, environ: Mapping[str, str] = os.environ) -> CredentialFiles:
+        """HQ_CA, HQ_CERT, HQ_KEY, HQ_TICKET_FILE."""
+        return cls(**{field.name: environ.get(f"HQ_{field.name.upper()}", "") for field in fields(cls)})
+
+    def over(self, other: CredentialFiles) -> CredentialFiles:
+        """These, and where there is none of a kind, the other's; a certificate and its key stay together."""
+        own = self if self.cert or self.key else other
+        return CredentialFiles(self.ca or other.ca, own.cert, own.key, self.ticket_file or other.ticket_file)
+
+    @property
+    def tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return bool(self.ca or self.cert)

@@ -1,0 +1,75 @@
+"""What a live table shows of a watch: instances as they are, those not ready first; the last changes. No I/O."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from clients import progress
+from clients.hqctl.lines import Lines
+from clients.hqctl.rows import Columns, spans_clusters
+from clients.hqctl.words import plural, truth
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+Key = tuple[str, str]
+CHANGES_SHOWN = 6
+
+
+class Board:
+    """Follows a watch item by item."""
+
+    def __init__(self) -> None:
+        self._instances: dict[Key, instance_pb2.Instance] = {}
+        self._lines = Lines(snapshot=False)
+        self._state = "reading"
+        self.changes: deque[tuple[str, str, str]] = deque(maxlen=CHANGES_SHOWN)
+
+    def took(self, item: progress.WatchItem, clock: str) -> None:
+        """Something came; `clock` is when, as text."""
+        self.changes.extend((clock, kind, text) for kind, text in self._lines.of(item) if kind != "synced")
+        match item:
+            case progress.SnapshotPart(instances):
+                self._put(instances)
+            case progress.Changes(events):
+                self._change(events)
+            case progress.Resync(_, cluster):
+                self._instances = {k: i for k, i in self._instances.items() if cluster and k[0] != cluster}
+                self._state = "reading anew"
+            case progress.Interrupted():
+                self._state = "NO CONNECTION, this may be getting old"
+        if isinstance(item, progress.Synced | progress.Changes | progress.Bookmark):
+            self._state = "up to date"
+
+    def title(self) -> str:
+        """How many there are, how many of them are ready, and whether that is still true."""
+        ready = sum(truth(i.status.ready) == "yes" for i in self._instances.values())
+        return f"{ready} of {plural(len(self._instances), 'instance')} ready, {self._state}"
+
+    def table(self, room: int, now_s: float | None = None) -> tuple[Sequence[str], list[list[str]], str]:
+        """Names of columns, as many rows as there is room for, and what is said of those left out."""
+        instances = list(self._instances.values())
+        columns = Columns(cluster=spans_clusters(instances, ()), live=True)
+        ordered = sorted(instances, key=lambda i: (truth(i.status.ready) == "yes", i.meta.id, i.meta.cluster))
+        shown, rest = ordered[:room], ordered[room:]
+        left_out = f"… {len(rest)} more, {self._readiness(rest)}" if rest else ""
+        now_s = time.time() if now_s is None else now_s
+        return columns.names, [columns.row(instance, now_s) for instance in shown], left_out
+
+    def _put(self, instances: Sequence[instance_pb2.Instance]) -> None:
+        self._instances.update({(i.meta.cluster, i.meta.id): i for i in instances})
+
+    def _change(self, events: Sequence[pb.WatchEvent]) -> None:
+        for event in events:
+            match event.WhichOneof("change"):
+                case "put":
+                    self._put([event.put])
+                case "delete":
+                    self._instances.pop((event.delete.cluster, event.delete.id), None)
+                case "left":
+                    self._instances.pop((event.left.cluster, event.left.id), None)
+
+    def _readiness(self, instances: Sequence[instance_pb2.Instance]) -> str:
+        unready = sum(truth(i.status.ready) != "yes" for i in instances)
+        return f"{unready} of them not ready" if unready else "all ready"

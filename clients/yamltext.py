@@ -1,0 +1,97 @@
+"""Files that people write: YAML (and so JSON), read with the name of the file and the line in every complaint."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SUFFIXES = (".yaml", ".yml", ".json")
+
+
+class BadDocument(Exception):
+    """A document is not what it has to be; str() says where and why, in a line for each fault."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """YAML with the words of YAML 1.2: only true and false are booleans, times stay text; no key twice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen and key.value != "<<":
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} is there twice", key.start_mark
+                )
+            seen.add(key.value)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag not in ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:bool")
+    ]
+    for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+}
+_TRUE_OR_FALSE = re.compile(r"^(?:true|false)$", re.IGNORECASE)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
+
+
+def texts(names: tuple[str, ...], *, recursive: bool = False, hint: str = "") -> Iterator[tuple[str, str]]:
+    """Names and contents of files, of the .yaml, .yml and .json files in folders, and of `-` (stdin), in order.
+
+    Args:
+        hint: what to do where a folder has none.
+
+    Raises:
+        BadDocument: one cannot be read.
+    """
+    for name in names:
+        if name == "-":
+            yield "stdin", sys.stdin.read()
+            continue
+        path = Path(name)
+        files = _files_in(path, recursive) if path.is_dir() else [path]
+        if not files:
+            raise BadDocument(f"{name}: there is no {', '.join(SUFFIXES)} file in this folder{hint}")
+        for file in files:
+            yield str(file), _text_of(file)
+
+
+def _files_in(folder: Path, recursive: bool) -> list[Path]:
+    return sorted(p for p in folder.glob("**/*" if recursive else "*") if p.suffix in SUFFIXES and p.is_file())
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadDocument(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadDocument(f"{file}: is not UTF-8 text") from None
+
+
+def values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
+    """The documents in a text with their places (`web.yaml, document 2`); `bad` grows by what is wrong."""
+    try:
+        documents = [value for value in yaml.load_all(text, Loader=_Loader) if value is not None]
+    except yaml.YAMLError as error:
+        bad.append(f"{name}: {_yaml_fault(error)}")
+        return
+    if not documents:
+        bad.append(f"{name}: there is nothing in it")
+    for number, value in enumerate(documents, 1):
+        yield (f"{name}, document {number}" if len(documents) > 1 else name), value
+
+
+def _yaml_fault(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)

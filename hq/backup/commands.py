@@ -1,0 +1,171 @@
+"""The commands `hq backup`, `hq backup verify` and `hq restore`."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hq import options
+from hq.backup.archive import BadBackup, Reader, Summary, verified
+from hq.backup.restore import Disturbed, NotEmpty, Restore
+from hq.backup.save import NothingToSave, save, save_to
+from hq.backup.save import Progress as Tell
+from hq.store.keys import DEFAULT_PREFIX, Keys
+from hq.store.port import Compacted, Store, UnknownOutcome
+from serving.clock import SystemClock
+from serving.errors import HqError
+
+_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, UnknownOutcome, HqError, OSError)
+_prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="All keys of HQ in the store begin with it.")
+
+
+class _SaveUnlessNamed(click.Group):
+    """`hq backup FILE` is short for `hq backup save FILE`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args.insert(0, "save")
+        return super().parse_args(ctx, args)
+
+
+@click.group("backup", cls=_SaveUnlessNamed, subcommand_metavar="[verify] [OPTIONS] FILE")
+def backup() -> None:
+    """Write everything that HQ has in etcd to a file: `hq backup --etcd ... FILE`.
+
+    All of it as it was at one version, while HQ goes on serving. `hq backup verify FILE` checks such a file.
+    """
+
+
+@backup.command("save")
+@options.etcd
+@_prefix
+@click.argument("file", type=click.Path(allow_dash=True))
+def backup_save(file: str, prefix: str, **given: Any) -> None:
+    """Write a backup to FILE, or to the standard output (-).
+
+    The file appears under its name when it is whole, and only its owner may read it: it says where secrets live.
+    """
+    if file == "-" and sys.stdout.isatty():
+        raise click.UsageError("a backup is no text: send it to a file or to another program")
+    _run(_save(file, Keys(prefix), given))
+
+
+@backup.command("verify")
+@click.argument("file", type=click.Path(allow_dash=True))
+def backup_verify(file: str) -> None:
+    """Check that FILE is a whole backup, and tell what it holds."""
+    with _told(), _opened(file) as opened:
+        _describe(verified(opened))
+
+
+@click.command()
+@options.etcd
+@_prefix
+@click.option("--replace", is_flag=True, help="Take away what is below the prefix; without it, that must be empty.")
+@click.argument("file", type=click.Path(allow_dash=True))
+def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:
+    """Put a backup back into etcd, as a new epoch.
+
+    FILE (- is the standard input) is read to its end and checked before anything is written. Replicas may run: while
+    it lasts they answer UNAVAILABLE, afterwards they serve what was restored, and watchers start over. If it is broken
+    off, run it again.
+    """
+    _run(_restore(file, Keys(prefix), replace, given))
+
+
+async def _save(file: str, keys: Keys, given: dict[str, Any]) -> None:
+    clock = SystemClock()
+    async with _store(given) as store:
+        count, _, _ = await store.newest(keys.prefix, keys.end)
+        with _progress("saving", count) as tell:
+            if file == "-":
+                writer = await save(store, keys, sys.stdout.buffer, clock, tell)
+                sys.stdout.buffer.flush()
+            else:
+                writer = await save_to(Path(file), store, keys, clock, tell)
+    click.echo(f"saved {writer.records} records, {writer.size_bytes} bytes", err=True)
+
+
+async def _restore(file: str, keys: Keys, replace: bool, given: dict[str, Any]) -> None:
+    with _opened(file) as opened:
+        summary = verified(opened)
+        _describe(summary)
+        opened.seek(0)
+        async with _store(given) as store:
+            with _progress("restoring", summary.records.total()) as tell:
+                one = Restore(store, keys, summary, random.SystemRandom())
+                epoch = await one.run(Reader(opened), tell, replace=replace)
+    click.echo(f"restored {summary.records.total()} records; the epoch is {epoch} now", err=True)
+
+
+def _describe(summary: Summary) -> None:
+    made = datetime.fromtimestamp(summary.header.unix_ms / 1000, UTC).isoformat(timespec="seconds")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.records.items())) or "nothing"
+    where = f"{summary.header.prefix} at version {summary.header.revision}, {made}"
+    click.echo(f"whole backup of {where}: {kinds}; sha256 {summary.sha256.hex()}", err=True)
+
+
+@contextmanager
+def _opened(file: str) -> Iterator[BinaryIO]:
+    """The file; what comes from the standard input is kept aside, since it is read twice."""
+    if file != "-":
+        with Path(file).open("rb") as opened:
+            yield opened
+        return
+    with tempfile.TemporaryFile() as aside:  # nobody else can open it, and it has no name
+        shutil.copyfileobj(sys.stdin.buffer, aside)
+        aside.seek(0)
+        yield aside
+
+
+@asynccontextmanager
+async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
+    from hq.etcd_flags import etcd_config
+    from hq.store.etcd import EtcdStore
+
+    store = EtcdStore(etcd_config(given))
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Tell]:
+    """A bar, if somebody looks."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda more: progress.advance(task, more)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Says in one line what an operator can mend."""
+    try:
+        yield
+    except _TOLD as error:
+        click.echo(f"hq: {error}", err=True)
+        sys.exit(1)
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        with _told():
+            asyncio.run(main)
+    except KeyboardInterrupt:
+        click.echo("hq: broken off", err=True)
+        sys.exit(130)

@@ -1,0 +1,143 @@
+"""`hq serve --workers N`: replicas on the same ports, each a process of its own, and the process that minds them.
+
+The kernel spreads connections over them (SO_REUSEPORT). Workers are started as new interpreters, never forked, since
+grpc's threads do not survive a fork. A worker listens only once it has loaded, and ends when its minder is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S = 1.0
+_QUICK_S, _QUICK_ENDS = 10.0, 3  # so many ends in a row, each so soon after the start, and there is no use in going on
+_STOP_S = 10.0  # beyond the grace that workers give their calls
+
+
+class Workers:
+    """Starts the workers, starts them again when they end, and passes signals on.
+
+    Attributes:
+        restarts: how often one was started again.
+    """
+
+    def __init__(self, commands: Sequence[Sequence[str]], grace_s: float) -> None:
+        """One command line for each worker."""
+        self._commands, self._grace_s = commands, grace_s
+        self._running: dict[int, asyncio.subprocess.Process] = {}
+        self._stopping = asyncio.Event()
+        self._exit_code = 0
+        self.restarts = 0
+
+    async def run(self) -> int:
+        """Until SIGTERM or SIGINT, or until a worker will not stay up; return the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stopping.set)
+        keeping = [asyncio.create_task(self._keep(index)) for index in range(len(self._commands))]
+        await self._stopping.wait()
+        self._signal(signal.SIGTERM)
+        _, late = await asyncio.wait(keeping, timeout=self._grace_s + _STOP_S)
+        if late:
+            log.error("%d workers do not stop: killing them", len(late))
+            self._signal(signal.SIGKILL)
+        await asyncio.gather(*keeping)
+        return self._exit_code
+
+    async def _keep(self, index: int) -> None:
+        loop, quick = asyncio.get_running_loop(), 0
+        while not self._stopping.is_set():
+            began = loop.time()
+            code = await self._run_one(index)
+            if self._stopping.is_set():
+                return
+            quick = quick + 1 if loop.time() - began < _QUICK_S else 0
+            if quick >= _QUICK_ENDS:
+                log.error("worker %d does not stay up: stopping the others too", index)
+                self._exit_code = code if code > 0 else 1
+                self._stopping.set()
+                return
+            self.restarts += 1
+            log.error("worker %d ended with %s: starting it again (restart %d)", index, _words(code), self.restarts)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
+
+    async def _run_one(self, index: int) -> int:
+        """From start to end; return the exit code, negative for a signal."""
+        process = await asyncio.create_subprocess_exec(*self._commands[index], stdin=asyncio.subprocess.PIPE)
+        self._running[index] = process
+        log.info("worker %d is process %d", index, process.pid)
+        if self._stopping.is_set():  # it was told meanwhile
+            process.terminate()
+        code = await process.wait()
+        del self._running[index]
+        return code
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._running.values():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+
+class Ports:
+    """The addresses that workers share, kept from strangers: nobody listens on these sockets."""
+
+    def __init__(self) -> None:
+        self._held = ExitStack()
+
+    def hold(self, address: str) -> str:
+        """The address with its port, which matters for port 0.
+
+        Raises:
+            OSError: somebody else has it.
+        """
+        host, _, port = address.rpartition(":")
+        family, kind, protocol, _, where = socket.getaddrinfo(
+            host.strip("[]") or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as alone:
+            # Without SO_REUSEPORT first: another installation of ours would let us in.
+            alone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                alone.bind(where)
+            except OSError as error:
+                raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from error
+            taken = alone.getsockname()
+        shared = self._held.enter_context(socket.socket(family, kind, protocol))
+        shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        shared.bind(taken)
+        return f"{host}:{taken[1]}"
+
+    def close(self) -> None:
+        self._held.close()
+
+
+def end_with_parent() -> None:
+    """In a worker: stop, as if told to, when the process that minds it is gone. Its standard input ends then."""
+
+    def wait() -> None:
+        with suppress(OSError):
+            while os.read(sys.stdin.fileno(), 1):
+                pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
+
+
+def port_above(address: str, number: int) -> str:
+    """The address with a port that is so much greater; empty: none."""
+    host, _, port = address.rpartition(":")
+    return f"{host}:{int(port) + number}" if address else ""
+
+
+def _words(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else signal.Signals(-code).name

@@ -1,0 +1,112 @@
+"""The front over three installations against a single HQ that holds as much, and its hedge when a replica is slow."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from hq.embedded import EmbeddedEtcd, find_etcd
+from hqpb.v1 import service_pb2
+from tests.bench import load
+from tests.bench.bench import Bench, Side
+from tests.bench.filling import MAX_TXN_OPS, fill
+from tests.bench.load import Shape, Target
+from tests.bench.population import Population
+from tests.bench.stand import SERVICE
+from tests.federated.fronts import FrontProcess, write_config
+from tests.support.proxy import Proxy
+from tests.support.replicas import ReplicaProcess
+
+GROUP = "front"
+_EACH = 34  # instances of a service at each location; the single HQ has three times as many
+_NAMES = ("east", "north", "west")
+_SLOW_S = 2.0
+
+
+class World:
+    """Three installations with two replicas each over one etcd, and a single HQ beside them, all of them real."""
+
+    def __init__(self, directory: Path, stack: AsyncExitStack) -> None:
+        self._directory, self._stack = directory, stack
+        self._etcd = EmbeddedEtcd(
+            directory / "etcd",
+            binary=find_etcd(),
+            extra_flags=(f"--max-txn-ops={MAX_TXN_OPS}", "--max-request-bytes=16777216"),
+        )
+        self.replicas: dict[str, list[ReplicaProcess]] = {}
+
+    async def start(self) -> None:
+        await self._etcd.start()
+        self._stack.push_async_callback(self._etcd.kill)
+        for name in _NAMES:
+            await self._installation(name, _EACH, replicas=2)
+        await self._installation("single", 3 * _EACH, replicas=1)
+
+    async def front(self, name: str, addresses: dict[str, list[str]]) -> FrontProcess:
+        """A front over replicas by location."""
+        config = self._directory / f"{name}.yaml"
+        write_config(config, addresses, "5s")
+        front = FrontProcess(config, self._directory / f"{name}.log")
+        self._stack.push_async_callback(front.kill)
+        await front.start()
+        return front
+
+    def addresses(self) -> dict[str, list[str]]:
+        """Of the replicas by location."""
+        return {name: [replica.grpc for replica in self.replicas[name]] for name in _NAMES}
+
+    async def _installation(self, name: str, size: int, replicas: int) -> None:
+        prefix = f"/{name}/"
+        await fill(self._etcd.endpoint, Population(size, name), prefix)
+        self.replicas[name] = []
+        for index in range(replicas):
+            log = self._directory / f"{name}-{index}.log"
+            replica = ReplicaProcess([self._etcd.endpoint], prefix, log, ["--cluster", name])
+            self._stack.push_async_callback(replica.kill)
+            self.replicas[name].append(replica)
+            await replica.start()
+
+
+async def run(bench: Bench) -> None:
+    """The group `front`."""
+    directory = bench.directory / GROUP
+    directory.mkdir()
+    async with AsyncExitStack() as stack:
+        world = World(directory, stack)
+        await world.start()
+        front = await world.front("front", world.addresses())
+        single = world.replicas["single"][0]
+        service = service_pb2.FindInstancesRequest(filter={"service_id": ["filler-00000"]})
+        one = service_pb2.GetInstanceRequest(id="filler-00000.001.east")
+        here = service_pb2.GetInstanceRequest(id="filler-00000.001.single")
+        for name, method, request, direct in (
+            ("Find 102 of three installations, gRPC", "FindInstances", service, service),
+            ("Get of three installations, gRPC", "GetInstance", one, here),
+        ):
+            shape = Shape(4, 4)
+            targets = {
+                "hq": (Target(front.grpc, f"{SERVICE}/{method}", (front.pid,)), request),
+                "single": (Target(single.grpc, f"{SERVICE}/{method}", (single.pid,)), direct),
+            }
+            sides: dict[str, Side] = {
+                side: partial(load.grpc, target, [asked.SerializeToString()], shape=shape)
+                for side, (target, asked) in targets.items()
+            }
+            await bench.compare(GROUP, name, sides, note="hq: the front; single: one HQ with all instances")
+        await _hedge(bench, world, stack, service.SerializeToString())
+
+
+async def _hedge(bench: Bench, world: World, stack: AsyncExitStack, request: bytes) -> None:
+    """The first replica of one location answers 2 s late, from the middle of the load on."""
+    gates = {name: [await stack.enter_async_context(Proxy(a)) for a in listed] for name, listed in world.addresses().items()}
+    front = await world.front("hedging", {name: [gate.endpoint for gate in listed] for name, listed in gates.items()})
+    target = Target(front.grpc, f"{SERVICE}/FindInstances", (front.pid,))
+    calm = await load.grpc(target, [request], bench.seconds, Shape(2, 2, 100.0))
+    for gate in gates["east"][:1]:
+        gate.delay(_SLOW_S / 2)
+    slow = await load.grpc(target, [request], max(5.0, bench.seconds), Shape(2, 2, 100.0))
+    bench.fact(GROUP, "front at 100/s: p99", [calm.p99_ms], "ms")
+    bench.fact(GROUP, "front at 100/s, one replica 2 s late: p50", [slow.p50_ms], "ms")
+    bench.fact(GROUP, "front at 100/s, one replica 2 s late: p99", [slow.p99_ms], "ms")
+    bench.fact(GROUP, "front at 100/s, one replica 2 s late: slowest", [slow.max_ms], "ms")

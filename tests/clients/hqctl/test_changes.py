@@ -1,0 +1,113 @@
+"""apply, diff, delete and single revisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.clients.hqctl.conftest import Hqctl, documents
+
+
+@pytest.fixture
+def folder(tmp_path: Path, service: str) -> Path:
+    """A folder with one document, and another one in a folder in it."""
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "a.yaml").write_text(documents(service, "1"))
+    (tmp_path / "deeper" / "b.json").write_text(f'{{"meta": {{"id": "{service}-2", "serviceId": "{service}"}}}}')
+    (tmp_path / "notes.txt").write_text("no instance")
+    return tmp_path
+
+
+def test_a_folder_is_applied_and_recursively_what_is_below_it(hqctl: Hqctl, folder: Path, service: str) -> None:
+    assert [line[:2] for line in hqctl("apply", "-f", str(folder)).lines] == [[f"{service}-1", "created"]]
+    done = hqctl("apply", "-R", "-f", str(folder))
+    assert [line[:2] for line in done.lines] == [[f"{service}-1", "unchanged"], [f"{service}-2", "created"]]
+
+
+@pytest.mark.parametrize("dry_run", ["--dry-run", "--dry-run=server", "--dry-run=client"])
+def test_a_dry_run_stores_nothing(hqctl: Hqctl, service: str, dry_run: str) -> None:
+    done = hqctl("apply", dry_run, "-f", "-", stdin=documents(service, "1"))
+    assert done.code == 0
+    assert "(dry run)" in done.out
+    assert hqctl("get", f"{service}-1").code == 3
+
+
+def test_what_a_list_prints_as_json_can_be_applied(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2"))
+    shown = hqctl("find", service, "-o", "json").out
+    done = hqctl("apply", "-f", "-", stdin=shown)
+    assert [line[1] for line in done.lines] == ["unchanged", "unchanged"], done.err
+
+
+def test_diff_shows_what_apply_would_change_and_exits_with_1(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1"))
+    change = documents(service, "1").replace("tier: t1", "tier: other")
+    done = hqctl("diff", "-f", "-", stdin=change + "---\n" + documents(service, "9"))
+    assert done.code == 1
+    assert "-    tier: t1\n+    tier: other\n" in done.out
+    assert f"{service}-9 does not exist" in done.out
+    assert hqctl("get", f"{service}-1", "-o", "jsonpath=.meta.labels.tier").out == "t1\n"
+
+
+def test_diff_of_what_is_there_already_is_empty_and_exits_with_0(hqctl: Hqctl, service: str) -> None:
+    text = documents(service, "1")
+    hqctl("apply", "-f", "-", stdin=text)
+    done = hqctl("diff", "-f", "-", stdin=text)
+    assert (done.code, done.out) == (0, "")
+
+
+def test_diff_of_something_faulty_exits_with_more_than_1(hqctl: Hqctl) -> None:
+    assert hqctl("diff", "-f", "-", stdin="meta: {id: 1}").code == 2
+    done = hqctl("diff", "-f", "-", stdin="meta: {id: 'no/slash'}")
+    assert done.code == 2
+    assert "no/slash: id:" in done.err
+
+
+def test_delete_by_options_needs_a_yes_where_nobody_can_be_asked(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3"))
+    refused = hqctl("delete", "--service", service)
+    assert refused.code == 1
+    assert "--yes" in refused.err
+    assert hqctl("delete", "--service", service, "-l", "tier=t2", "--dry-run").lines[0][0] == f"{service}-2"
+    done = hqctl("delete", "--service", service, "-l", "tier=t2", "--yes")
+    assert done.out == f"{service}-2 deleted\n"
+    assert hqctl("find", service, "-o", "name").out == f"{service}-1\n{service}-3\n"
+
+
+def test_delete_by_file_and_again(hqctl: Hqctl, service: str) -> None:
+    text = documents(service, "1", "2")
+    hqctl("apply", "-f", "-", stdin=text)
+    assert hqctl("delete", "-f", "-", stdin=text).code == 0
+    assert hqctl("delete", f"{service}-1").code == 3
+    assert hqctl("delete", f"{service}-1", "--ignore-not-found").code == 0
+
+
+def test_delete_of_nothing_in_particular_is_a_mistake(hqctl: Hqctl) -> None:
+    assert hqctl("delete").code == 2
+    assert hqctl("delete", "a", "--all").code == 2
+
+
+def test_a_revision_is_put_activated_shown_and_removed(hqctl: Hqctl, service: str) -> None:
+    name = f"{service}-1"
+    hqctl("apply", "-f", "-", stdin=documents(service, "1"))
+    secret = "[{name: db, provider: vault, id: x, environmentVariable: DB}]"
+    put = hqctl("revision", "put", name, "-f", "-", stdin=f"{{id: r2, secret: {secret}}}")
+    assert put.code == 0, put.err
+    assert hqctl("revision", "activate", name, "r2").code == 0
+    rows = {line[0]: line for line in hqctl("revision", "show", name).lines}
+    assert [rows[one][1] for one in ("r0", "r1", "r2")] == ["INSTALLED", "INSTALLED", "READY"]
+    assert rows["r2"][-1] == "1"  # activating keeps the secrets
+    assert hqctl("revision", "delete", name, "r0").code == 0
+    gone = hqctl("revision", "activate", name, "r0")
+    assert (gone.code, gone.err) == (3, f"hqctl: instance {name} has no revision r0; it has r1, r2.\n")
+
+
+def test_what_revision_show_prints_as_yaml_can_be_put(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1"))
+    shown = hqctl("revision", "show", f"{service}-1", "r1", "-o", "yaml").out
+    done = hqctl("revision", "put", f"{service}-1", "-f", "-", stdin=shown.replace("id: r1", "id: r7"))
+    assert done.code == 0, done.err
+    faulty = hqctl("revision", "put", f"{service}-1", "-f", "-", stdin="target: READY")
+    assert faulty.code == 1
+    assert "REVISION_TARGET_READY" in faulty.err

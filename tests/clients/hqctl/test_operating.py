@@ -1,0 +1,128 @@
+"""status, why, events, top, guard, planned work: what an operator asks at three in the morning."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import pytest
+
+from tests.clients.hqctl.conftest import Done, Hqctl, documents
+
+PATIENCE_S = 40.0
+
+
+@pytest.fixture
+def nervous(run: Callable[..., Done], hasty: str) -> Hqctl:
+    """hqctl at the replica that calls a revision silent after two seconds."""
+
+    def call(*arguments: str, stdin: str = "") -> Done:
+        return run(*arguments, stdin=stdin, HQ_SERVER=hasty)
+
+    return call
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"waited {PATIENCE_S:g} s in vain: {what}"
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def fallen(nervous: Hqctl, service: str) -> str:
+    """An instance whose agent reported once and was then silent for too long."""
+    name = f"{service}-1"
+    nervous("apply", "-f", "-", stdin=documents(service, "1", node="node-x"))
+    nervous("report", name, "r1", "--ready")
+    until(lambda: "flip" in nervous("events", name).out, "the silent revision is flipped")
+    return name
+
+
+def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: str) -> None:
+    story = nervous("why", fallen).out
+    verdict, *rest = story.splitlines()
+    assert verdict.startswith(f"{fallen} is NOT READY since ")
+    assert "nothing was heard of it" in story
+    assert any(line.startswith("  next: Is the agent alive, and does it reach HQ from node-x?") for line in rest)
+    assert "What happened:" in rest
+    assert "called not ready by" in story
+
+
+def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqctl, fallen: str) -> None:
+    (event,) = json.loads(nervous("events", fallen, "-o", "json").out)["items"]
+    assert event["condition"]["receipt"]["decidedBy"]
+    nervous("report", fallen, "r1", "--ready")
+    newest, oldest = nervous("events", fallen, "--no-headers", "--limit", "9").lines[:2]
+    assert (newest[1], oldest[1]) == ("recovery", "flip")
+    assert oldest[2:5] == [fallen, "r1", "node-x"]
+    assert "silent" in oldest
+
+
+def test_status_counts_the_flips_and_names_the_way_to_them(nervous: Hqctl, fallen: str) -> None:
+    done = nervous("status")
+    assert done.code == 0, done.err
+    assert done.out.startswith("hasty: no problem, ")
+    assert "for silence in the last hour, on" in done.out
+    assert "next: `hqctl events` shows them" in done.out
+
+
+def test_status_asks_each_server_by_itself(run: Callable[..., Done], server: str) -> None:
+    done = run("--server", server, "--server", "127.0.0.1:1", "status")
+    assert done.code == 0
+    assert done.out.startswith("east: 1 PROBLEM, ")
+    assert "! 127.0.0.1:1 does not answer" in done.out
+    answers = {line[0]: line[3] for line in done.lines if line and line[0] in (server, "127.0.0.1:1")}
+    assert answers == {server: "ok", "127.0.0.1:1": "silent"}
+    assert run("--server", server, "--server", "127.0.0.1:1", "status", "--check").code == 1
+
+
+def test_status_without_any_server_is_unavailable(run: Callable[..., Done]) -> None:
+    done = run("--server", "127.0.0.1:1", "status")
+    assert done.code == 5
+    assert "no server answers" in done.err
+
+
+def test_status_in_json_has_findings_and_facts(hqctl: Hqctl) -> None:
+    answer = json.loads(hqctl("status", "-o", "json").out)
+    assert {"findings", "instances", "servers", "replicas", "members", "guard"} <= set(answer)
+    assert answer["members"][0]["endpoint"] == "memory"
+
+
+def test_the_guard_is_forced_and_released_on_record(nervous: Hqctl) -> None:
+    forced = nervous("guard", "force", "--for", "1m", "--reason", "a switch is replaced", "--by", "night shift")
+    assert forced.code == 0
+    assert "night shift" in nervous("status").out
+    shown = nervous("guard", "status").out
+    assert "a switch is replaced" in shown
+    nervous("guard", "release", "--for", "1s", "--reason", "done")
+
+
+def test_a_node_is_suspended_listed_and_resumed(hqctl: Hqctl, service: str) -> None:
+    node = f"node-{service}"
+    assert hqctl("suspend", node, "--for", "30m", "--reason", "new disk").code == 0
+    rows = {line[0]: line for line in hqctl("suspensions").lines}
+    assert rows[node][2].startswith(("29m", "30m"))
+    assert f"planned work on {node} until" in hqctl("status").out
+    assert hqctl("resume", node).code == 0
+    assert hqctl("resume", node).code == 3
+
+
+def test_top_shows_size_readiness_and_churn_of_services(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3"))
+    hqctl("report", f"{service}-1", "r1", "--ready")
+    done = hqctl("top", service, "--since", "1h")
+    assert done.lines[0] == ["SERVICE", "INSTANCES", "READY", "NOT-READY", "SHARE", "CHANGED/1h", "TURNED/1h"]
+    assert done.lines[1] == [service, "3", "1", "2", "33%", "3", "1"]
+
+
+def test_nothing_in_quarantine_is_said_on_stderr(hqctl: Hqctl) -> None:
+    done = hqctl("quarantine")
+    assert (done.code, done.out, done.err) == (0, "", "Nothing is in quarantine.\n")
+
+
+def test_counts_by_node_are_a_list_in_json(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2"))
+    items = json.loads(hqctl("count", service, "--by", "node", "-o", "json").out)["items"]
+    assert items == [{"key": "node-a", "total": "2"}]

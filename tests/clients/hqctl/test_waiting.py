@@ -1,0 +1,92 @@
+"""wait: until instances are ready, or gone."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from clients.client import Client
+from hqpb.v1 import instance_pb2
+from tests.clients.hqctl.conftest import Done, Hqctl, documents
+
+
+@pytest.fixture(autouse=True)
+def two(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2"))
+
+
+@contextmanager
+def soon(*works: Coroutine[Any, Any, None]) -> Iterator[None]:
+    """Do these one after the other while the block runs, in a thread: hqctl has the main one."""
+
+    async def all_of_them() -> None:
+        for work in works:
+            await asyncio.sleep(0.3)
+            await work
+
+    thread = threading.Thread(target=lambda: asyncio.run(all_of_them()))
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+async def _report(server: str, instance_id: str) -> None:
+    async with Client([server]) as client:
+        begun = await client.begin_reporting(instance_id, "r1", node="node-a")
+        status = instance_pb2.RevisionStatus(id="r1", incarnation=begun.incarnation, sequence=1)
+        status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
+        await client.report(instance_id, status, uid=begun.uid, node="node-a")
+
+
+async def _delete(server: str, instance_id: str) -> None:
+    async with Client([server]) as client:
+        await client.delete(instance_id)
+
+
+def test_it_ends_when_all_are_ready(hqctl: Hqctl, server: str, service: str) -> None:
+    with soon(_report(server, f"{service}-1"), _report(server, f"{service}-2")):
+        done = hqctl("wait", "--service", service, "--timeout", "30s")
+    assert done.code == 0
+    assert sorted(done.out.splitlines()) == [f"{service}-1 ready", f"{service}-2 ready"]
+
+
+def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str) -> None:
+    hqctl("report", f"{service}-1", "r1", "--ready")
+    done = hqctl("wait", f"{service}-1", f"{service}-2", f"{service}-3", "--timeout", "1s")
+    assert (done.code, done.out) == (8, f"{service}-1 ready\n")
+    assert f"2 instances not ready: {service}-2 (unknown), {service}-3 (not there)" in done.err
+
+
+@pytest.mark.parametrize("goal", ["gone", "delete"])
+def test_what_is_gone_already_is_gone(hqctl: Hqctl, service: str, goal: str) -> None:
+    assert hqctl("wait", f"{service}-9", "--for", goal).out == f"{service}-9 gone\n"
+
+
+def test_a_deletion_ends_it(hqctl: Hqctl, server: str, service: str) -> None:
+    with soon(_delete(server, f"{service}-1")):
+        done = hqctl("wait", f"{service}-1", "--for", "gone", "--timeout", "30s")
+    assert (done.code, done.out) == (0, f"{service}-1 gone\n")
+
+
+def test_a_revision_can_be_waited_for(hqctl: Hqctl, service: str) -> None:
+    hqctl("report", f"{service}-1", "r0", "--ready")
+    assert hqctl("wait", f"{service}-1", "--for", "revision=r0").code == 0
+    assert hqctl("wait", f"{service}-1", "--for", "revision=r1", "--timeout", "0.5s").code == 8
+
+
+def test_nothing_is_never_ready(hqctl: Hqctl) -> None:
+    done = hqctl("wait", "--service", "no-such-service", "--timeout", "0.5s")
+    assert done.code == 8
+    assert "no instance that matches" in done.err
+
+
+def test_waiting_for_nobody_or_for_nonsense_is_a_mistake(run: Callable[..., Done]) -> None:
+    assert run("wait").code == 2
+    assert run("wait", "a", "--for", "heaven").code == 2

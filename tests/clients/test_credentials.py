@@ -1,0 +1,279 @@
+"""Certificates and tickets of clients: renewed from their files, never shown else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import grpc
+import pytest
+
+from clients.client import Client, HqApiError
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credentials import Credentials
+from clients.progress import Interrupted
+from hqpb.v1 import service_pb2 as pb
+from tests.support.certificates import Certificate
+from tests.support.secured import Secured, Served, served
+
+
+class Hand:
+    """A clock that looks at the files whenever it is asked."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+
+    def __call__(self) -> float:
+        self.time += 10.0
+        return self.time
+
+
+@pytest.fixture
+def secured(tmp_path: Path) -> Secured:
+    return Secured(tmp_path / "secured")
+
+
+@pytest.fixture
+async def replica(secured: Secured) -> AsyncIterator[Served]:
+    security = secured.security(**secured.with_certificates(clock_skew=0.0))
+    async with served(security, grpc_mtls="127.0.0.1:0") as running:
+        yield running
+
+
+@pytest.fixture
+def ticket_file(tmp_path: Path) -> Path:
+    return tmp_path / "mine.ticket"
+
+
+def with_ticket(secured: Secured, ticket_file: Path, ticket: str) -> Credentials:
+    ticket_file.write_text(ticket + "\n")
+    return Credentials(CredentialFiles(ca=str(secured.authority.cert), ticket_file=str(ticket_file)), Hand())
+
+
+def with_certificate(secured: Secured, tmp_path: Path, shown: Certificate) -> Credentials:
+    lay_down(tmp_path, shown)
+    files = CredentialFiles(str(secured.authority.cert), str(tmp_path / "me.crt"), str(tmp_path / "me.key"))
+    return Credentials(files, Hand())
+
+
+def lay_down(directory: Path, shown: Certificate) -> None:
+    for made, place in ((shown.cert, "me.crt"), (shown.key, "me.key")):
+        shutil.copy(made, directory / f"{place}.new")
+        (directory / f"{place}.new").rename(directory / place)
+
+
+async def code_of(client: Client) -> grpc.StatusCode:
+    try:
+        await client.count(timeout_s=10)
+    except HqApiError as error:
+        return error.code
+    return grpc.StatusCode.OK
+
+
+# --- tickets ---
+
+
+async def test_a_ticket_is_read_again_when_its_file_changes(
+    replica: Served, secured: Secured, ticket_file: Path
+) -> None:
+    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=-1))
+    async with Client([replica.addresses.grpc], credentials=credentials) as client:
+        assert await code_of(client) is grpc.StatusCode.UNAUTHENTICATED
+        ticket_file.write_text(secured.issuer.ticket("reader/ada"))
+        assert await code_of(client) is grpc.StatusCode.OK
+        ticket_file.write_text(secured.issuer.ticket("stranger"))
+        assert await code_of(client) is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("spoiled", ["", "two words", "line\nbreak", "\x00\xff", None])
+async def test_an_unusable_ticket_leaves_the_old_one_in_force(
+    replica: Served, secured: Secured, ticket_file: Path, caplog: pytest.LogCaptureFixture, spoiled: str | None
+) -> None:
+    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada"))
+    async with Client([replica.addresses.grpc], credentials=credentials) as client:
+        assert await code_of(client) is grpc.StatusCode.OK
+        ticket_file.unlink()
+        if spoiled is not None:
+            ticket_file.write_text(spoiled)
+        assert await code_of(client) is grpc.StatusCode.OK
+        assert await code_of(client) is grpc.StatusCode.OK
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("clients")]
+    assert len(warnings) == 1, "it is said once, not for each call"
+    assert str(ticket_file) in warnings[0]
+    assert "stays in force" in warnings[0]
+    assert "words" not in warnings[0]
+
+
+async def test_a_watch_goes_on_with_a_renewed_ticket_when_its_own_runs_out(
+    replica: Served, secured: Secured, ticket_file: Path
+) -> None:
+    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=3))
+    async with (
+        asyncio.timeout(60),
+        Client([replica.addresses.grpc], credentials=credentials) as client,
+        client.watch() as items,
+    ):
+        interrupted = 0
+        async for item in items:
+            if isinstance(item, Interrupted):
+                interrupted += 1
+                assert item.error.code is grpc.StatusCode.UNAUTHENTICATED
+                ticket_file.write_text(secured.issuer.ticket("reader/ada"))
+            elif interrupted:
+                break
+        assert interrupted
+
+
+async def test_a_watch_that_was_never_let_in_ends_with_the_error(
+    replica: Served, secured: Secured, ticket_file: Path
+) -> None:
+    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=-1))
+    async with Client([replica.addresses.grpc], credentials=credentials) as client, client.watch() as items:
+        with pytest.raises(HqApiError, match="expired"):
+            await anext(aiter(items))
+
+
+# --- certificates ---
+
+
+async def test_a_renewed_certificate_makes_a_new_channel_and_leaves_the_old_one_to_its_streams(
+    replica: Served, secured: Secured, tmp_path: Path
+) -> None:
+    reader = secured.authority.issue("reader", ["spiffe://hq.test/front"])
+    stranger = secured.authority.issue("stranger", ["spiffe://hq.test/stranger"])
+    credentials = with_certificate(secured, tmp_path, reader)
+    address = replica.addresses.grpc_mtls
+    async with Client([address], credentials=credentials) as client:
+        link = client._pool._links[address]
+        stubs = await link.connected(10)
+        stream = stubs.instances.WatchInstances(pb.WatchInstancesRequest())
+        await stream.read()
+        lay_down(tmp_path, stranger)
+        assert await code_of(client) is grpc.StatusCode.PERMISSION_DENIED
+        assert (await link.connected(10)) is not stubs
+        bookmark = await asyncio.wait_for(stream.read(), 20)
+        assert isinstance(bookmark, pb.WatchInstancesResponse), "the stream on the old channel goes on"
+        lay_down(tmp_path, reader)
+        assert await code_of(client) is grpc.StatusCode.OK
+
+
+async def test_a_key_that_does_not_fit_leaves_the_old_pair_in_force(
+    replica: Served, secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = secured.authority.issue("reader", ["spiffe://hq.test/front"])
+    other = secured.authority.issue("other", ["spiffe://hq.test/front"])
+    credentials = with_certificate(secured, tmp_path, reader)
+    async with Client([replica.addresses.grpc_mtls], credentials=credentials) as client:
+        assert await code_of(client) is grpc.StatusCode.OK
+        shutil.copy(other.key, tmp_path / "me.key")
+        assert await code_of(client) is grpc.StatusCode.OK
+        assert "is not the key of" in caplog.text
+        before = credentials.version()
+        shutil.copy(other.cert, tmp_path / "me.crt")
+        assert await code_of(client) is grpc.StatusCode.OK
+        assert credentials.version() == before + 1
+
+
+async def test_rotations_under_load_fail_no_call(replica: Served, secured: Secured, tmp_path: Path) -> None:
+    reader = ["spiffe://hq.test/front"]
+    pairs = [secured.authority.issue(f"reader-{n}", reader) for n in range(2)]
+    credentials = with_certificate(secured, tmp_path, pairs[0])
+    async with Client([replica.addresses.grpc_mtls], credentials=credentials) as client:
+        ended = asyncio.Event()
+
+        async def keep_asking() -> int:
+            asked = 0
+            while not ended.is_set():
+                await client.count(timeout_s=30)
+                asked += 1
+            return asked
+
+        asking = [asyncio.create_task(keep_asking()) for _ in range(4)]
+        for number in range(20):
+            lay_down(tmp_path, pairs[number % 2])
+            await client.count(timeout_s=30)
+        ended.set()
+        assert min(await asyncio.gather(*asking)) > 20
+        assert credentials.version() > 5
+
+
+# --- what cannot be used ---
+
+
+def without_key(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    return CredentialFiles(cert=str(good.cert))
+
+
+def not_there(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    return CredentialFiles(ca=str(tmp_path / "no-such-file"))
+
+
+def no_pem(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    (tmp_path / "ca").write_text("hush")
+    return CredentialFiles(ca=str(tmp_path / "ca"))
+
+
+def key_for_certificate(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    return CredentialFiles(cert=str(good.key), key=str(good.key))
+
+
+def no_key(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n")
+    return CredentialFiles(cert=str(good.cert), key=str(tmp_path / "key"))
+
+
+def no_ticket(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    (tmp_path / "ticket").write_text("hush hush")
+    return CredentialFiles(ticket_file=str(tmp_path / "ticket"))
+
+
+FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
+    without_key: "name both",
+    not_there: "no-such-file: cannot be read: No such file",
+    no_pem: "ca: holds no certificate",
+    key_for_certificate: "holds no certificate",
+    no_key: "key: holds no private key",
+    no_ticket: "ticket: holds no ticket",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
+def test_files_that_cannot_be_used_are_told_by_name_at_start(
+    tmp_path: Path, secured: Secured, fault: Callable[[Path, Certificate], CredentialFiles]
+) -> None:
+    with pytest.raises(BadCredentials, match=FAULTS[fault]) as told:
+        Credentials(fault(tmp_path, secured.server))
+    assert "hush" not in str(told.value)
+
+
+@pytest.mark.parametrize("address", ["hq.example:7071", "10.0.0.1:7071", "[2001:db8::1]:7071"])
+def test_a_ticket_is_not_sent_in_plain_text_to_another_machine(tmp_path: Path, address: str) -> None:
+    (tmp_path / "ticket").write_text("abc.def.ghi")
+    credentials = Credentials(CredentialFiles(ticket_file=str(tmp_path / "ticket")))
+    with pytest.raises(BadCredentials, match="--ca"):
+        credentials.check(["127.0.0.1:7071", address])
+    credentials.check(["127.0.0.1:7071", "localhost:1", "[::1]:7071"])
+
+
+async def test_no_repr_and_no_error_holds_the_ticket(
+    replica: Served, secured: Secured, ticket_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    ticket = secured.issuer.ticket("stranger")
+    credentials = with_ticket(secured, ticket_file, ticket)
+    async with Client([replica.addresses.grpc], credentials=credentials) as client:
+        with pytest.raises(HqApiError) as denied:
+            await client.count()
+        shown = [repr(credentials), repr(client), repr(client._pool), str(denied.value), repr(denied.value)]
+    assert ticket_file.name in shown[0]
+    assert not any(ticket in text or ticket.rpartition(".")[2] in text for text in (*shown, caplog.text))
+
+
+def test_the_environment_names_the_files_and_flags_come_first() -> None:
+    found = CredentialFiles.of_environment({"HQ_CA": "ca", "HQ_CERT": "c", "HQ_KEY": "k", "HQ_TICKET_FILE": "t"})
+    assert found == CredentialFiles("ca", "c", "k", "t")
+    assert CredentialFiles(cert="mine").over(found) == CredentialFiles("ca", "mine", "", "t")
+    assert CredentialFiles(ticket_file="mine").over(found) == CredentialFiles("ca", "c", "k", "mine")

@@ -1,0 +1,30 @@
+"""`make faults` in small: real processes, faults of fixed seeds, and a history that breaks no promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.rig.assembling import assemble
+from tests.rig.installation import PREFIX
+from tests.rig.load import Amounts
+from tests.rig.run import LIVENESS_TIMEOUT_S, Run, Settings
+from tests.rig.verdict import unforeseen, violations_of
+from tests.support.etcd import binary_of
+
+SMALL = Amounts(instances=16, uploaders=4, agents=8, readers=4, watchers=4)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("version", "seed"), [("3.4", 11), ("3.5", 12)])
+async def test_faults_break_no_promise(version: str, seed: int, tmp_path: Path) -> None:
+    settings = Settings(binary_of(version), tmp_path, seed, 20.0, 1.2, SMALL, at_least_once=False)
+    run = Run(settings, print)
+    await run.run()
+    history = tmp_path / "history.jsonl.gz"
+    assemble(history, run.raws, run.cuts, run.log.path, run.finals, PREFIX)
+    assert violations_of(history, LIVENESS_TIMEOUT_S) == []
+    assert unforeseen(tmp_path) == []
+    assert sum(run.nemesis.struck.values()) >= 8
+    assert run.log.operations > 500

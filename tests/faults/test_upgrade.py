@@ -1,0 +1,168 @@
+"""Upgrades: two versions of HQ over one etcd, what a newer one wrote, and a storage format that is too new."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hq.store.etcd import EtcdConfig, EtcdStore
+from hq.store.keys import Keys
+from hq.store.port import Write
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from tests.support.etcd import SharedEtcd
+from tests.support.other_version import FIELD_NUMBER, make_other_version
+from tests.support.replicas import ReplicaProcess, Replicas
+from tests.support.scenes import Agent, eventually, instance
+from tests.support.watching import Watching
+from tests.support.wild import varint
+
+pytestmark = [pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True), pytest.mark.timeout(180)]
+
+
+def zone(word: str) -> bytes:
+    """The field that this version does not know, encoded."""
+    return varint(FIELD_NUMBER << 3 | 2) + varint(len(word)) + word.encode()
+
+
+@pytest.fixture
+async def store(etcd: SharedEtcd) -> AsyncIterator[EtcdStore]:
+    """What lies in etcd, without HQ."""
+    opened = EtcdStore(EtcdConfig((etcd.endpoint,)))
+    yield opened
+    await opened.close()
+
+
+async def test_fields_of_a_newer_version_survive_every_edit_of_this_one(
+    replicas: Replicas, etcd: SharedEtcd, store: EtcdStore
+) -> None:
+    replica, keys = await replicas.start([etcd.endpoint], etcd.prefix), Keys(etcd.prefix)
+    async with replica.stub() as stub:
+        made = instance("a", revisions=("r1", "r2"))
+        made.meta.MergeFromString(zone("client-meta"))
+        made.spec.revision[0].MergeFromString(zone("client-revision"))
+        await stub.CreateInstance(pb.CreateInstanceRequest(instance=made))
+        first, second = Agent(stub, "a"), Agent(stub, "a", "r2")
+        await first.begin()
+        await first.report()
+        await second.begin()
+        written = await put_newer_fields(store, keys)
+
+        async def is_there() -> bool:
+            read = await stub.GetInstance(pb.GetInstanceRequest(id="a"))
+            return bool(read.instance.meta.version >= written)
+
+        await eventually(is_there, what="what the newer version wrote")
+        # Every edit that there is: of meta, of spec, of one revision, of the status of one revision.
+        await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=instance("a", revisions=("r1", "r2"), text="new")))
+        extra = model.InstanceRevision(id="r3")
+        await stub.PutRevision(pb.PutRevisionRequest(instance_id="a", revision=extra))
+        await stub.DeleteRevision(pb.DeleteRevisionRequest(instance_id="a", revision_id="r3"))
+        await second.report(message="news")
+        request = second.request(message="more news")
+        request.revision.MergeFromString(zone("agent-status"))
+        await stub.ReportStatus(request)
+        shown = (await stub.GetInstance(pb.GetInstanceRequest(id="a"))).instance.SerializeToString()
+    held = b"".join([value async for value in values_of(store, keys)])
+    for word in ("client-meta", "client-revision", "meta", "spec", "status", "r1-status", "agent-status"):
+        if word == "client-revision":
+            continue  # UpdateInstance replaced the revisions as a whole, as it says
+        assert zone(word) in held, word
+        assert zone(word) in shown, word
+
+
+async def put_newer_fields(store: EtcdStore, keys: Keys) -> int:
+    """What a newer version might have written, into each message of the two records; return the version."""
+    spec_record, _ = await store.get(keys.spec("a"))
+    status_record, _ = await store.get(keys.status("a"))
+    assert spec_record is not None
+    assert status_record is not None
+    spec = storage_pb2.SpecRecord.FromString(spec_record.value)
+    spec.meta += zone("meta")
+    spec.spec += zone("spec")
+    status = storage_pb2.StatusRecord.FromString(status_record.value)
+    inner = model.InstanceStatus.FromString(status.status)
+    assert inner.revision[0].id == "r1"
+    inner.revision[0].MergeFromString(zone("r1-status"))
+    status.status = inner.SerializeToString() + zone("status")
+    puts = ((keys.spec("a"), spec.SerializeToString()), (keys.status("a"), status.SerializeToString()))
+    return (await store.commit((), (Write((), puts),), 5.0)).revision
+
+
+async def values_of(store: EtcdStore, keys: Keys) -> AsyncIterator[bytes]:
+    for key in (keys.spec("a"), keys.status("a")):
+        record, _ = await store.get(key)
+        assert record is not None
+        yield record.value
+
+
+async def test_two_versions_side_by_side_see_each_others_writes_and_watches_move_between_them(
+    replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
+) -> None:
+    tree = make_other_version(tmp_path / "newer", storage_format=2, oldest_reader=1)
+    older = await replicas.start([etcd.endpoint], etcd.prefix)
+    newer = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "newer.log", root=tree)
+    try:
+        await newer.start()
+        # A name of the newer version alone: so it is the other one indeed.
+        revision = {"id": "r1", "target": "REVISION_TARGET_READY"}
+        spec = {"nodeName": "node-1", "revision": [revision]}
+        made = {"meta": {"id": "a", "serviceId": "svc", "zone": "z1"}, "spec": spec}
+        assert (await newer.post("CreateInstance", {"instance": made}))[0] == 200
+        assert (await older.post("CreateInstance", {"instance": {"meta": {"id": "b", "zone": "z"}}}))[0] == 400
+        async with older.stub() as old, newer.stub() as new:
+            watch = Watching(old.WatchInstances(pb.WatchInstancesRequest()))
+            await eventually(lambda: watch.holds({"a"}), what="what the newer one created, at the older one")
+            await edit_in_turn(old, new)
+            await watch.end()
+            resumed = Watching(new.WatchInstances(pb.WatchInstancesRequest(resume_token=watch.token)))
+            await old.CreateInstance(pb.CreateInstanceRequest(instance=instance("b")))
+            await eventually(lambda: "b" in resumed.known, what="a watch of the older one, resumed at the newer one")
+            assert pb.WATCH_KIND_RESYNC not in resumed.kinds()
+            assert pb.WATCH_KIND_SNAPSHOT not in resumed.kinds()
+            await resumed.end()
+        status, read = await newer.post("GetInstance", {"id": "a", "read": {"consistency": 1}})
+        assert status == 200
+        assert read["instance"]["meta"]["zone"] == "z1"
+        assert read["instance"]["meta"]["annotations"] == {"text": "older"}
+        assert read["instance"]["status"]["revision"][0]["ready"]["message"] == "last"
+    finally:
+        await newer.kill()
+
+
+async def edit_in_turn(old: object, new: object) -> None:
+    """One version's writes are made from the other's, and one agent reports to both."""
+    version = 0
+    for stub, text in ((new, "newer"), (old, "older")):
+        change = instance("a", text=text)
+        change.meta.version = version
+        answer = await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=change))  # type: ignore[attr-defined]
+        version = answer.instance.meta.version
+    agent = Agent(old, "a")
+    await agent.begin()
+    for stub, message in ((new, "first"), (old, "second"), (new, "second"), (old, "last")):
+        agent.stub = stub
+        await agent.report(message=message)
+
+
+async def test_a_storage_format_that_is_too_new_is_refused_in_words(
+    replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
+) -> None:
+    tree = make_other_version(tmp_path / "newer", storage_format=2, oldest_reader=2)
+    newer = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "newer.log", root=tree)
+    try:
+        await newer.start()
+    finally:
+        await newer.kill()
+    late = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "late.log")
+    try:
+        await late.start(until_ready=False)
+        assert await late.ended() == 1
+        assert "needs a reader of format 2 or newer" in late.log_text()
+        assert "upgrade this replica" in late.log_text()
+        assert "Traceback" not in late.log_text()
+    finally:
+        await late.kill()

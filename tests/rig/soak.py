@@ -1,0 +1,138 @@
+"""A soak: mixed load for long, with replicas, the front and watchers coming and going; does anything grow?
+
+One replica and one front stay for the whole time: a leak shows in what lives long. The other two replicas are restarted
+in turn, a second front comes and goes, and so do watchers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from hq.embedded import EtcdBinary
+from tests.rig.installation import Installation
+from tests.rig.load import Amounts, Load
+from tests.rig.recording import Log
+from tests.rig.slope import Slope, slope
+from tests.support.replicas import ReplicaProcess
+
+LIGHT = Amounts(instances=40, uploaders=3, agents=20, readers=3, watchers=6, pause_s=0.25)
+_SETTLE_SHARE = 0.2  # of the time, before anything counts: caches fill, allocators find their size
+_METRICS = {"process_resident_memory_bytes": "memory_mb", "process_open_fds": "descriptors"}
+_METRICS |= {"hq_tasks": "tasks"}
+_LINE = re.compile(r"^(\w+) (\S+)$", re.MULTILINE)
+
+
+class Samples:
+    """Measurements of one process over time, by what was measured."""
+
+    def __init__(self) -> None:
+        self.times_s: list[float] = []
+        self.values: defaultdict[str, list[float]] = defaultdict(list)
+
+    async def take(self, replica: ReplicaProcess) -> None:
+        """From its /metrics, and its threads from the kernel where that tells."""
+        status, text = await replica.get("/metrics")
+        if status != 200:
+            return
+        found = {_METRICS[name]: float(value) for name, value in _LINE.findall(text) if name in _METRICS}
+        found["memory_mb"] /= 1 << 20
+        kernel = Path(f"/proc/{replica.pid}/status")
+        if kernel.exists() and (told := re.search(r"^Threads:\s+(\d+)", kernel.read_text(), re.MULTILINE)):
+            found["threads"] = float(told[1])
+        self.times_s.append(time.monotonic())
+        for name, value in found.items():
+            self.values[name].append(value)
+
+    def slopes(self) -> dict[str, Slope]:
+        """Without what came before it had settled."""
+        first = int(len(self.times_s) * _SETTLE_SHARE)
+        return {name: slope(self.times_s[first:], values[first:]) for name, values in self.values.items()}
+
+
+async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int, say: Callable[[str], None]) -> bool:
+    """Run it and print the slopes; whether everything is flat."""
+    hq = Installation(directory, binary, 0, ("--compact-every=60s",))
+    log = Log(directory / "calls.jsonl.gz")
+    samples = {"replica": Samples(), "front": Samples()}
+    try:
+        await hq.cluster.start()
+        await hq.start()
+        load = Load(hq, log, LIGHT, seed)
+        await load.start()
+        try:
+            await _measure(hq, samples, duration_s, say, lambda: log.operations)
+        finally:
+            await load.stop()
+    finally:
+        log.close()
+        await hq.close()
+    return _told(samples, log.operations, say)
+
+
+async def _measure(
+    hq: Installation,
+    samples: dict[str, Samples],
+    duration_s: float,
+    say: Callable[[str], None],
+    done: Callable[[], int],
+) -> None:
+    coming_and_going = asyncio.create_task(_come_and_go(hq))
+    ends = time.monotonic() + duration_s
+    said = 0.0
+    try:
+        while time.monotonic() < ends:
+            await asyncio.sleep(min(5.0, duration_s / 60))
+            for name, process in (("replica", hq.seats[0].replica), ("front", hq.front)):
+                assert process is not None
+                await samples[name].take(process)
+            if coming_and_going.done():
+                coming_and_going.result()
+            if time.monotonic() - said > 60.0:
+                said = time.monotonic()
+                now = {name: round(values[-1], 1) for name, values in samples["replica"].values.items()}
+                say(f"... {ends - said:.0f} s to go, {done()} operations, the replica that stays: {now}")
+    finally:
+        coming_and_going.cancel()
+        await asyncio.gather(coming_and_going, return_exceptions=True)
+
+
+async def _come_and_go(hq: Installation) -> None:
+    """The other replicas are restarted in turn, in order and by force; another front lives for a while."""
+    turn = 0
+    while True:
+        await asyncio.sleep(20.0)
+        seat = hq.seats[1 + turn % 2]
+        await (seat.kill() if turn % 3 == 2 else seat.terminate())
+        await asyncio.sleep(2.0)
+        await seat.start()
+        if turn % 3 == 0:
+            await _short_lived_front(hq, turn)
+        turn += 1
+
+
+async def _short_lived_front(hq: Installation, turn: int) -> None:
+    log = hq.directory / f"another-front-{turn}.log"
+    log.touch()
+    front = hq.new_front(log)
+    try:
+        await front.start()
+        await asyncio.sleep(5.0)
+    finally:
+        await front.kill()
+
+
+def _told(samples: dict[str, Samples], operations: int, say: Callable[[str], None]) -> bool:
+    say(f"{operations} operations")
+    say(f"{'process':10} {'what':12} {'mean':>10} {'per hour':>12} {'± (95 %)':>12}")
+    flat = True
+    for process, taken in samples.items():
+        for what, found in taken.slopes().items():
+            flat = flat and found.is_flat
+            words = "flat" if found.is_flat else "GROWS"
+            say(f"{process:10} {what:12} {found.mean:10.1f} {found.per_hour:+12.2f} {found.plus_minus:12.2f}  {words}")
+    return flat

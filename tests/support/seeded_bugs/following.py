@@ -1,0 +1,75 @@
+"""Bugs in following the store: gaps, restarts, restores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from hq.replica import Replica
+from hq.store.epoch import Epoch
+from hq.store.follow import Follower
+from hq.store.port import Batch, Change, Record
+from tests.support.seeded_bugs import scenes
+from tests.support.seeded_bugs.bug import bug
+
+Patch = pytest.MonkeyPatch
+
+
+@bug("What was deleted while history was compacted stays in memory.", "CONVERGED", scenes.gap)
+def deletions_lost_in_a_gap(patch: Patch) -> None:
+    difference = Follower._difference
+
+    def puts(self: Follower, listed: dict[bytes, Record], revision: int) -> Iterator[Change]:
+        return (change for change in difference(self, listed, revision) if change.value is not None)
+
+    patch.setattr(Follower, "_difference", puts)
+
+
+@bug("A watch on the store that ended is opened again at the head.", "CONVERGED", scenes.gap)
+def reopened_at_the_head(patch: Patch) -> None:
+    once = Follower._follow_once
+
+    async def skipping(self: Follower) -> None:
+        if self.applied:
+            _, self.applied = await self._store.get(self._keys.epoch)
+        await once(self)
+
+    patch.setattr(Follower, "_follow_once", skipping)
+
+
+@bug(
+    "A watch on the store that ended is opened again too early, and old events are taken for news.",
+    "UNIQUE",
+    scenes.gap,
+)
+def old_events_again(patch: Patch) -> None:
+    once = Follower._follow_once
+
+    async def repeating(self: Follower) -> None:
+        self.applied = max(0, self.applied - 4)
+        await once(self)
+
+    patch.setattr(Follower, "_follow_once", repeating)
+
+
+@bug("Watches go on over a gap in history without being told of a difference.", "COMPLETE", scenes.gap)
+def gap_not_told(patch: Patch) -> None:
+    apply = Replica.apply
+
+    def quiet(self: Replica, batch: Batch, *, collapsed: bool) -> None:
+        if not collapsed:
+            apply(self, batch, collapsed=False)
+            return
+        self.cache.apply(batch, collapsed=True)
+        self.fanout.version = batch.revision
+
+    patch.setattr(Replica, "apply", quiet)
+
+
+@bug("The epoch stays the same when the store was restored.", "GENUINE", scenes.restored)
+def epoch_survives_a_restore(patch: Patch) -> None:
+    async def same(self: Epoch) -> None:
+        await self.settle()
+
+    patch.setattr(Epoch, "moved", same)

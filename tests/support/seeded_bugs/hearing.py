@@ -1,0 +1,65 @@
+"""Bugs in liveness: beats that nobody stored, flips that overtake them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.liveness.beats import Beat, Beats
+from hq.liveness.deadlines import Deadlines
+from hq.liveness.sweep import Sweep
+from hq.registry.reports import Reports
+from hq.store.port import Write
+from hqpb.v1 import service_pb2
+from tests.support.seeded_bugs import scenes
+from tests.support.seeded_bugs.bug import bug
+
+Patch = pytest.MonkeyPatch
+
+
+@bug("A beat is acknowledged, and never written.", "HEARD", scenes.calm)
+def beat_not_written(patch: Patch) -> None:
+    async def send(self: Beats, beats: list[Beat]) -> list[bool]:
+        return [True] * len(beats)
+
+    patch.setattr(Beats, "send", send)
+
+
+@bug("A beat that repeats an outdated status is acknowledged as one that counts.", "HEARD", scenes.outdated_beats)
+def outdated_beat_counts(patch: Patch) -> None:
+    take = Beats._take
+
+    def generous(self: Beats, *args: object) -> bool:
+        take(self, *args)  # type: ignore[arg-type]
+        return True
+
+    patch.setattr(Beats, "_take", generous)
+
+
+@bug("A revision is flipped without a fence and without comparing that no beat is newer.", "HEARD", scenes.silence)
+def flip_without_fence(patch: Patch) -> None:
+    async def once(self: Sweep) -> int:
+        self._presence.look = lambda now: True  # type: ignore[method-assign]
+        return len(await self._flips.write(self._due(set()), "none"))
+
+    patch.setattr(Sweep, "once", once)
+    patch.setattr("hq.liveness.flips.Write", lambda when, puts: Write(when[:1], puts))
+
+
+@bug("Every revision is called silent after half of the timeout.", "HEARD", scenes.silence)
+def flip_too_early(patch: Patch) -> None:
+    expired = Deadlines.expired
+    patch.setattr(Deadlines, "expired", lambda self, now: expired(self, now + 52))
+
+
+@bug("News is taken for a beat, and acknowledged without being stored.", "DURABLE", scenes.calm)
+def news_taken_for_a_beat(patch: Patch) -> None:
+    honest = Reports.report
+
+    async def report(self: Reports, report: service_pb2.ReportStatusRequest, deadline: float, *_: object) -> None:
+        entry = self._r.cache.get(report.instance_id)
+        if entry is not None and entry.marks and entry.marks[0].digest:
+            await self._r.beats.send([Beat(entry.traits.uid, entry.status_version, 0)])
+        else:
+            await honest(self, report, deadline)
+
+    patch.setattr(Reports, "report", report)

@@ -1,0 +1,184 @@
+"""Tickets and certificates: whose they are, when they end, and what is refused of them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from serving.auth.certificates import Certificates, spiffe_id
+from serving.auth.errors import BadSecurity, Unauthenticated
+from serving.auth.tickets import Demands, Tickets, parse_jwks
+from serving.clock import ManualClock, SystemClock
+from tests.support.certificates import Authority
+from tests.support.tickets import AUDIENCE, ISSUER, Issuer
+
+NOW_S = 1_700_000_000.0
+DEMANDS = Demands(AUDIENCE, ISSUER, 30.0)
+
+
+@pytest.fixture
+def issuer(tmp_path: Path) -> Issuer:
+    return Issuer(tmp_path)
+
+
+def tickets(issuer: Issuer, clock: ManualClock | None = None) -> Tickets:
+    return Tickets(parse_jwks([issuer.jwks.read_bytes()]), DEMANDS, clock or ManualClock(wall_ms=round(NOW_S * 1000)))
+
+
+@pytest.mark.parametrize("use_rsa", [False, True])
+def test_a_ticket_says_whose_it_is_and_until_when(tmp_path: Path, use_rsa: bool) -> None:
+    issuer = Issuer(tmp_path, use_rsa=use_rsa)
+    found = tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + 60))
+    assert (found.name, found.expires_at) == ("ann", NOW_S + 60 + DEMANDS.skew_s)
+
+
+def test_the_skew_is_allowed_once_on_either_side_and_no_more(issuer: Issuer) -> None:
+    clock = ManualClock(wall_ms=round(NOW_S * 1000))
+    known = tickets(issuer, clock)
+    assert known.identity(issuer.ticket("ann", exp=NOW_S - 29)).name == "ann"
+    assert known.identity(issuer.ticket("ann", exp=NOW_S + 60, nbf=NOW_S + 29)).name == "ann"
+    for claims in ({"exp": NOW_S - 31}, {"exp": NOW_S + 60, "nbf": NOW_S + 31}):
+        with pytest.raises(Unauthenticated):
+            known.identity(issuer.ticket("ann", **claims))
+
+
+def test_a_remembered_ticket_ends_like_any_other(issuer: Issuer) -> None:
+    clock = ManualClock(wall_ms=round(NOW_S * 1000))
+    known, ticket = tickets(issuer, clock), issuer.ticket("ann", exp=NOW_S + 60)
+    assert known.identity(ticket) is known.identity(ticket)
+    clock.advance(91)
+    with pytest.raises(Unauthenticated, match="expired"):
+        known.identity(ticket)
+
+
+def test_a_key_that_is_withdrawn_takes_its_remembered_tickets_along(issuer: Issuer, tmp_path: Path) -> None:
+    known, ticket = tickets(issuer), issuer.ticket("ann", exp=NOW_S + 60)
+    known.identity(ticket)
+    known.use(parse_jwks([Issuer(tmp_path / "next", "key-2").jwks.read_bytes()]))
+    with pytest.raises(Unauthenticated):
+        known.identity(ticket)
+
+
+def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:
+    """The old trick: an HMAC whose secret is the server's public key."""
+    issuer = Issuer(tmp_path, use_rsa=True)
+    body = jwt.utils.base64url_encode(json.dumps({"alg": "HS256", "kid": issuer.kid}).encode()).decode()
+    claims = {"sub": "admin", "aud": AUDIENCE, "iss": ISSUER, "exp": NOW_S + 60}
+    for algorithm in ("HS256", "none"):
+        forged = jwt.encode(claims, "k" * 32, algorithm="HS256", headers={"kid": issuer.kid})
+        header, payload, signature = forged.split(".")
+        if algorithm == "none":
+            header = jwt.utils.base64url_encode(json.dumps({"alg": "none", "kid": issuer.kid}).encode()).decode()
+            signature = ""
+        with pytest.raises(Unauthenticated):
+            tickets(issuer).identity(f"{header or body}.{payload}.{signature}")
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"kid": None}, "kid"),
+        ({"d": "AAAA"}, "secret"),
+        ({"kty": "oct", "k": "AAAA"}, "secret"),
+        ({"kty": "EC"}, "cannot be used"),
+        ({"x": "AAAA"}, "cannot be used"),
+        ({"use": "enc"}, "cannot be used"),
+        ({"alg": "RS256"}, "cannot be used"),
+    ],
+)
+def test_a_key_set_with_a_key_that_must_not_be_there_is_refused(
+    issuer: Issuer, change: dict[str, Any], word: str
+) -> None:
+    key = {k: v for k, v in {**issuer.public(), **change}.items() if v is not None}
+    with pytest.raises(BadSecurity, match=word):
+        parse_jwks([json.dumps({"keys": [key]}).encode()])
+
+
+@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": []}', b'{"keys": [1]}', b"\xff"])
+def test_what_is_no_key_set_is_refused(text: bytes) -> None:
+    with pytest.raises(BadSecurity):
+        parse_jwks([text])
+
+
+def test_two_keys_of_one_id_are_refused(issuer: Issuer) -> None:
+    with pytest.raises(BadSecurity, match="kid"):
+        parse_jwks([json.dumps({"keys": [issuer.public(), issuer.public()]}).encode()])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(where=st.integers(0, 10_000), what=st.characters(codec="latin-1"), junk=st.text(max_size=60))
+def test_no_changed_or_made_up_ticket_is_taken(issuer: Issuer, where: int, what: str, junk: str) -> None:
+    ticket = issuer.ticket("ann", exp=NOW_S + 60)
+    at = where % (ticket.rindex(".") - 1)
+    changed = ticket[:at] + what + ticket[at + 1 :]
+    for text in (junk, junk + ".a.b", *([changed] if changed != ticket else [])):
+        with pytest.raises(Unauthenticated) as refused:
+            tickets(issuer).identity(text)
+        assert ticket not in str(refused.value)
+
+
+# --- certificates ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("uris", "word"),
+    [
+        (["spiffe://hq.test/agent/n1"], ""),
+        ([], "none"),
+        (["spiffe://hq.test/a", "spiffe://hq.test/b"], "it has 2"),
+        (["spiffe://elsewhere.test/agent/n1"], "another trust domain"),
+        (["https://hq.test/agent/n1"], "another URI"),
+    ],
+)
+def test_a_certificate_has_exactly_one_id_of_our_trust_domain(tmp_path: Path, uris: list[str], word: str) -> None:
+    pem = Authority(tmp_path).issue("caller", uris).cert.read_bytes()
+    certificates = Certificates("hq.test", SystemClock())
+    if not word:
+        assert certificates.identity(pem).name == uris[0]
+        return
+    with pytest.raises(Unauthenticated, match=word):
+        certificates.identity(pem)
+
+
+def test_a_certificate_ends_even_if_its_connection_stands(tmp_path: Path) -> None:
+    pem = Authority(tmp_path).issue("caller", ["spiffe://hq.test/a"], timedelta(hours=1)).cert.read_bytes()
+    clock = ManualClock(wall_ms=SystemClock().wall_ms())
+    certificates = Certificates("hq.test", clock)
+    certificates.identity(pem)
+    clock.advance(3_601)
+    with pytest.raises(Unauthenticated, match="expired"):
+        certificates.identity(pem)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "spiffe://hq.test",
+        "spiffe://hq.test/",
+        "spiffe://hq.test//a",
+        "spiffe://hq.test/a/",
+        "spiffe://hq.test/a/../b",
+        "spiffe://hq.test/./b",
+        "spiffe://hq.test:80/a",
+        "spiffe://user@hq.test/a",
+        "spiffe://hq.test/a?b",
+        "spiffe://hq.test/a#b",
+        "spiffe://hq.test/%61",
+        "spiffe://HQ.test/a",
+        "SPIFFE://hq.test/a",
+        "spiffe://hq.test/a\n",
+        "spiffe://hq.test/" + "a" * 2_048,
+        "spiffe://hq.test.evil.example/a",
+        "spiffe://xhq.test/a",
+    ],
+)
+def test_what_only_looks_like_our_id_is_refused(uri: str) -> None:
+    with pytest.raises(Unauthenticated):
+        spiffe_id(uri, "hq.test")

@@ -1,0 +1,246 @@
+"""Saving and restoring over the store in memory: nothing is lost, nothing is mixed, everything can be run again."""
+
+from __future__ import annotations
+
+import io
+import random
+import stat
+from pathlib import Path
+
+import pytest
+
+from hq.backup.archive import Reader, verified
+from hq.backup.restore import Disturbed, NotEmpty, Restore
+from hq.backup.save import NothingToSave, save, save_to
+from hq.store.keys import Keys
+from hq.store.memory import MemoryStore
+from hq.store.port import Commit, Compacted, Compare, Page, Unavailable, UnknownOutcome, Write
+from hqpb.storage.v1 import storage_pb2
+from serving.clock import ManualClock
+
+KEYS = Keys()
+KEPT = ("spec/", "secrets/", "status/", "ops/")
+State = dict[bytes, bytes]
+
+
+def nothing(_: int) -> None:
+    """Progress that nobody looks at."""
+
+
+async def filled(count: int = 250, epoch: str = "old") -> MemoryStore:
+    store = MemoryStore()
+    record = storage_pb2.EpochRecord(epoch=epoch, predecessor=["older"]).SerializeToString()
+    await put(store, KEYS.epoch, record)
+    for number in range(count):
+        await put(store, KEYS.spec(f"i-{number:04}"), b"spec %d" % number)
+        await put(store, KEYS.status(f"i-{number:04}"), b"status %d" % number)
+    await put(store, KEYS.secrets("i-0000"), b"where secrets live")
+    await put(store, KEYS.guard, b"an order")
+    await put(store, KEYS.of("fence", "replica-1"), b"a word")
+    await put(store, KEYS.compaction, b"a mark")
+    return store
+
+
+async def put(store: MemoryStore, key: bytes, value: bytes) -> None:
+    await store.commit((), (Write((), ((key, value),)),), 1.0)
+
+
+async def state(store: MemoryStore) -> State:
+    page = await store.page(KEYS.prefix, KEYS.end, revision=0, limit=100_000)
+    return {record.key.removeprefix(KEYS.prefix): record.value for record in page.records}
+
+
+def kept(of: State) -> State:
+    return {key: value for key, value in of.items() if key.decode().startswith(KEPT)}
+
+
+async def saved(store: MemoryStore) -> io.BytesIO:
+    file = io.BytesIO()
+    await save(store, KEYS, file, ManualClock(), nothing)
+    file.seek(0)
+    return file
+
+
+async def restored(store: MemoryStore, file: io.BytesIO, *, replace: bool = False, seed: int = 1) -> str:
+    file.seek(0)
+    summary = verified(file)
+    file.seek(0)
+    return await Restore(store, KEYS, summary, random.Random(seed)).run(Reader(file), nothing, replace=replace)
+
+
+class Breaking(MemoryStore):
+    """Does as it is told with the n-th transaction from now on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.unknown_at: set[int] = set()
+        self.dies_at = 1_000_000
+        self.count = 0
+
+    async def commit(self, guards: tuple[Compare, ...], writes: tuple[Write, ...], timeout_s: float) -> Commit:  # type: ignore[override]
+        self.count += 1
+        if self.count >= self.dies_at:
+            raise Unavailable("the restore was broken off here")
+        done = await super().commit(guards, writes, timeout_s)
+        if self.count in self.unknown_at:
+            raise UnknownOutcome("the answer was lost")
+        return done
+
+
+async def test_what_was_saved_is_there_again_and_nothing_of_the_replicas_that_ran() -> None:
+    store = await filled()
+    before = await state(store)
+    empty = MemoryStore()
+    await restored(empty, await saved(store))
+    after = await state(empty)
+    assert kept(after) == kept(before)
+    assert set(after) - set(kept(after)) == {b"epoch", b"format"}
+
+
+async def test_the_epoch_is_always_a_new_one_that_knows_all_before_it() -> None:
+    file = await saved(await filled())
+    target = await filled(0, epoch="of the lost store")
+    await restored(target, file, replace=True)
+    first = storage_pb2.EpochRecord.FromString((await state(target))[b"epoch"])
+    assert {"older", "old", "of the lost store"} <= set(first.predecessor)
+    await restored(target, file, replace=True, seed=2)
+    second = storage_pb2.EpochRecord.FromString((await state(target))[b"epoch"])
+    assert first.epoch in second.predecessor
+    assert second.epoch != first.epoch
+
+
+async def test_a_backup_shows_one_version_whatever_is_written_meanwhile() -> None:
+    class Busy(MemoryStore):
+        async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+            await put(self, KEYS.spec("i-9999"), b"late")
+            await put(self, KEYS.spec("i-0000"), b"late")
+            return await super().page(start, end, revision=revision, limit=limit)
+
+    store = await filled(1_000)
+    busy = Busy()
+    busy.__dict__.update(store.__dict__)
+    before = kept(await state(store))
+    file = await saved(busy)
+    assert {record.key: record.value for record in Reader(file)} == before
+
+
+async def test_a_place_that_is_not_empty_is_refused_untouched() -> None:
+    file = await saved(await filled())
+    target = await filled(3)
+    before = await state(target)
+    with pytest.raises(NotEmpty, match=r"there are 8 records .* --replace takes them away"):
+        await restored(target, file)
+    assert await state(target) == before
+
+
+async def test_replace_takes_away_what_the_backup_does_not_have() -> None:
+    store = await filled(3)
+    file = await saved(store)
+    target = await filled(300)
+    await put(target, KEYS.suspension("node-1"), b"of another time")
+    await restored(target, file, replace=True)
+    assert kept(await state(target)) == kept(await state(store))
+
+
+async def test_a_restore_that_was_broken_off_can_be_run_again_wherever_it_ended() -> None:
+    store = await filled()
+    file, wanted = await saved(store), kept(await state(store))
+    target = Breaking()
+    await restored(target, file)
+    transactions = target.count
+    for dies_at in range(2, transactions + 1):
+        target = Breaking()
+        target.dies_at = dies_at
+        with pytest.raises(Unavailable):
+            await restored(target, file)
+        assert b"restore" in await state(target)
+        target.dies_at = 1_000_000
+        await restored(target, file)
+        after = await state(target)
+        assert kept(after) == wanted
+        assert b"restore" not in after
+
+
+async def test_a_lost_answer_anywhere_is_no_harm() -> None:
+    store = await filled(120)
+    file, wanted = await saved(store), kept(await state(store))
+    for lost in range(1, 7):
+        target = Breaking()
+        target.unknown_at = {lost}
+        await restored(target, file)
+        after = await state(target)
+        assert kept(after) == wanted
+        assert b"restore" not in after
+
+
+async def test_another_backup_does_not_go_on_where_one_was_broken_off() -> None:
+    one, other = await saved(await filled(200)), await saved(await filled(3))
+    target = Breaking()
+    target.dies_at = 3
+    with pytest.raises(Unavailable):
+        await restored(target, one)
+    target.dies_at = 1_000_000
+    with pytest.raises(NotEmpty, match="another restore was broken off here"):
+        await restored(target, other)
+    await restored(target, other, replace=True)
+    assert len(kept(await state(target))) == 8
+
+
+async def test_of_two_restores_at_once_the_first_one_ends_when_the_second_begins() -> None:
+    file = await saved(await filled())
+    other = await saved(await filled(3))
+    target = MemoryStore()
+    file.seek(0)
+    summary = verified(file)
+    one = Restore(target, KEYS, summary, random.Random(1))
+    await one._begin(replace=False)
+    await restored(target, other, replace=True)
+    with pytest.raises(Disturbed):
+        await one._commit(Write((), ((KEYS.spec("of-the-first"), b"late"),)))
+    assert len(kept(await state(target))) == 8
+
+
+async def test_a_store_without_hq_is_not_saved() -> None:
+    with pytest.raises(NothingToSave, match=r"nothing of HQ below /hq/v1/"):
+        await saved(MemoryStore())
+
+
+async def test_a_store_amid_a_restore_is_not_saved() -> None:
+    store = await filled()
+    await put(store, KEYS.restore, b"a mark")
+    with pytest.raises(NothingToSave, match="a restore is under way"):
+        await saved(store)
+
+
+class Compacting(MemoryStore):
+    """Gives up its history between two pages, so many times."""
+
+    times = 2
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        if self.times and start != KEYS.prefix:
+            self.times -= 1
+            raise Compacted(revision)
+        return await super().page(start, end, revision=revision, limit=limit)
+
+
+async def test_a_backup_overtaken_by_compaction_begins_again(tmp_path: Path) -> None:
+    store = Compacting()
+    store.__dict__.update((await filled(600)).__dict__)
+    await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
+    with (tmp_path / "backup").open("rb") as file:
+        assert verified(file).records["spec"] == 600
+
+
+async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(tmp_path: Path) -> None:
+    store = Compacting()
+    store.__dict__.update((await filled(600)).__dict__)
+    store.times = 100
+    (tmp_path / "backup").write_bytes(b"yesterday's")
+    with pytest.raises(Compacted):
+        await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
+    assert [path.name for path in tmp_path.iterdir()] == ["backup"]
+    assert (tmp_path / "backup").read_bytes() == b"yesterday's"
+    store.times = 0
+    await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
+    assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600

@@ -1,0 +1,219 @@
+"""Every metric that is declared moves when what it tells of happens. One that does not is a promise nobody keeps."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+import grpc
+from prometheus_client import CollectorRegistry
+
+from hq.api import metrics as of_replica
+from hq.server import Server
+from hq.store.keys import Keys
+from hq.store.memory import MemoryStore
+from hq.store.port import Write
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import admin_pb2, admin_pb2_grpc, service_pb2_grpc
+from hqpb.v1 import service_pb2 as pb
+from serving import log_counts, loop_lag, process_metrics, prometheus_sd, traffic
+from serving.clock import SystemClock
+from serving.limits import Limits
+from serving.metrics import Declared
+from serving.transports import Addresses
+from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.running import CONFIG
+from tests.support.scenes import Agent, eventually, instance
+from tests.support.watching import Watching
+from tests.wire.raw_http import RawHttp
+
+DECLARED: Sequence[Declared[Any]] = (
+    *of_replica.METRICS,
+    *traffic.METRICS,
+    *loop_lag.METRICS,
+    *log_counts.METRICS,
+    *prometheus_sd.METRICS,
+    *process_metrics.METRICS,
+)
+ALWAYS_THE_SAME = {"hq_build_info"}
+KEYS = Keys()
+STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+
+
+class Scraped:
+    """All values that a metric ever had, summed over its labels."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self.seen: defaultdict[str, set[float]] = defaultdict(set)
+
+    def look(self) -> dict[str, float]:
+        sums: defaultdict[str, float] = defaultdict(float)
+        for family in self._registry.collect():
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            for sample in family.samples:
+                if family.type != "histogram" or sample.name.endswith("_count"):
+                    sums[name] += sample.value
+            self.seen[name].add(sums[name])
+        return sums
+
+    async def until(self, name: str, least: float) -> None:
+        """Look until a metric has got so far."""
+        await eventually(lambda: self.look()[name] >= least, timeout_s=60, what=f"{name} >= {least}")
+
+    def unmoved(self) -> set[str]:
+        return {one.name for one in DECLARED if len(self.seen[one.name]) < 2}
+
+
+@asynccontextmanager
+async def running(store: FaultyStore) -> AsyncIterator[Server]:
+    config = replace(CONFIG, liveness_timeout_s=2.0, report_interval_s=0.6, compact_every_s=1.0)
+    limits = Limits(max_streams=1)
+    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
+    server = Server(config, store, SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
+    yield server
+    server.stop()
+
+
+async def test_every_declared_metric_moves() -> None:
+    store = FaultyStore(MemoryStore(), random.Random(1))
+    async with running(store) as server:
+        scraped = Scraped(server.metrics)
+        scraped.look()
+        serving = asyncio.create_task(server.serve())
+        addresses = await server.listening
+        await server.replica.loaded.wait()
+        async with grpc.aio.insecure_channel(addresses.grpc) as channel:
+            stub, admin = service_pb2_grpc.InstanceServiceStub(channel), admin_pb2_grpc.AdminServiceStub(channel)
+            http = RawHttp(int(addresses.http.rpartition(":")[2]))
+            agents = await _instances(stub)
+            scraped.look()
+            await _traffic(stub, http, scraped)
+            await _beats(store, agents, scraped)
+            await _records_that_nobody_of_us_wrote(store, scraped)
+            await _a_watch_that_is_cut(server, stub, scraped)
+            await _silence(stub, agents, scraped)
+            await admin.SuspendNode(_suspension())
+            await scraped.until("hq_suspended_nodes", 1)
+            await _faults_of_the_store(store, stub, scraped)
+        server.stop()
+        await serving
+    assert scraped.unmoved() == ALWAYS_THE_SAME
+
+
+def test_every_declared_metric_is_scraped_and_every_one_of_ours_is_declared() -> None:
+    async def names() -> set[str]:
+        async with running(FaultyStore(MemoryStore(), random.Random(1))) as server:
+            families = list(server.metrics.collect())
+        return {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
+
+    scraped = {name for name in asyncio.run(names()) if name.startswith("hq_")}
+    assert scraped == {one.name for one in DECLARED}
+
+
+async def _instances(stub: Any) -> list[Agent]:
+    """Enough for the guard to have statistics; all of them report."""
+    made = [instance(f"i-{number:02}", node=f"node-{number % 4}") for number in range(24)]
+    await asyncio.gather(*(stub.CreateInstance(pb.CreateInstanceRequest(instance=one)) for one in made))
+    agents = [Agent(stub, one.meta.id, node=one.spec.node_name) for one in made]
+    await asyncio.gather(*(agent.begin() for agent in agents))
+    await asyncio.gather(*(agent.report() for agent in agents))
+    return agents
+
+
+async def _traffic(stub: Any, http: RawHttp, scraped: Scraped) -> None:
+    async with http.connect() as connection:
+        head = b"POST /hq.v1.InstanceService/FindInstances HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+        await connection.send(head + b'content-length: 2000\r\n\r\n{"filter":{},' + b" " * 1000)
+        await scraped.until("hq_bodies_bytes", 1)
+        await connection.send(b" " * 986 + b"}")
+    assert (await http.get("/sd/prometheus?port=metrics&ready=any")).headers["x-hq-left-out"] == "24"
+    made = instance("with-port")
+    made.spec.allocation.port.add(name="metrics", number=9100)
+    await stub.CreateInstance(pb.CreateInstanceRequest(instance=made))
+    await http.get("/sd/prometheus?port=metrics&ready=any")
+    watch, refused = Watching(stub.WatchInstances(pb.WatchInstancesRequest())), None
+    await eventually(lambda: watch.synced, what="a synced watch")
+    scraped.look()
+    refused = Watching(stub.WatchInstances(pb.WatchInstancesRequest()))
+    await scraped.until("hq_refused_total", 1)
+    await refused.end()
+    await watch.end()
+    await eventually(lambda: not scraped.look()["hq_streams_in_flight"], what="the end of the watch")
+
+
+async def _beats(store: FaultyStore, agents: list[Agent], scraped: Scraped) -> None:
+    await asyncio.gather(*(agent.report() for agent in agents))
+    await scraped.until("hq_beats_sent_total", 1)
+    outdated = storage_pb2.BeatBatch(uid=[1], status_version=[1], position=[0])
+    await _put(store, KEYS.of("beats", "another"), outdated.SerializeToString())
+    await scraped.until("hq_beats_outdated_total", 1)
+
+
+async def _records_that_nobody_of_us_wrote(store: FaultyStore, scraped: Scraped) -> None:
+    await _put(store, KEYS.spec("broken"), b"\xff")
+    await scraped.until("hq_quarantined_records", 1)
+    await _put(store, KEYS.of("fence", "another"), b"\x09" + b"\x01" * 8)
+    await scraped.until("hq_replicas", 2)
+
+
+async def _a_watch_that_is_cut(server: Server, stub: Any, scraped: Scraped) -> None:
+    watch = Watching(stub.WatchInstances(pb.WatchInstancesRequest()))
+    await eventually(lambda: watch.synced, what="a synced watch")
+    server.replica.fanout.lose_all("for the sake of a metric")
+    await scraped.until("hq_resyncs_total", 1)
+    await watch.end()
+
+
+async def _silence(stub: Any, agents: list[Agent], scraped: Scraped) -> None:
+    """All agents at once: the guard holds for a while, then lets the flips go ahead."""
+    await scraped.until("hq_guard_waiting_flips", 1)
+    await scraped.until("hq_guard_holding", 1)
+    await scraped.until("hq_flips_total", 1)
+    flipped = None
+    while flipped is None:
+        found = await stub.FindInstances(pb.FindInstancesRequest(read=STRONG))
+        flipped = next((i for i in found.instances if i.status.revision and i.status.ready.status == 2), None)
+    await next(agent for agent in agents if agent.instance_id == flipped.meta.id).report()
+    await scraped.until("hq_recoveries_total", 1)
+
+
+async def _faults_of_the_store(store: FaultyStore, stub: Any, scraped: Scraped) -> None:
+    await scraped.until("hq_compactions_total", 1)
+    store.plan(Fate.UNANSWERED, touching=KEYS.spec("unanswered"))
+    await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("unanswered")), timeout=30)
+    await scraped.until("hq_commit_unknown_total", 1)
+    store.silence()
+    late = asyncio.create_task(_ignored(stub.FindInstances(pb.FindInstancesRequest(read=STRONG), timeout=30)))
+    await scraped.until("hq_calls_in_flight", 1)
+    await scraped.until("hq_version_lag", 1)
+    store.speak()
+    await late
+    store.full = True
+    await scraped.until("hq_store_full", 1)
+    store.full = False
+    store.go_away()
+    await scraped.until("hq_watch_restarts_total", 2)
+    await scraped.until("hq_staleness_seconds", 3)
+    store.away = False
+    await scraped.until("hq_gaps_total", 1)
+
+
+async def _ignored(call: Any) -> None:
+    with suppress(grpc.aio.AioRpcError):
+        await call
+
+
+async def _put(store: FaultyStore, key: bytes, value: bytes) -> None:
+    await store.store.commit((), (Write((), ((key, value),)),), 1.0)
+
+
+def _suspension() -> admin_pb2.SuspendNodeRequest:
+    request = admin_pb2.SuspendNodeRequest(node_name="node-1", by="a test", reason="a metric")
+    request.duration.FromSeconds(600)
+    return request

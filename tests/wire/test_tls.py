@@ -1,0 +1,217 @@
+"""TLS of both transports: certificates of callers, and certificates that change while calls go on."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import grpc
+import httpx
+import pytest
+
+from hqpb.v1 import service_pb2 as pb
+from tests.support.certificates import Authority, Certificate
+from tests.support.secured import Caller, Secured, Served, secure_channel, served
+from tests.support.tickets import bearer
+
+COUNT = pb.CountInstancesRequest()
+ROTATIONS = 100
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Secured:
+    return Secured(tmp_path)
+
+
+@pytest.fixture
+async def replica(files: Secured) -> AsyncIterator[Served]:
+    """Certificates are asked for on an address of their own."""
+    async with served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as one:
+        yield one
+
+
+async def code(address: str, authority: Authority, shown: Certificate | None = None, ticket: str = "") -> str:
+    async with secure_channel(address, authority, shown) as channel:
+        return (await Caller(channel, ticket).refusal("CountInstances", COUNT))[0]
+
+
+@pytest.mark.parametrize(
+    ("uris", "expected"),
+    [
+        (["spiffe://hq.test/front"], "OK"),
+        (["spiffe://hq.test/unknown"], "PERMISSION_DENIED"),
+        ([], "UNAUTHENTICATED"),
+        (["spiffe://hq.test/front", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
+        (["spiffe://elsewhere.test/front"], "UNAUTHENTICATED"),
+    ],
+)
+async def test_a_certificate_says_who_calls_by_its_one_id(
+    replica: Served, files: Secured, uris: list[str], expected: str
+) -> None:
+    shown = files.authority.issue("caller", uris)
+    assert await code(replica.addresses.grpc_mtls, files.authority, shown) == expected
+
+
+async def test_the_address_for_certificates_takes_nobody_without_one_of_our_ca(
+    replica: Served, files: Secured, tmp_path: Path
+) -> None:
+    ticket = files.issuer.ticket("reader/ann")
+    assert await code(replica.addresses.grpc_mtls, files.authority, None, ticket) == "UNAVAILABLE"
+    stranger = Authority(tmp_path / "strangers").issue("caller", ["spiffe://hq.test/front"])
+    assert await code(replica.addresses.grpc_mtls, files.authority, stranger, ticket) == "UNAVAILABLE"
+
+
+async def test_where_both_are_shown_the_ticket_says_who_calls(replica: Served, files: Secured) -> None:
+    shown = files.authority.issue("front", ["spiffe://hq.test/front"])
+    address = replica.addresses.grpc_mtls
+    assert await code(address, files.authority, shown, files.issuer.ticket("reader/ann")) == "OK"
+    assert await code(address, files.authority, shown, files.issuer.ticket("nobody-knows")) == "PERMISSION_DENIED"
+    assert (
+        await code(address, files.authority, shown, files.issuer.ticket("admin", good_for_s=-60)) == "UNAUTHENTICATED"
+    )
+
+
+async def test_without_an_address_of_its_own_a_certificate_is_needed_for_grpc(files: Secured) -> None:
+    async with served(files.security(**files.with_certificates(), grpc_mtls="")) as replica:
+        ticket = files.issuer.ticket("reader/ann")
+        assert await code(replica.addresses.grpc, files.authority, None, ticket) == "UNAVAILABLE"
+        shown = files.authority.issue("caller", ["spiffe://hq.test/front"])
+        assert await code(replica.addresses.grpc, files.authority, shown) == "OK"
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1, ssl.TLSVersion.TLSv1_2])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+async def test_tls_is_of_version_1_2_or_newer(replica: Served, files: Secured, version: ssl.TLSVersion) -> None:
+    context = ssl.create_default_context(cafile=str(files.authority.cert))
+    context.set_ciphers("DEFAULT@SECLEVEL=0")
+    context.set_alpn_protocols(["h2"])
+    context.minimum_version = context.maximum_version = version
+    for address in (replica.addresses.grpc, replica.addresses.http):
+        host, _, port = address.rpartition(":")
+        if version is ssl.TLSVersion.TLSv1_2:
+            _, writer = await asyncio.open_connection(host, int(port), ssl=context)
+            writer.close()
+        else:
+            with pytest.raises(OSError):  # noqa: PT011  # SSLError or a reset
+                await asyncio.open_connection(host, int(port), ssl=context)
+
+
+# --- certificates that change ----------------------------------------------------------------------------------------
+
+
+async def test_no_call_fails_while_certificates_change_a_hundred_times(replica: Served, files: Secured) -> None:
+    """New connections all the time, one that stands, both transports; each change is another key."""
+    assert replica.security is not None
+    serials, calls, stop = set(), [0, 0, 0], asyncio.Event()
+    ticket = files.issuer.ticket("reader/ann")
+
+    async def over_grpc(slot: int, *, reconnecting: bool) -> None:
+        while not stop.is_set():
+            async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+                caller = Caller(channel, ticket)
+                while not stop.is_set():
+                    await caller.call("CountInstances", COUNT)
+                    calls[slot] += 1
+                    if reconnecting:
+                        break
+
+    async def over_http() -> None:
+        context = ssl.create_default_context(cafile=str(files.authority.cert))
+        url = f"https://{replica.addresses.http}/hq.v1.InstanceService/CountInstances"
+        while not stop.is_set():
+            async with httpx.AsyncClient(verify=context, trust_env=False) as client:
+                answer = await client.post(url, json={}, headers=dict([bearer(ticket)]))
+                assert answer.status_code == 200
+                network = answer.extensions["network_stream"]
+                serials.add(network.get_extra_info("ssl_object").getpeercert()["serialNumber"])
+                calls[2] += 1
+
+    async def change() -> None:
+        assert replica.security is not None
+        for _ in range(ROTATIONS):
+            files.authority.issue("server")
+            replica.security.refresh()
+            seen = list(calls)
+            while not all(now > before for now, before in zip(calls, seen, strict=True)):
+                await asyncio.sleep(0.001)
+        stop.set()
+
+    async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+        group.create_task(over_grpc(0, reconnecting=True))
+        group.create_task(over_grpc(1, reconnecting=False))
+        group.create_task(over_http())
+        group.create_task(change())
+    assert len(serials) >= ROTATIONS // 2
+    assert not replica.security.note()
+
+
+async def test_grpc_shows_the_newest_certificate(replica: Served, files: Secured) -> None:
+    assert replica.security is not None
+    other = Authority(files.directory / "other")
+    made = other.issue("server")
+    files.server.cert.write_bytes(made.cert.read_bytes())
+    files.server.key.write_bytes(made.key.read_bytes())
+    ticket = files.issuer.ticket("reader/ann")
+    assert await code(replica.addresses.grpc, files.authority, None, ticket) == "OK"
+    replica.security.refresh()
+    assert await code(replica.addresses.grpc, files.authority, None, ticket) == "UNAVAILABLE"
+    assert await code(replica.addresses.grpc, other, None, ticket) == "OK"
+
+
+@pytest.mark.parametrize("fault", ["cut", "foreign key", "expired", "gone", "empty"])
+async def test_a_bad_new_certificate_keeps_the_old_one_and_says_so(replica: Served, files: Secured, fault: str) -> None:
+    security = replica.security
+    assert security is not None
+    match fault:
+        case "cut":
+            files.server.cert.write_bytes(files.server.cert.read_bytes()[:200])
+        case "foreign key":
+            files.server.key.write_bytes(files.authority.issue("other").key.read_bytes())
+        case "expired":
+            files.authority.issue("server", good_for=timedelta(hours=-1))
+        case "gone":
+            files.server.key.unlink()
+        case "empty":
+            files.server.cert.write_bytes(b"")
+    security.refresh()
+    assert "--tls-cert" in security.note()
+    ticket = files.issuer.ticket("reader/ann")
+    assert await code(replica.addresses.grpc, files.authority, None, ticket) == "OK"
+    context = ssl.create_default_context(cafile=str(files.authority.cert))
+    async with httpx.AsyncClient(verify=context, trust_env=False) as client:
+        told = (await client.get(f"https://{replica.addresses.http}/readyz")).text
+        assert "note: --tls-cert" in told
+        headers = dict([bearer(ticket)])
+        metrics = (await client.get(f"https://{replica.addresses.http}/metrics", headers=headers)).text
+    assert 'hq_security_file_fault{file="tls-cert"} 1.0' in metrics
+    files.authority.issue("server")
+    security.refresh()
+    assert not security.note()
+
+
+async def test_a_withdrawn_ca_is_withdrawn_for_new_connections(replica: Served, files: Secured) -> None:
+    assert replica.security is not None
+    shown = files.authority.issue("caller", ["spiffe://hq.test/front"])
+    assert await code(replica.addresses.grpc_mtls, files.authority, shown) == "OK"
+    trusted = files.authority.cert.read_bytes()
+    files.authority.cert.write_bytes(Authority(files.directory / "next").cert.read_bytes())
+    replica.security.refresh()
+    files.authority.cert.write_bytes(trusted)  # for the client, which trusts the server still
+    assert await code(replica.addresses.grpc_mtls, files.authority, shown) == "UNAVAILABLE"
+
+
+async def test_a_stream_ends_with_the_certificate_that_opened_it(files: Secured) -> None:
+    shown = files.authority.issue("caller", ["spiffe://hq.test/front"], timedelta(seconds=3))
+    async with (
+        served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as replica,
+        secure_channel(replica.addresses.grpc_mtls, files.authority, shown) as channel,
+    ):
+        stream = Caller(channel).watch(pb.WatchInstancesRequest())
+        with pytest.raises(grpc.aio.AioRpcError, match=r"certificate.*expired") as ended:
+            async with asyncio.timeout(30):
+                while True:
+                    assert await stream.read() is not grpc.aio.EOF
+        assert ended.value.code() is grpc.StatusCode.UNAUTHENTICATED

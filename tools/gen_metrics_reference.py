@@ -1,0 +1,62 @@
+"""docs/metrics.md from the tables of metrics: `make proto` writes it, `make check` says if it is out of date (--check)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from federated import metrics as of_front
+from hq.api import metrics as of_replica
+from serving import log_counts, loop_lag, process_metrics, prometheus_sd, traffic
+from serving.metrics import Declared
+
+PATH: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
+_CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
+    ("Memory", "Of each replica.", of_replica.CACHE),
+    ("Liveness", "Of each replica, as it saw it: sum nothing over replicas but what each sends.", of_replica.LIVENESS),
+    ("etcd", "Of each replica.", of_replica.STORE),
+    ("Calls", "Of replicas and fronts.", traffic.METRICS),
+    (
+        "Process",
+        "Of replicas and fronts, beside `process_*` (memory, file descriptors, processor time), `python_gc_*` and "
+        "`python_info` as every Python program has them.",
+        (*process_metrics.METRICS, *loop_lag.METRICS, *log_counts.METRICS),
+    ),
+    ("Service discovery", "Of replicas and fronts: `/sd/prometheus`.", prometheus_sd.METRICS),
+    ("Fronts", "Of each front, location by location.", of_front.METRICS),
+)
+_HEAD: Final = """# Metrics
+
+<!-- Made by tools/gen_metrics_reference.py: `make proto` writes it anew. -->
+
+Replicas and fronts show these on `/metrics`, in Prometheus' text format or in OpenMetrics, as the scraper asks. They are
+read when they are scraped; calls pay for two counters. `tests/wire/test_metrics.py` provokes what each of the replica's
+metrics tells of, and fails for one that does not move.
+
+`deploy/prometheus/hq.yml` scrapes HQ and finds its targets in HQ, `deploy/prometheus/alerts.yml` has rules with a line to
+the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a dashboard.
+"""
+
+
+def text() -> str:
+    """The page."""
+    return "\n".join([_HEAD, *(_chapter(*chapter) for chapter in _CHAPTERS)])
+
+
+def _chapter(title: str, words: str, declared: Iterable[Declared[Any]]) -> str:
+    rows = "".join(f"| `{one.name}` | {one.kind} | {', '.join(one.labels)} | {one.text} |\n" for one in declared)
+    return f"## {title}\n\n{words}\n\n| name | kind | labels | what it tells |\n| --- | --- | --- | --- |\n{rows}"
+
+
+def main() -> None:
+    """Write the page, or with --check exit with 1 if it is not as it should be."""
+    if "--check" not in sys.argv[1:]:
+        PATH.write_text(text())
+    elif not PATH.exists() or PATH.read_text() != text():
+        sys.exit(f"{PATH.name} is out of date: make proto")
+
+
+if __name__ == "__main__":
+    main()
