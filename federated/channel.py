@@ -13,6 +13,7 @@ from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
 from clients.errors import HqApiError, connection_closed, decode
 from clients.links import CHANNEL_OPTIONS
+from serving.current import passed_on
 
 Metadata = Sequence[tuple[str, str]]
 
@@ -70,7 +71,7 @@ class ReplicaChannel:
         if callable_ is None:
             callable_ = self._unary[method] = self._channel.unary_unary(f"/{SERVICE}/{method}", None, None)
         try:
-            return cast("bytes", await callable_(request, timeout=timeout_s, metadata=tuple(metadata)))
+            return cast("bytes", await callable_(request, timeout=timeout_s, metadata=_of_call(metadata)))
         except grpc.aio.AioRpcError as error:
             raise decode(error, self.address) from None
         except asyncio.CancelledError:
@@ -83,7 +84,7 @@ class ReplicaChannel:
         if self._dialer.version() != self._version:
             self._renew()
         opened: Any = self._channel.unary_stream(f"/{SERVICE}/{method}", None, None)
-        call = opened(request, metadata=tuple(metadata))
+        call = opened(request, metadata=_of_call(metadata))
         try:
             while True:
                 async with asyncio.timeout(silence_limit_s):
@@ -123,3 +124,9 @@ class ReplicaChannel:
     def _silent(self, limit_s: float) -> HqApiError:
         text = f"{self.address} sent nothing for {limit_s:g} s, not even a bookmark"
         return HqApiError(grpc.StatusCode.DEADLINE_EXCEEDED, text, endpoint=self.address)
+
+
+def _of_call(metadata: Metadata) -> Metadata:
+    """With the request id and the trace of the call that this one is made for."""
+    said = {name for name, _ in metadata}
+    return (*(pair for pair in passed_on() if pair[0] not in said), *metadata)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import random
 import secrets
 import signal
@@ -30,6 +29,7 @@ from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
 from serving.calls import RequestIds
 from serving.flags import Bytes, Duration, Flags, limits_of
+from serving.logs import FORMATS, set_up_logs
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
 
@@ -74,6 +74,12 @@ _option = _FLAGS.option
 @_option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged."
 )
+@_option(
+    "--log-format",
+    type=click.Choice(FORMATS),
+    default="text",
+    help="text for people, json for programs: one object in each line.",
+)
 def cli(**given: Any) -> None:
     """Run a front: several installations of HQ as one.
 
@@ -85,9 +91,7 @@ def cli(**given: Any) -> None:
         file = ConfigFile(given["config"])
     except (BadConfig, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--config {given['config']}: {error}") from error
-    logging.basicConfig(
-        level=given["log_level"].upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
-    )
+    set_up_logs(given["log_level"], given["log_format"])
     _run(file, given, security, dialer)
 
 

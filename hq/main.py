@@ -31,12 +31,13 @@ from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
 from serving.clock import SystemClock
 from serving.flags import limits_of
+from serving.logs import set_up_logs
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
 
 # Said in one line, not as a traceback: the operator can mend them.
-_FATAL = (OSError, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
+_FATAL = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -165,7 +166,7 @@ def _addresses(given: dict[str, Any]) -> Addresses:
 
 def _mind_workers(given: dict[str, Any]) -> int:
     """Run this very command several times, on ports that they share; return the exit code."""
-    _set_up_logs(given)
+    set_up_logs(given["log_level"], given["log_format"])
     ports = Ports()
     try:
         held = {f"--{flag}": ports.hold(given[flag]) for flag in ("grpc", "http")}
@@ -215,16 +216,8 @@ async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:
     when_loaded(server)
 
 
-def _set_up_logs(given: dict[str, Any]) -> None:
-    logging.basicConfig(
-        level=given["log_level"].upper(), format="%(asctime)s %(levelname)-7s %(message)s", stream=sys.stderr
-    )
-    # A warning for every malformed request of some scanner: the refusals are counted on /metrics.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-
-
 def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
-    _set_up_logs(given)
+    set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
     try:
         with (

@@ -6,6 +6,7 @@ import click
 
 from serving.auth import settings
 from serving.flags import Bytes, Duration, Flags, together
+from serving.logs import FORMATS
 
 _flags = Flags("HQ_")
 option = _flags.option
@@ -93,6 +94,12 @@ logs = together(
         type=click.Choice(["debug", "info", "warning", "error"]),
         default="info",
         help="What is logged.",
+    ),
+    option(
+        "--log-format",
+        type=click.Choice(FORMATS),
+        default="text",
+        help="text for people, json for programs: one object in each line.",
     ),
 )
 

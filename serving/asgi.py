@@ -10,6 +10,7 @@ from serving import wire
 from serving.admission import Admission
 from serving.errors import HqError, TooLarge
 from serving.http_errors import MethodNotAllowed, UnsupportedMediaType
+from serving.http_whole import write_whole
 
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -75,6 +76,8 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes) -> Non
     """Send a whole answer; its content-length is added."""
     if status != 304:  # it would be that of the answer which the client has already
         headers.append((b"content-length", b"%d" % len(body)))
+    if status == 200 and write_whole(send, headers, body):
+        return
     try:
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -85,6 +88,8 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes) -> Non
 async def respond_error(send: Send, error: HqError, extra_headers: Headers) -> None:
     """Answer with Connect's JSON of an error and the HTTP status that belongs to it."""
     headers: Headers = [(b"content-type", b"application/json"), *error_headers(error), *extra_headers]
+    if error.request_id and not any(name == b"x-request-id" for name, _ in extra_headers):
+        headers.append((b"x-request-id", error.request_id.encode()))
     await respond(send, wire.http_status(error), headers, wire.connect_error_body(error))
 
 

@@ -32,6 +32,7 @@ class HqError(Exception):
     code: ClassVar[Code] = "INTERNAL"
     reason: ClassVar[str] = "INTERNAL"
     limit: str = ""  # the limit that refused, as /metrics names it; empty: none did
+    request_id: str = ""  # of the call that ends with it; set when it is told
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -127,6 +127,8 @@ class GrpcServer:
                     admission.close_call(peer)
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
+                if call.known_request_id:
+                    context.set_trailing_metadata((("x-request-id", call.known_request_id),))
             except BaseException as error:
                 await _abort(context, call, error, stats, admission, guard)
             return body

@@ -75,6 +75,12 @@ def as_hq_error(error: BaseException, call: Call) -> HqError:
     """
     if isinstance(error, KeyboardInterrupt | SystemExit):
         raise error
+    told = _as_hq_error(error, call)
+    told.request_id = call.request_id
+    return told
+
+
+def _as_hq_error(error: BaseException, call: Call) -> HqError:
     if isinstance(error, HqError):
         return error
     if isinstance(error, TimeoutError):
@@ -105,10 +111,12 @@ def grpc_code(error: HqError) -> grpc.StatusCode:
 
 def grpc_trailers(error: HqError, status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
     """Trailing metadata: the details, and the delay for clients that retry by themselves."""
-    details = ("grpc-status-details-bin", status.SerializeToString())
+    trailers: list[tuple[str, str | bytes]] = [("grpc-status-details-bin", status.SerializeToString())]
     if isinstance(error, Retry):
-        return details, ("grpc-retry-pushback-ms", str(round(error.retry_delay_s * 1000)))
-    return (details,)
+        trailers.append(("grpc-retry-pushback-ms", str(round(error.retry_delay_s * 1000))))
+    if error.request_id:
+        trailers.append(("x-request-id", error.request_id))
+    return tuple(trailers)
 
 
 def _details(error: HqError) -> Iterator[Message]:
@@ -122,6 +130,8 @@ def _details(error: HqError) -> Iterator[Message]:
     elif isinstance(error, Stop | StartOver):
         subject = error.subject if isinstance(error, Stop) else ""
         yield _precondition_failure(error.reason, subject, str(error))
+    if error.request_id:
+        yield error_details_pb2.RequestInfo(request_id=error.request_id)
 
 
 def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequest:

@@ -19,7 +19,7 @@ from hqpb.v1 import service_pb2 as pb
 if TYPE_CHECKING:
     from clients.client import Client
 
-OVERRIDES = {
+ORDERS = {
     pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: flips pass, whatever the share",
     pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all flips are held",
 }
@@ -65,7 +65,7 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.release_guard(by=by, reason=reason, duration_s=span_s)
-        print_guard(answer.guard)
+        print_order(answer.guard)
         return Exit.OK
 
     session.run(work, writing=True)
@@ -81,7 +81,7 @@ def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.force_guard(by=by, reason=reason, duration_s=span_s)
-        print_guard(answer.guard)
+        print_order(answer.guard)
         return Exit.OK
 
     session.run(work, writing=True)
@@ -93,7 +93,12 @@ def print_guard(state: pb.GuardState) -> None:
     click.echo(words[:1].upper() + words[1:])
     if state.waiting:
         click.echo(f"{plural(state.waiting, 'flip')} waiting; held since {clock_time(state.since)}.")
-    if state.override.kind in OVERRIDES:
-        override = state.override
-        by = f"by {override.by} at {clock_time(override.since)}: {override.reason}"
-        click.echo(f"{OVERRIDES[override.kind]}, until {clock_time(override.until)} ({by}).")
+    print_order(state)
+
+
+def print_order(state: pb.GuardState) -> None:
+    """Print the operator's order in force, if there is one. The guard itself heeds it with its next sweep."""
+    if state.override.kind in ORDERS:
+        order = state.override
+        by = f"by {order.by} at {clock_time(order.since)}: {order.reason}"
+        click.echo(f"{ORDERS[order.kind]}, until {clock_time(order.until)} ({by}).")

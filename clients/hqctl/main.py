@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import os
-import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
 import click
 
 from clients.credential_files import CredentialFiles
-from clients.hqctl.exits import MEANINGS, Exit
+from clients.hqctl.exits import MEANINGS
 from clients.hqctl.naming import cluster_option, naming_cluster
 from clients.hqctl.session import complain, connection_options
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
+from clients.lazygroup import LazyGroup
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -55,66 +46,13 @@ else HQ_SERVER (separated by commas), else those of the current context (see
 when one does not answer. NO_COLOR switches colours off."""
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name, imports one when it is called, and says mistakes in one line."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        name = ALIASES.get(cmd_name, cmd_name)
-        if name not in COMMANDS:
-            return None
-        module, attribute, _ = COMMANDS[name]
-        command = getattr(importlib.import_module(f"clients.hqctl.{module}"), attribute)
-        assert isinstance(command, click.Command)
-        return naming_cluster(command)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        from click.shell_completion import CompletionItem
-
-        if incomplete.startswith("-"):
-            return super().shell_complete(ctx, incomplete)
-        # click's own would import every command for its help text, at each press of the key.
-        return [CompletionItem(n, help=text) for n, (_, _, text) in COMMANDS.items() if n.startswith(incomplete)]
-
-    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        if not extra.pop("standalone_mode", True):
-            return super().main(args, standalone_mode=False, **extra)
-        try:
-            code = super().main(args, standalone_mode=False, **extra)
-        except click.exceptions.NoArgsIsHelpError as error:
-            error.show()
-            sys.exit(Exit.USAGE)
-        except click.ClickException as error:
-            complain(_mistake(error))
-            sys.exit(error.exit_code)
-        except click.Abort:
-            sys.exit(Exit.INTERRUPTED)
-        except BrokenPipeError:  # `hqctl find | head -1`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(Exit.REFUSED)
-        sys.exit(code if isinstance(code, int) else Exit.OK)
-
-
-def _mistake(error: click.ClickException) -> str:
-    text = error.format_message().replace("\n", " ")
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    if context is None:
-        return text
-    if context.parent is None and text.startswith("No such command"):
-        close = difflib.get_close_matches(text.split("'")[1], [*COMMANDS, *ALIASES], n=1)
-        text += f" Did you mean {close[0]}?" if close else ""
-    end = "" if text.endswith((".", "?")) else "."
-    return f"{text}{end} See `{context.command_path} --help`."
-
-
 @click.command(
     cls=LazyGroup,
+    package="clients.hqctl",
+    commands_by_name=COMMANDS,
+    complain=complain,
+    aliases=ALIASES,
+    finish=naming_cluster,
     epilog=f"{SERVERS}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

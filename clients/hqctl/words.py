@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from hqpb.v1 import instance_pb2
@@ -72,6 +71,8 @@ def stamp(moment: Timestamp) -> str:
     """A moment in local time as one word, for tables: `2026-11-21T01:18:49Z`, `2026-11-21T02:18:49+01:00`."""
     if not moment.seconds:
         return "-"
+    from datetime import datetime
+
     return datetime.fromtimestamp(moment.seconds).astimezone().isoformat().replace("+00:00", "Z")
 
 

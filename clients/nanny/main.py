@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
 
+from clients.lazygroup import LazyGroup
 from clients.nanny.exits import MEANINGS
 
 # Name: module, attribute, help in one line.
@@ -25,27 +24,17 @@ Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
 counted for itself. NO_COLOR switches colours off."""
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is called."""
+def _complain(text: str) -> None:
+    from clients.nanny.session import complain
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute, _ = COMMANDS[cmd_name]
-        command = getattr(importlib.import_module(f"clients.nanny.{module}"), attribute)
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, _, text) in COMMANDS.items()])
+    complain(text)
 
 
 @click.command(
     cls=LazyGroup,
+    package="clients.nanny",
+    commands_by_name=COMMANDS,
+    complain=_complain,
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -112,11 +112,12 @@ def _after(change: Change) -> str:
 
 def _change_line(change: Change) -> Line:
     if change.before is None:
-        return Line("+", f"      + {change.field}{_value(change.after)}")
+        return Line("+", f"      + {change.field}{_value(change.after, change.field)}")
     if change.after is None:
-        return Line("-", f"      - {change.field}{_value(change.before)}")
-    return Line("~", f"      ~ {change.field}{_value(change.before)} -> {shown(change.after)}")
+        return Line("-", f"      - {change.field}{_value(change.before, change.field)}")
+    before, after = _value(change.before, change.field), shown(change.after, change.field)
+    return Line("~", f"      ~ {change.field}{before} -> {after}")
 
 
-def _value(value: Any) -> str:
-    return "" if value == "" else f": {shown(value)}"
+def _value(value: Any, field: str) -> str:
+    return "" if value == "" else f": {shown(value, field)}"

@@ -21,7 +21,8 @@ from hq.store.words import new_word
 from hq.validation import check_instance_update
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
-from serving.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, VersionConflict
+from serving import current
+from serving.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, PermissionDenied, VersionConflict
 
 _VISIBLE_S = 1.0
 _CATCH_UP_S = 2.0
@@ -135,6 +136,8 @@ class Writes:
         """Remove spec, secrets and status together; return the version. Raises what `update` raises."""
         keys, cache = self._r.key_names, self._r.cache
         while True:
+            if (entry := cache.get(instance_id)) is not None:
+                check_entry(permit, entry)  # before its version is told
             spec_at, _ = cache.stored_versions(instance_id)
             if not spec_at or demanded.version:
                 await self._standing(instance_id, demanded, deadline)
@@ -230,7 +233,14 @@ class Writes:
             entry = r.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
-        check_entry(permit, entry)
+        try:
+            check_entry(permit, entry)
+        except PermissionDenied:  # it may have become the caller's a moment ago
+            await r.fence.passed(hurry=False)
+            entry = r.cache.get(instance_id)
+            if entry is None:
+                raise
+            check_entry(permit, entry)
         spec_at, _ = r.cache.stored_versions(instance_id)
         if demanded.version and spec_at != demanded.version:
             raise VersionConflict(instance_id, demanded.version, spec_at)
@@ -317,4 +327,5 @@ def _spec_record(plan: Plan, write_id: int) -> storage_pb2.SpecRecord:
         request_id=plan.request_id,
         meta=meta.SerializeToString(deterministic=True),
         spec=plan.draft.spec.SerializeToString(deterministic=True),
+        call_id=current.request_id(),
     )

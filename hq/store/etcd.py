@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TypeVar
-
-import grpc
 
 from hq.store.etcd_errors import TokenRefused, WatchTokenRefused
 from hq.store.etcd_rpc import EtcdWatch, Member
+from hq.store.etcd_tls import EtcdTls
 from hq.store.etcd_token import Metadata, Token
 from hq.store.port import (
     Commit,
@@ -36,6 +35,7 @@ T = TypeVar("T")
 
 _SLOW = 10  # reads of many keys may take so many times longer
 _LEAST_TIMEOUT_S = 0.1
+_DRAIN_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,12 @@ class EtcdConfig:
     cert: str = ""
     key: str = ""
     user: str = ""
-    password: str = ""
+    password: str = field(default="", repr=False)
     read_timeout_s: float = 3.0
 
-    def credentials(self) -> grpc.ChannelCredentials | None:
-        """For TLS; None for plain text."""
-        if not self.ca:
-            return None
-        read = {name: Path(path).read_bytes() for name, path in (("cert", self.cert), ("key", self.key)) if path}
-        return grpc.ssl_channel_credentials(Path(self.ca).read_bytes(), read.get("key"), read.get("cert"))
+    def tls(self) -> EtcdTls | None:
+        """None for plain text. Raises BadSecurity."""
+        return EtcdTls(self.ca, self.cert, self.key, time.monotonic) if self.ca else None
 
 
 class EtcdStore:
@@ -70,10 +67,11 @@ class EtcdStore:
 
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config
-        credentials = config.credentials()
-        self._members = [Member(endpoint, credentials) for endpoint in config.endpoints]
+        self._tls = config.tls()
+        self._members = self._made()
         self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
         self._current = 0
+        self._leaving: set[asyncio.Task[None]] = set()
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         loop = asyncio.get_running_loop()
@@ -106,6 +104,7 @@ class EtcdStore:
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[EtcdWatch]:
+        self._renew()
         member = self._members[self._current]
         token, metadata = self._tokens[member.endpoint], None
         try:
@@ -126,11 +125,29 @@ class EtcdStore:
             raise Disconnected(str(error)) from error
 
     async def close(self) -> None:
+        for task in self._leaving:
+            task.cancel()
+        await asyncio.gather(*self._leaving, return_exceptions=True)
         for member in self._members:
             await member.close()
 
+    def _made(self) -> list[Member]:
+        credentials = self._tls.current if self._tls is not None else None
+        return [Member(endpoint, credentials) for endpoint in self._config.endpoints]
+
+    def _renew(self) -> None:
+        """Go on over connections with the certificates of now; what is under way on the old ones may end in peace."""
+        if self._tls is None or not self._tls.changed():
+            return
+        old, self._members = self._members, self._made()
+        self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
+        task = asyncio.create_task(_close_later(old), name="old connections to etcd")
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
     async def _ask(self, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
         """Ask the current member; one that certainly did nothing is left for the next, and each is asked once."""
+        self._renew()
         first, count = self._current, len(self._members)
         for i in range(count):
             member = self._members[(first + i) % count]
@@ -175,3 +192,11 @@ class EtcdStore:
         if self._members[self._current] is member and len(self._members) > 1:
             self._current = (self._current + 1) % len(self._members)
             log.warning("leaving etcd member %s for %s", member.endpoint, self._members[self._current].endpoint)
+
+
+async def _close_later(members: Sequence[Member]) -> None:
+    try:
+        await asyncio.sleep(_DRAIN_S)
+    finally:
+        for member in members:
+            await member.close()

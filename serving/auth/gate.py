@@ -69,7 +69,8 @@ class Gate:
         """Who calls: the ticket says it; without one the certificate. Raises Unauthenticated."""
         sent = call.all_headers("authorization")
         if sent:
-            return self._by_ticket(sent)
+            known = self.tickets.remembered(sent[0]) if self.tickets is not None and len(sent) == 1 else None
+            return known or self._by_ticket(sent)
         pem = call.certificate() if self.certificates is not None else b""
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
@@ -95,9 +96,9 @@ class Gate:
             raise Unauthenticated("there are several authorization headers: send one")
         if self.tickets is None:
             raise Unauthenticated("tickets are not accepted here: connect with a client certificate (gRPC)")
-        if not sent[0][: len(_SCHEME)].lower() == _SCHEME:
+        if sent[0][: len(_SCHEME)].lower() != _SCHEME:
             raise Unauthenticated(f"the authorization header holds no ticket: {_BRING}")
-        return self.tickets.identity(sent[0][len(_SCHEME) :])
+        return self.tickets.identity(sent[0][len(_SCHEME) :], remember_as=sent[0])
 
     def _granted(self, identity: Identity, rule: Rule) -> Grants:
         scopes = self._policy.scopes(identity.name, self._cluster)

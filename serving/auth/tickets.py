@@ -85,18 +85,22 @@ class Tickets:
         self._keys = keys
         self._known.clear()
 
-    def identity(self, ticket: str) -> Identity:
+    def remembered(self, key: str) -> Identity | None:
+        """Whose ticket was remembered as this, if it has not expired since."""
+        known = self._known.get(key)
+        return known if known is not None and known.expires_at * 1000 >= self._clock.wall_ms() else None
+
+    def identity(self, ticket: str, remember_as: str = "") -> Identity:
         """Whose ticket it is. Raises Unauthenticated; its words never hold the ticket."""
-        known = self._known.get(ticket)
-        if known is None:
-            known = self._verified(ticket)
+        found = self._verified(ticket)
+        if found.expires_at * 1000 < self._clock.wall_ms():
+            self._known.pop(remember_as, None)
+            raise Unauthenticated(f"the ticket of {found.name} has expired: bring a new one")
+        if remember_as:
             if len(self._known) >= _REMEMBERED:
                 del self._known[next(iter(self._known))]
-            self._known[ticket] = known
-        if known.expires_at * 1000 < self._clock.wall_ms():
-            self._known.pop(ticket, None)
-            raise Unauthenticated(f"the ticket of {known.name} has expired: bring a new one")
-        return known
+            self._known[remember_as] = found
+        return found
 
     def _verified(self, ticket: str) -> Identity:
         if len(ticket) > _LONGEST:

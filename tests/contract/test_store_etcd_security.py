@@ -83,6 +83,27 @@ async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: O
             await place.head()
 
 
+async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: OwnEtcd, tmp_path: Path) -> None:
+    etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
+    ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
+    async with opened(EtcdConfig((etcd.endpoint,), ca=ca, cert=str(client.cert), key=str(client.key))) as place:
+        store = place.store
+        assert isinstance(store, EtcdStore)
+        first = store._members
+        etcd.authority.issue("client")
+        async with asyncio.timeout(30):
+            while store._members is first:
+                await works(place)
+                await asyncio.sleep(0.1)
+        await works(place)
+        client.key.write_text("broken")
+        second = store._members
+        for _ in range(13):
+            await works(place)
+            await asyncio.sleep(0.1)
+        assert store._members is second
+
+
 # --- passwords --------------------------------------------------------------------------------------------------------
 
 

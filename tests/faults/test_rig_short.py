@@ -19,7 +19,7 @@ SMALL = Amounts(instances=16, uploaders=4, agents=8, readers=4, watchers=4)
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("version", "seed"), [("3.4", 11), ("3.5", 12)])
 async def test_faults_break_no_promise(version: str, seed: int, tmp_path: Path) -> None:
-    settings = Settings(binary_of(version), tmp_path, seed, 20.0, 1.2, SMALL, at_least_once=False)
+    settings = Settings(binary_of(version), tmp_path, seed, 15.0, 0.9, SMALL, at_least_once=False)
     run = Run(settings, print)
     await run.run()
     history = tmp_path / "history.jsonl.gz"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -33,6 +34,9 @@ class Seen:
         self.not_ready: list[str] = []
         self.story: list[type] = []
         self.changed: list[str] = []
+
+    def saw(self, instance_id: str) -> bool:
+        return instance_id in self.changed
 
 
 class Rolling:
@@ -126,7 +130,7 @@ async def test_a_rolling_restart_under_load_fails_no_lookup_resyncs_nobody_and_f
                 for number, one in enumerate(three):
                     assert await one.restart() == 0
                     await client.apply([instance(f"after-{number}", service="other")])
-                    await eventually(lambda n=number: f"after-{n}" in seen.changed, what="the story goes on")
+                    await eventually(partial(seen.saw, f"after-{number}"), what="the story goes on")
     assert seen.failed == []
     assert seen.not_ready == []
     assert min(seen.lookups, seen.reports) > AGENTS

@@ -26,8 +26,14 @@ def write_config(path: Path, locations: Mapping[str, Sequence[str]], timeout: st
 class FrontProcess(ReplicaProcess):
     """One `hq-federated` on free ports."""
 
-    def __init__(self, config: Path, log: Path, flags: Sequence[str] = ()) -> None:
-        super().__init__([], "", log, flags)
+    def __init__(
+        self,
+        config: Path,
+        log: Path,
+        flags: Sequence[str] = (),
+        launch: Sequence[str] = ("-m", "federated.main"),
+    ) -> None:
+        super().__init__([], "", log, flags, launch)
         self._config = config
 
     async def start(self, *, until_ready: bool = True) -> None:

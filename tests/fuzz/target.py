@@ -17,6 +17,7 @@ _START_S: Final = 60.0
 _LISTENING: Final = re.compile(r"listening: gRPC (\S+), HTTP (\S+?)(,|\s|$)", re.MULTILINE)
 # Shorter patience, so that requests that are never complete do not wait for longer than the fuzzer does.
 FLAGS: Final = ("--slow-request", "2s")
+_SERVES: Final = "Ctrl-C stops it"
 _ACCIDENTS: Final = ("Traceback", "failed unexpectedly", " ERROR ", " CRITICAL ", "Exception")
 
 
@@ -37,12 +38,14 @@ class Target:
     def log_text(self) -> str:
         return self._log.read_text(errors="replace")
 
-    async def listens(self) -> None:
-        """Return when it says where."""
+    async def serves(self) -> None:
+        """Return when it has read its store and says what to try."""
         async with asyncio.timeout(_START_S):
-            while (found := _LISTENING.search(self.log_text())) is None:
+            while _SERVES not in self.log_text():
                 assert self.is_alive(), self.log_text()
                 await asyncio.sleep(0.05)
+        found = _LISTENING.search(self.log_text())
+        assert found is not None, self.log_text()
         self.grpc, self.http = found[1], found[2]
 
     async def end(self) -> None:
@@ -67,7 +70,7 @@ async def started(directory: Path, *flags: str) -> AsyncIterator[Target]:
         )
     target = Target(process, log)
     try:
-        await target.listens()
+        await target.serves()
         yield target
     finally:
         await target.end()

@@ -112,7 +112,7 @@ class Installation:
 
     def new_front(self, log: Path) -> FrontProcess:
         """One more front, not started."""
-        return FrontProcess(self.directory / "front.yaml", log, ("-m", "tests.rig.front_launcher"))
+        return FrontProcess(self.directory / "front.yaml", log, launch=("-m", "tests.rig.front_launcher"))
 
     async def kill_front(self) -> None:
         if self.front is not None:

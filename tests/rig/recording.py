@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -24,7 +22,7 @@ def now_ns() -> int:
 
 
 class Log:
-    """The history of a run. Calls go through `call`, so that they can be counted, and held while the store is restored.
+    """The history of a run. Calls go through `call`.
 
     Attributes:
         counts: calls and watch messages by (op, outcome). errors: failed and unknown ones by (op, reason).
@@ -34,9 +32,6 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._recorder = Recorder(path)
-        self._open = asyncio.Event()
-        self._open.set()
-        self._under_way = 0
         self.counts: Counter[tuple[str, str]] = Counter()
         self.errors: Counter[tuple[str, str]] = Counter()
         self.newest = 0
@@ -58,8 +53,6 @@ class Log:
         read: Callable[[T], Read] | None = None,
     ) -> T:
         """Send, record and return the answer; `write` and `read` make the record of it. Raises HqApiError."""
-        await self._open.wait()
-        self._under_way += 1
         called = now_ns()
         try:
             answer = await send()
@@ -73,8 +66,6 @@ class Log:
             if write is not None:
                 self._add(Op(0, process, op, called, None, UNKNOWN, key, "CANCELLED", write(None, None)))
             raise
-        finally:
-            self._under_way -= 1
         returned = now_ns()
         wrote = write(answer, None) if write is not None else None
         if wrote is not None:
@@ -87,18 +78,6 @@ class Log:
         """One message of a watch."""
         at = now_ns()
         self._add(Op(0, process, "watch", at, at, OK, "", "", None, None, message))
-
-    @asynccontextmanager
-    async def held(self, timeout_s: float = 30.0) -> AsyncIterator[None]:
-        """No call is under way inside; those that come wait. Raises TimeoutError if one does not end."""
-        self._open.clear()
-        try:
-            async with asyncio.timeout(timeout_s):
-                while self._under_way:
-                    await asyncio.sleep(0.05)
-            yield
-        finally:
-            self._open.set()
 
     def _add(self, op: Op) -> None:
         self.counts[op.op, op.outcome] += 1

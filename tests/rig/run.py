@@ -24,6 +24,7 @@ from tests.rig.recording import Log, now_ns
 from tests.rig.schedule import Kind, Order, schedule
 from tests.rig.witness_process import WitnessProcess
 from tests.support import etcd_backup
+from tests.support.proxy import Proxy
 
 RESTORED = Kind("etcd restored from a snapshot", 0.1, 1.0, 4.0, alone=True, at_least_once=True)
 _EVERYTHING = pb.FindInstancesRequest(read=STRONG)
@@ -151,7 +152,7 @@ class Run:
 
     @asynccontextmanager
     async def _restored(self, order: Order) -> AsyncIterator[None]:
-        """A snapshot, some more load, and the snapshot put back under the running replicas."""
+        """A snapshot, some more load, and the snapshot put back under running replicas with calls under way."""
         for seat in self.hq.seats:
             if not seat.is_up:
                 await seat.start(until_ready=False)
@@ -159,17 +160,26 @@ class Run:
         await self.hq.cluster.save(snapshot)
         revision = await asyncio.to_thread(etcd_backup.revision_of, snapshot)
         await asyncio.sleep(order.lasts_s)
-        async with self.log.held():
-            self._between = True
-            await self._witness_ended()
-            old = {await self._epoch(seat.front.endpoint) for seat in self.hq.seats} - {""}
-            self.cuts.append(Cut(revision, now_ns()))
-            self.log.newest = 0
-            await self.hq.cluster.restore(snapshot)
-            await self._witness(revision)
-            self._between = False
-            await self._wait_until("every replica is in the new epoch", partial(self._moved_on, old))
+        old = {await self._epoch(seat.front.endpoint) for seat in self.hq.seats} - {""}
+        for gate in self._ways_to_the_store():
+            gate.cut()
+        # What is on its way has arrived or is lost: now the witness can see the end of this life of the store.
+        await asyncio.sleep(1.0)
+        self._between = True
+        await self._witness_ended()
+        self.cuts.append(Cut(revision, now_ns()))
+        await self.hq.cluster.restore(snapshot)
+        await self._witness(revision)
+        self._between = False
+        self.log.newest = 0
+        for gate in self._ways_to_the_store():
+            gate.heal()
+        await self._wait_until("every replica is in the new epoch", partial(self._moved_on, old))
+        self.log.newest = 0
         yield
+
+    def _ways_to_the_store(self) -> list[Proxy]:
+        return [gate for seat in self.hq.seats for gate in seat.store]
 
     async def _moved_on(self, old: set[str]) -> bool:
         epochs = {await self._epoch(seat.front.endpoint) for seat in self.hq.seats}

@@ -23,6 +23,7 @@ import grpc
 from aetcd import rpc
 
 _SILENCE_S = 4.0  # replicas put fences every few seconds
+_QUIET_S = 3.0
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
 COMPACTED = 3
 
@@ -41,7 +42,8 @@ class Witness:
         self._current = 0
         self._pending: list[list[Any]] = []
         self._pending_at = 0
-        self.seen = 0
+        self.seen = self.newest = 0
+        self.is_open = False
         self.moved = asyncio.Event()
 
     async def list(self, name: str) -> int:
@@ -55,6 +57,7 @@ class Witness:
                 await asyncio.sleep(0.1)
                 continue
             events = [_put(kv) for kv in answer.kvs]
+            self.newest = max((kv.mod_revision for kv in answer.kvs), default=0)
             self._write({"raw": True, name: True, "revision": answer.header.revision, "events": events})
             return int(answer.header.revision)
 
@@ -66,6 +69,19 @@ class Witness:
             self._pending, self._pending_at = [], 0
             self._leave()
             await asyncio.sleep(0.1)
+
+    async def passed(self, head: int, following: asyncio.Task[None]) -> None:
+        """Return when everything up to `head` was seen: a later revision, or nothing more although the watch stands.
+
+        What moved the head may lie outside the prefix, or nobody may be left who writes.
+        """
+        quiet_since, before = time.monotonic(), self.seen
+        while self.seen <= head and not following.done():
+            await asyncio.sleep(0.05)
+            if self.seen != before or not self.is_open:
+                quiet_since, before = time.monotonic(), self.seen
+            if self.seen >= self.newest and time.monotonic() - quiet_since > _QUIET_S:
+                return
 
     async def _stream(self) -> None:
         call = rpc.WatchStub(self._channels[self._current]).Watch(metadata=(("hasleader", "true"),))
@@ -84,8 +100,10 @@ class Witness:
                     if answer.compact_revision:
                         raise Compacted(f"compacted at {answer.compact_revision}, seen up to {self.seen}")
                     return
+                self.is_open = True
                 self._take(answer)
         finally:
+            self.is_open = False
             call.cancel()
 
     def _take(self, answer: Any) -> None:
@@ -152,8 +170,7 @@ async def _main(path: str, prefix: str, life: int, seen: int, endpoints: list[st
             working[0].result()
         told.result()
         head = await witness.list("final")
-        while witness.seen <= head and not working[0].done():
-            await asyncio.sleep(0.05)
+        await witness.passed(head, working[0])
         for task in working:
             task.cancel()
         for result in await asyncio.gather(*working, return_exceptions=True):

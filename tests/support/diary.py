@@ -6,12 +6,13 @@ diary_agent.py has the agents, diary_watch.py the watches.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from hq import frames
 from hq.entry import Entry
 from hq.query import Query
+from hq.registry.reads import Count, Found
 from hq.registry.registry import Registry
 from hq.registry.source import Source
 from hq.registry.writes import Precondition
@@ -54,7 +55,13 @@ class Diary:
 
 
 class Client:
-    """Makes calls and writes them down. A refused call returns None; what HQ does not promise to refuse is raised."""
+    """Makes calls and writes them down. A refused call returns None.
+
+    Attributes:
+        last: the call that was made last.
+    """
+
+    last: Op
 
     def __init__(self, diary: Diary, name: str, registry: Callable[[], Registry]) -> None:
         """`registry`: which replica is asked next."""
@@ -158,25 +165,32 @@ class Client:
         )
         return None if answer is None else item_of(answer[0])
 
-    async def find(self, wanted: dict[str, str], page_size: int = 0, *, strong: bool = False) -> None:
-        """All pages."""
-        token, after, query = "", "", Query(filter_of(wanted))
+    async def find(self, wanted: dict[str, str], page_size: int = 0, *, strong: bool = False) -> dict[str, Item] | None:
+        """All pages, one after the other; None if one was refused."""
+        token, after, found = "", "", dict[str, Item]()
         while True:
+            page = await self._page(wanted, page_size, strong, token, after)
+            if page is None:
+                return None
+            found |= {entry.traits.id: item_of(entry) for entry in page.entries}
+            if not page.next_page_token:
+                return found
+            token, after = page.next_page_token, page.entries[-1].traits.id
 
-            def send(r: Registry, token: str = token):  # type: ignore[no-untyped-def]
-                return r.reads.find(query, page_size, token, _options(strong, 0), self._deadline(r))
+    async def _page(self, wanted: dict[str, str], page_size: int, strong: bool, token: str, after: str) -> Found | None:
+        query, options = Query(filter_of(wanted)), _options(strong, 0)
 
-            def shown(found, after: str = after) -> Read:  # type: ignore[no-untyped-def]
-                upto = found.entries[-1].traits.id if found.next_page_token else ""
-                return self._read(found.source, found.entries, wanted, strong, 0, after, upto)
+        def shown(found: Found) -> Read:
+            upto = found.entries[-1].traits.id if found.next_page_token else ""
+            return self._read(found.source, found.entries, wanted, strong, 0, after, upto)
 
-            found = await self.call("find", "", send, read=Read(), shown=shown)
-            if found is None or not found.next_page_token:
-                return
-            token, after = found.next_page_token, found.entries[-1].traits.id
+        async def send(registry: Registry) -> Found:
+            return await registry.reads.find(query, page_size, token, options, self._deadline(registry))
+
+        return await self.call("find", "", send, read=Read(), shown=shown)
 
     async def count(self, wanted: dict[str, str]) -> None:
-        def shown(answer) -> Read:  # type: ignore[no-untyped-def]
+        def shown(answer: tuple[list[Count], Source]) -> Read:
             groups, source = answer
             totals = sum(group.total for group in groups), sum(group.ready for group in groups)
             return self._read(source, [], wanted, False, 0, totals=totals)
@@ -193,7 +207,7 @@ class Client:
     @staticmethod
     def _read(
         source: Source,
-        entries: list[Entry],
+        entries: Sequence[Entry],
         wanted: dict[str, str],
         strong: bool,
         min_version: int,
@@ -245,7 +259,8 @@ class Client:
                 write = Write(write.marker, write.precondition_version, 0, refused.current, write.revision_id)
         finally:
             returned = self.diary.now_ns() if outcome != UNKNOWN or error else None
-            self.diary.events.append(Op(number, self.name, op, called, returned, outcome, key, error, write, read))
+            self.last = Op(number, self.name, op, called, returned, outcome, key, error, write, read)
+            self.diary.events.append(self.last)
         return answer
 
     def _marker(self) -> str:

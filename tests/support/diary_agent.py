@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import HqError
 from tests.checker import marks
 from tests.checker.history import Write
 from tests.support.diary import Client, Diary
@@ -27,6 +28,23 @@ class Agent(Client):
         registry = self.registry()
         begun = await registry.reports.begin(self.instance_id, self.revision_id, self.node, self._deadline(registry))
         self._incarnation, self._uid = begun.incarnation, begun.uid
+
+    async def try_to_begin(self) -> str:
+        """The reason of the refusal; empty: it has begun."""
+        try:
+            await self.begin()
+        except HqError as error:
+            return error.reason
+        return ""
+
+    @property
+    def has_reported(self) -> bool:
+        return bool(self._told)
+
+    @property
+    def is_ready(self) -> bool:
+        """What was told last."""
+        return self._ready
 
     async def report(self, *, ready: bool = True) -> bool:
         """News. Whether it was taken."""

@@ -93,7 +93,7 @@ class Secured:
     def with_certificates(self, **other: Any) -> dict[str, Any]:
         """The same, and callers over gRPC may show certificates on an address of its own."""
         ca = str(self.authority.cert)
-        return self.given(client_ca=ca, trust_domain=TRUST_DOMAIN, grpc_mtls="127.0.0.1:0", **other)
+        return self.given(**{"client_ca": ca, "trust_domain": TRUST_DOMAIN, "grpc_mtls": "127.0.0.1:0", **other})
 
     def security(self, clock: Clock | None = None, cluster: str = "test", **other: Any) -> Security:
         """What a server makes of them."""
@@ -169,3 +169,13 @@ def secure_channel(address: str, authority: Authority, client: Certificate | Non
     credentials = grpc.ssl_channel_credentials(authority.cert.read_bytes(), *shown)
     options = (("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0))
     return grpc.aio.secure_channel(address, credentials, options=options)
+
+
+async def last_words(stream: Any) -> tuple[str, str]:
+    """How a stream ended: its status, and its message up to what to do next."""
+    try:
+        async with asyncio.timeout(30):
+            while True:
+                assert await stream.read() is not grpc.aio.EOF
+    except grpc.aio.AioRpcError as error:
+        return error.code().name, (error.details() or "").partition(": ")[0]

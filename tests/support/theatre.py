@@ -24,7 +24,7 @@ from tests.checker.violation import Violation
 from tests.support.diary import Client, Diary, item_of
 from tests.support.diary_agent import Agent
 from tests.support.diary_watch import Watch
-from tests.support.faulty_store import FaultyStore
+from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.link import Link
 from tests.support.simulation import Running
 from tests.support.virtual_time import VirtualClock, run_virtually
@@ -114,10 +114,30 @@ class Theatre:
             await asyncio.sleep(min(left, 0.5))
             self.observe()
 
+    @property
+    def head(self) -> int:
+        """The store's newest revision."""
+        return self.store.store._revision
+
+    def lose(self, fate: Fate) -> None:
+        """What becomes of the next transaction that writes a spec."""
+        self.store.plan(fate, touching=self.keys.spec(""))
+
+    def disconnect(self) -> None:
+        """Every watch on the store ends."""
+        self.store.store.disconnect()
+
+    async def restart(self, number: int) -> None:
+        """A crash, and a new process in its place."""
+        await self.stop(self.replicas[number])
+        await self.start()
+        self.replicas.insert(number, self.replicas.pop())
+
     async def compact(self) -> None:
         """What the store did so far is gone for whoever has not seen it."""
         self.observe()
-        await self.store.store.compact(self.store.store._revision)
+        if self.store.store._compacted < self.head:
+            await self.store.store.compact(self.head)
         self._noted = len(self.store.store._log)
 
     async def restore(self, undo: int) -> None:
@@ -129,6 +149,7 @@ class Theatre:
         old, new = self.store.store, MemoryStore()
         new._revision = old._revision - undo
         new._log = [copy.copy(batch) for batch in old._log if batch.revision <= new._revision]
+        new._base, new._compacted = old._base, old._compacted
         new._live = new._replayed(new._revision)
         self.diary.events.append(Cut(new._revision, self.diary.now_ns()))
         self._noted = len(new._log)

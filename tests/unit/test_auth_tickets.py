@@ -52,18 +52,21 @@ def test_the_skew_is_allowed_once_on_either_side_and_no_more(issuer: Issuer) -> 
 def test_a_remembered_ticket_ends_like_any_other(issuer: Issuer) -> None:
     clock = ManualClock(wall_ms=round(NOW_S * 1000))
     known, ticket = tickets(issuer, clock), issuer.ticket("ann", exp=NOW_S + 60)
-    assert known.identity(ticket) is known.identity(ticket)
+    assert known.remembered("as this") is None
+    assert known.identity(ticket, "as this") is known.remembered("as this")
     clock.advance(91)
+    assert known.remembered("as this") is None
     with pytest.raises(Unauthenticated, match="expired"):
-        known.identity(ticket)
+        known.identity(ticket, "as this")
 
 
 def test_a_key_that_is_withdrawn_takes_its_remembered_tickets_along(issuer: Issuer, tmp_path: Path) -> None:
     known, ticket = tickets(issuer), issuer.ticket("ann", exp=NOW_S + 60)
-    known.identity(ticket)
+    known.identity(ticket, "as this")
     known.use(parse_jwks([Issuer(tmp_path / "next", "key-2").jwks.read_bytes()]))
+    assert known.remembered("as this") is None
     with pytest.raises(Unauthenticated):
-        known.identity(ticket)
+        known.identity(ticket, "as this")
 
 
 def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:

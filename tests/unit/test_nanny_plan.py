@@ -7,6 +7,7 @@ from typing import Any
 from clients.nanny.actions import Action, Kind
 from clients.nanny.describing import Described
 from clients.nanny.description import parse_description
+from clients.nanny.diff import shown
 from clients.nanny.held import Held, held
 from clients.nanny.plan import make_plan
 from clients.nanny.showing import plan_lines
@@ -181,6 +182,10 @@ def test_alike_instances_are_shown_once() -> None:
     assert texts[11] == "  + ... and 30 more instances (--all names them)"
     assert texts.count("      + spec.revision[v1].target: READY") == 1
     assert len(texts) == 14
+
+
+def test_permission_bits_are_shown_as_people_write_them() -> None:
+    assert (shown(0o400, "spec.revision[v1].secret[key].file.mode"), shown(256)) == ("0400", "256")
 
 
 def test_a_plan_shows_both_sides_of_a_change() -> None:

@@ -269,6 +269,20 @@ async def test_a_replica_that_is_behind_never_says_that_there_was_nothing_to_do(
 
 
 @in_virtual_time
+async def test_a_replica_that_is_behind_creates_what_was_deleted_elsewhere() -> None:
+    async with Simulation() as simulation:
+        here, there = await simulation.start_replica(), await simulation.start_replica()
+        first = await create(here.registry, instance("a"))
+        await there.registry.replica.fence.passed()
+        here.link.hold_watch()
+        await there.registry.writes.delete("a", ANY, soon())
+        creating = asyncio.ensure_future(create(here.registry, instance("a")))
+        await asyncio.sleep(1)
+        here.link.release_watch()
+        assert (await creating).meta.uid != first.meta.uid
+
+
+@in_virtual_time
 async def test_a_replica_that_is_behind_deletes_a_revision_that_it_has_not_seen_yet() -> None:
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhqpb/storage/v1/storage.proto\x12\rhq.storage.v1\"N\n\nSpecRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0c\n\x04meta\x18\x03 \x01(\x0c\x12\x0c\n\x04spec\x18\x04 \x01(\x0c\"l\n\x0cStatusRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x0e\n\x06status\x18\x02 \x01(\x0c\x12-\n\x08revision\x18\x03 \x03(\x0b\x32\x1b.hq.storage.v1.RevisionMark\x12\x0b\n\x03uid\x18\x04 \x01(\x06\"\x9a\x01\n\x0cRevisionMark\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x15\n\rheard_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0bincarnation\x18\x04 \x01(\x06\x12\x10\n\x08sequence\x18\x05 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x06 \x01(\x06\x12\x10\n\x08heard_by\x18\x07 \x01(\t\x12\x0f\n\x07\x66lipped\x18\x08 \x01(\x08\"S\n\rSecretsRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x30\n\x08revision\x18\x02 \x03(\x0b\x32\x1e.hq.storage.v1.RevisionSecrets\"1\n\x0fRevisionSecrets\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\ndescriptor\x18\x02 \x03(\x0c\"e\n\tBeatBatch\x12\x0b\n\x03uid\x18\x01 \x03(\x06\x12\x16\n\x0estatus_version\x18\x02 \x03(\x04\x12\x10\n\x08position\x18\x03 \x03(\r\x12\x0f\n\x07unix_ms\x18\x04 \x01(\x03\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\x06\"1\n\x0b\x45pochRecord\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\x13\n\x0bpredecessor\x18\x02 \x03(\t\"5\n\x0c\x46ormatRecord\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x15\n\roldest_reader\x18\x02 \x01(\r\"5\n\x10\x43ompactionRecord\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x0f\n\x07replica\x18\x02 \x01(\t\"b\n\nGuardOrder\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x04 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x03\"X\n\x0eNodeSuspension\x12\n\n\x02\x62y\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x04 \x01(\x03\"\x14\n\x04Word\x12\x0c\n\x04word\x18\x01 \x01(\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dhqpb/storage/v1/storage.proto\x12\rhq.storage.v1\"_\n\nSpecRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0c\n\x04meta\x18\x03 \x01(\x0c\x12\x0c\n\x04spec\x18\x04 \x01(\x0c\x12\x0f\n\x07\x63\x61ll_id\x18\x05 \x01(\t\"l\n\x0cStatusRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x0e\n\x06status\x18\x02 \x01(\x0c\x12-\n\x08revision\x18\x03 \x03(\x0b\x32\x1b.hq.storage.v1.RevisionMark\x12\x0b\n\x03uid\x18\x04 \x01(\x06\"\x9a\x01\n\x0cRevisionMark\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05ready\x18\x02 \x01(\x08\x12\x15\n\rheard_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0bincarnation\x18\x04 \x01(\x06\x12\x10\n\x08sequence\x18\x05 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x06 \x01(\x06\x12\x10\n\x08heard_by\x18\x07 \x01(\t\x12\x0f\n\x07\x66lipped\x18\x08 \x01(\x08\"S\n\rSecretsRecord\x12\x10\n\x08write_id\x18\x01 \x01(\x06\x12\x30\n\x08revision\x18\x02 \x03(\x0b\x32\x1e.hq.storage.v1.RevisionSecrets\"1\n\x0fRevisionSecrets\x12\n\n\x02id\x18\x01 \x01(\t\x12\x12\n\ndescriptor\x18\x02 \x03(\x0c\"e\n\tBeatBatch\x12\x0b\n\x03uid\x18\x01 \x03(\x06\x12\x16\n\x0estatus_version\x18\x02 \x03(\x04\x12\x10\n\x08position\x18\x03 \x03(\r\x12\x0f\n\x07unix_ms\x18\x04 \x01(\x03\x12\x10\n\x08\x62\x61tch_id\x18\x05 \x01(\x06\"1\n\x0b\x45pochRecord\x12\r\n\x05\x65poch\x18\x01 \x01(\t\x12\x13\n\x0bpredecessor\x18\x02 \x03(\t\"5\n\x0c\x46ormatRecord\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\x15\n\roldest_reader\x18\x02 \x01(\r\"5\n\x10\x43ompactionRecord\x12\x10\n\x08revision\x18\x01 \x01(\x03\x12\x0f\n\x07replica\x18\x02 \x01(\t\"b\n\nGuardOrder\x12\x0c\n\x04kind\x18\x01 \x01(\r\x12\n\n\x02\x62y\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x04 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x05 \x01(\x03\"X\n\x0eNodeSuspension\x12\n\n\x02\x62y\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x15\n\rsince_unix_ms\x18\x03 \x01(\x03\x12\x13\n\x0b\x64uration_ms\x18\x04 \x01(\x03\"\x14\n\x04Word\x12\x0c\n\x04word\x18\x01 \x01(\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,27 +32,27 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'hqpb.storage.v1.storage_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SPECRECORD']._serialized_start=48
-  _globals['_SPECRECORD']._serialized_end=126
-  _globals['_STATUSRECORD']._serialized_start=128
-  _globals['_STATUSRECORD']._serialized_end=236
-  _globals['_REVISIONMARK']._serialized_start=239
-  _globals['_REVISIONMARK']._serialized_end=393
-  _globals['_SECRETSRECORD']._serialized_start=395
-  _globals['_SECRETSRECORD']._serialized_end=478
-  _globals['_REVISIONSECRETS']._serialized_start=480
-  _globals['_REVISIONSECRETS']._serialized_end=529
-  _globals['_BEATBATCH']._serialized_start=531
-  _globals['_BEATBATCH']._serialized_end=632
-  _globals['_EPOCHRECORD']._serialized_start=634
-  _globals['_EPOCHRECORD']._serialized_end=683
-  _globals['_FORMATRECORD']._serialized_start=685
-  _globals['_FORMATRECORD']._serialized_end=738
-  _globals['_COMPACTIONRECORD']._serialized_start=740
-  _globals['_COMPACTIONRECORD']._serialized_end=793
-  _globals['_GUARDORDER']._serialized_start=795
-  _globals['_GUARDORDER']._serialized_end=893
-  _globals['_NODESUSPENSION']._serialized_start=895
-  _globals['_NODESUSPENSION']._serialized_end=983
-  _globals['_WORD']._serialized_start=985
-  _globals['_WORD']._serialized_end=1005
+  _globals['_SPECRECORD']._serialized_end=143
+  _globals['_STATUSRECORD']._serialized_start=145
+  _globals['_STATUSRECORD']._serialized_end=253
+  _globals['_REVISIONMARK']._serialized_start=256
+  _globals['_REVISIONMARK']._serialized_end=410
+  _globals['_SECRETSRECORD']._serialized_start=412
+  _globals['_SECRETSRECORD']._serialized_end=495
+  _globals['_REVISIONSECRETS']._serialized_start=497
+  _globals['_REVISIONSECRETS']._serialized_end=546
+  _globals['_BEATBATCH']._serialized_start=548
+  _globals['_BEATBATCH']._serialized_end=649
+  _globals['_EPOCHRECORD']._serialized_start=651
+  _globals['_EPOCHRECORD']._serialized_end=700
+  _globals['_FORMATRECORD']._serialized_start=702
+  _globals['_FORMATRECORD']._serialized_end=755
+  _globals['_COMPACTIONRECORD']._serialized_start=757
+  _globals['_COMPACTIONRECORD']._serialized_end=810
+  _globals['_GUARDORDER']._serialized_start=812
+  _globals['_GUARDORDER']._serialized_end=910
+  _globals['_NODESUSPENSION']._serialized_start=912
+  _globals['_NODESUSPENSION']._serialized_end=1000
+  _globals['_WORD']._serialized_start=1002
+  _globals['_WORD']._serialized_end=1022
 # @@protoc_insertion_point(module_scope)

@@ -7,16 +7,18 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SpecRecord(_message.Message):
-    __slots__ = ("write_id", "request_id", "meta", "spec")
+    __slots__ = ("write_id", "request_id", "meta", "spec", "call_id")
     WRITE_ID_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     META_FIELD_NUMBER: _ClassVar[int]
     SPEC_FIELD_NUMBER: _ClassVar[int]
+    CALL_ID_FIELD_NUMBER: _ClassVar[int]
     write_id: int
     request_id: str
     meta: bytes
     spec: bytes
-    def __init__(self, write_id: _Optional[int] = ..., request_id: _Optional[str] = ..., meta: _Optional[bytes] = ..., spec: _Optional[bytes] = ...) -> None: ...
+    call_id: str
+    def __init__(self, write_id: _Optional[int] = ..., request_id: _Optional[str] = ..., meta: _Optional[bytes] = ..., spec: _Optional[bytes] = ..., call_id: _Optional[str] = ...) -> None: ...
 
 class StatusRecord(_message.Message):
     __slots__ = ("write_id", "status", "revision", "uid")

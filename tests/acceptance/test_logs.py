@@ -1,0 +1,63 @@
+"""A call can be followed: from whoever sends it, over a front, to the replica, its log and the record in etcd."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from hq.store.etcd import EtcdConfig, EtcdStore
+from hq.store.keys import Keys
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.fronts import FrontProcess, write_config
+from tests.support.etcd import SharedEtcd
+from tests.support.replicas import ReplicaProcess, Replicas
+from tests.support.scenes import eventually, instance
+
+pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
+
+
+def lines_of(replica: ReplicaProcess) -> list[dict[str, Any]]:
+    """Its log so far; the last line may be half written."""
+    return [json.loads(line) for line in replica.log_text().split("\n")[:-1]]
+
+
+async def test_json_logs_are_json_from_the_first_line_to_the_last(replicas: Replicas, etcd: SharedEtcd) -> None:
+    replica = await replicas.start([etcd.endpoint], etcd.prefix, "--log-format", "json", until_ready=False)
+    await eventually(lambda: any("loaded" in line["message"] for line in lines_of(replica)), what="a line")
+    assert await replica.terminate() == 0
+    lines = lines_of(replica)
+    assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+    assert any(line["message"].startswith("shutting down") for line in lines)
+
+
+async def test_the_id_of_a_write_over_a_front_lies_in_etcd_and_comes_back(
+    replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
+) -> None:
+    replica = await replicas.start([etcd.endpoint], etcd.prefix, "--cluster", "east")
+    write_config(tmp_path / "front.yaml", {"east": [replica.grpc]})
+    front = FrontProcess(tmp_path / "front.yaml", tmp_path / "front.log")
+    await front.start()
+    store = EtcdStore(EtcdConfig((etcd.endpoint,)))
+    try:
+        metadata = (("x-request-id", "deploy-42"),)
+        async with front.stub() as stub, replica.stub() as direct:
+            await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("a-1")), metadata=metadata)
+            record, _ = await store.get(Keys(etcd.prefix).spec("a-1"))
+            assert record is not None
+            assert storage_pb2.SpecRecord.FromString(record.value).call_id == "deploy-42"
+            call = direct.UpdateInstance(
+                pb.UpdateInstanceRequest(instance=instance("a-1", text="x")), metadata=(("x-request-id", "deploy-43"),)
+            )
+            await call
+            assert dict(await call.trailing_metadata())["x-request-id"] == "deploy-43"
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await stub.GetInstance(pb.GetInstanceRequest(id="nobody"), metadata=metadata)
+            assert dict(failed.value.trailing_metadata())["x-request-id"] == "deploy-42"
+    finally:
+        await store.close()
+        await front.kill()

@@ -1,0 +1,252 @@
+"""docs/security-matrix.txt, cell by cell: over gRPC, over HTTP, and through a front."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import ssl
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+import httpx
+import pytest
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from clients.credential_files import CredentialFiles
+from clients.credentials import Credentials
+from federated.channel import Dialer
+from federated.clock import SystemClock
+from federated.config import ConfigFile
+from federated.front import Front
+from federated.locations import Locations
+from federated.server import Server as FrontServer
+from hqpb.v1 import service_pb2 as pb
+from serving.auth.settings import security_of
+from serving.calls import RequestIds
+from serving.limits import Limits
+from serving.surroundings import Surroundings
+from serving.transports import Addresses
+from tests.support.instances_of import create
+from tests.support.matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
+from tests.support.secured import Caller, Secured, Served, secure_channel, served
+
+Outcome = tuple[str, str]  # a cell of the table, and what was said
+Try = Callable[[Row, str], Awaitable[Outcome]]  # by the ticket of a caller
+
+_SUBJECTS = {
+    "reader": "reader/ada",
+    "agent": "agent/n1",
+    "agent-2": "agent/n2",
+    "uploader": "web-uploader",
+    "uploader-2": "mail-uploader",
+    "scheduler": "scheduler",
+    "operator": "operator",
+    "admin": "admin",
+}
+_CELLS = {"UNAUTHENTICATED": WHO, "PERMISSION_DENIED": NO}
+# What a caller that is let in is told about these requests, as they are.
+_LET_IN = {"OK", "ABORTED", "FAILED_PRECONDITION"}
+
+
+def cell(code: str, words: str) -> Outcome:
+    """What a status comes to."""
+    code = code.upper()
+    assert code in _CELLS or code in _LET_IN, f"{code}: {words}"
+    return _CELLS.get(code, YES), f"{code}: {words}"
+
+
+def tickets(files: Secured) -> dict[str, str]:
+    """By caller."""
+    issuer = files.issuer
+    return {
+        "nobody": "",
+        "expired": issuer.ticket("admin", good_for_s=-60),
+        "for-other": issuer.ticket("admin", aud="another"),
+        **{caller: issuer.ticket(subject) for caller, subject in _SUBJECTS.items()},
+    }
+
+
+@pytest.fixture
+async def files(tmp_path: Path) -> Secured:
+    return Secured(tmp_path)
+
+
+@pytest.fixture
+async def replica(files: Secured) -> AsyncIterator[Served]:
+    """With web-1 on n1 and web-2 on n2."""
+    security = files.security(**files.with_certificates())
+    async with (
+        served(security, grpc_mtls="127.0.0.1:0") as one,
+        secure_channel(one.addresses.grpc, files.authority) as c,
+    ):
+        admin = Caller(c, files.issuer.ticket("admin"))
+        for name, node in (("web-1", "n1"), ("web-2", "n2")):
+            await admin.call("CreateInstance", create(name, "web", node))
+        yield one
+
+
+@pytest.fixture
+async def front(files: Secured, replica: Served, tmp_path: Path) -> AsyncIterator[Addresses]:
+    """Over that replica, with a certificate of its own."""
+    config = tmp_path / "front.yaml"
+    config.write_text(f"locations: {{test: {{replicas: ['{replica.addresses.grpc_mtls}']}}}}")
+    own = files.authority.issue("front", ["spiffe://hq.test/front"])
+    shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
+    clock, rng = SystemClock(), random.Random(1)
+    locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
+    security = security_of(files.given(audit_log=""), clock, None)
+    shared = Surroundings(Limits(), clock, RequestIds("front"), security)
+    server = FrontServer(Front(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
+    serving = asyncio.create_task(server.serve())
+    try:
+        addresses = await server.listening
+        await locations.started.wait()
+        yield addresses
+    finally:
+        server.stop()
+        await serving
+
+
+# --- transports ---
+
+
+@asynccontextmanager
+async def over_grpc(address: str, files: Secured) -> AsyncIterator[Try]:
+    async with secure_channel(address, files.authority) as channel:
+
+        async def attempt(row: Row, ticket: str) -> Outcome:
+            try:
+                answer = await _one_answer(Caller(channel, ticket), row)
+            except grpc.aio.AioRpcError as error:
+                return cell(error.code().name, error.details() or "")
+            return of_answer(answer)
+
+        yield attempt
+
+
+async def _one_answer(caller: Caller, row: Row) -> Message:
+    request = REQUESTS[row.name]()
+    if not METHODS[row.call].server_streaming:
+        answer: Message = await caller.call(row.call, request)
+        return answer
+    stream = caller.watch(request)  # type: ignore[arg-type]
+    try:
+        async with asyncio.timeout(20):
+            while (message := await stream.read()).kind == pb.WATCH_KIND_BOOKMARK:
+                pass  # a front opens with one before it has heard of its locations
+        return cast("Message", message)
+    finally:
+        stream.cancel()
+
+
+@asynccontextmanager
+async def over_http(address: str, files: Secured) -> AsyncIterator[Try]:
+    tls = ssl.create_default_context(cafile=str(files.authority.cert))
+    async with httpx.AsyncClient(verify=tls, base_url=f"https://{address}", trust_env=False, timeout=20) as client:
+
+        async def attempt(row: Row, ticket: str) -> Outcome:
+            method = METHODS[row.call]
+            path = f"/{method.containing_service.full_name}/{method.name}"
+            headers = {"authorization": f"Bearer {ticket}"} if ticket else {}
+            body = json_format.MessageToJson(REQUESTS[row.name]()).encode()
+            if method.server_streaming:
+                return await _first_of_stream(client, path, headers, body)
+            answer = await client.post(path, content=body, headers={**headers, "content-type": "application/json"})
+            if answer.status_code != 200:
+                return cell(answer.json()["code"], answer.json()["message"])
+            return of_answer(_apply_results(answer.json()) if row.call == "ApplyInstances" else None)
+
+        yield attempt
+
+
+async def _first_of_stream(client: httpx.AsyncClient, path: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+    headers = {**headers, "content-type": "application/connect+json"}
+    enveloped = struct.pack(">BI", 0, len(body)) + body
+    seen = b""
+    async with client.stream("POST", path, content=enveloped, headers=headers) as answer:
+        async for part in answer.aiter_raw():
+            seen += part
+            while len(seen) >= 5 and len(seen) >= 5 + struct.unpack(">I", seen[1:5])[0]:
+                flags, size = struct.unpack(">BI", seen[:5])
+                message, seen = json.loads(seen[5 : 5 + size]), seen[5 + size :]
+                if flags & 2:
+                    return cell(message["error"]["code"], message["error"]["message"])
+                if message["kind"] != "WATCH_KIND_BOOKMARK":
+                    return YES, "OK"
+    raise AssertionError("the stream ended without a word")
+
+
+def _apply_results(answer: Any) -> pb.ApplyInstancesResponse:
+    return json_format.ParseDict(answer, pb.ApplyInstancesResponse())
+
+
+def of_answer(answer: Message | None) -> Outcome:
+    """ApplyInstances says of each item whether it was refused; a front of each location."""
+    if isinstance(answer, pb.ApplyInstancesResponse):
+        for result in answer.result:
+            if result.HasField("error"):
+                return cell(_name(result.error.code), result.error.message)
+    return YES, "OK"
+
+
+def _name(code: int) -> str:
+    return next(known.name for known in grpc.StatusCode if known.value[0] == code)
+
+
+# --- the tests ---
+
+
+def test_every_call_of_the_services_has_a_row_and_every_row_a_request() -> None:
+    rows = read()
+    assert {row.call for row in rows} == set(METHODS)
+    assert [row.name for row in rows] == list(REQUESTS)
+    assert {value for row in rows for value in row.allowed.values()} == {YES, NO, WHO}
+    assert {row.front for row in rows} == {HERE, THERE}
+
+
+async def wrong_cells(attempt: Try, by_caller: Mapping[str, str], wanted: Callable[[Row, str, str], bool]) -> list[str]:
+    wrong = []
+    for row in read():
+        assert row.allowed.keys() == by_caller.keys()
+        for caller, ticket in by_caller.items():
+            got, words = await attempt(row, ticket)
+            if not wanted(row, row.allowed[caller], got):
+                wrong.append(f"{row.name} by {caller}: {got}, not {row.allowed[caller]} ({words[:200]})")
+    return wrong
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+async def test_a_replica_lets_in_whom_the_table_says(replica: Served, files: Secured, transport: str) -> None:
+    over = over_grpc if transport == "grpc" else over_http
+    async with over(getattr(replica.addresses, transport), files) as attempt:
+        assert await wrong_cells(attempt, tickets(files), lambda row, cell, got: got == cell) == []
+
+
+@pytest.mark.parametrize("transport", ["grpc", "http"])
+async def test_a_front_lets_in_nobody_else(front: Addresses, files: Secured, transport: str) -> None:
+    def wanted(row: Row, cell: str, got: str) -> bool:
+        if row.front == HERE or cell == WHO:
+            return got == cell
+        return got in (YES, NO) and not (got == NO and cell == YES)
+
+    over = over_grpc if transport == "grpc" else over_http
+    async with AsyncExitStack() as stack:
+        attempt = await stack.enter_async_context(over(getattr(front, transport), files))
+        assert await wrong_cells(attempt, tickets(files), wanted) == []
+
+
+async def test_what_a_front_does_not_carry_out_it_carries_out_for_nobody(front: Addresses, files: Secured) -> None:
+    done = []
+    async with over_grpc(front.grpc, files) as attempt:
+        for row in (row for row in read() if row.front == THERE):
+            for caller, ticket in tickets(files).items():
+                _, words = await attempt(row, ticket)
+                if words.startswith("OK"):
+                    done.append(f"{row.name} by {caller}")
+    assert done == []

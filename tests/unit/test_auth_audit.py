@@ -1,0 +1,75 @@
+"""The audit log: a line is whole or lost, full files are renamed, a failure ends when a line is written again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from serving.auth.audit import Audit, FileSink, Line
+from serving.auth.errors import AuditUnavailable, BadSecurity
+from serving.clock import ManualClock
+
+LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
+
+
+class FailingSink:
+    def __init__(self) -> None:
+        self.is_full = False
+        self.lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        self.lines.append(line)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_line_holds_what_happened_and_when(tmp_path: Path) -> None:
+    audit = Audit(FileSink(tmp_path / "audit"), ManualClock())
+    assert audit.record(LINE)
+    audit.close()
+    told = json.loads((tmp_path / "audit").read_text())
+    assert told == {"time": "2023-11-14T22:13:20.000Z", **LINE._asdict()}
+
+
+def test_what_callers_choose_cannot_make_two_lines_of_one_nor_a_long_one(tmp_path: Path) -> None:
+    audit = Audit(FileSink(tmp_path / "audit"), ManualClock())
+    audit.record(LINE._replace(identity='x"\n{"identity":"root"}', key="k" * 10_000))
+    audit.close()
+    [line] = (tmp_path / "audit").read_text().splitlines()
+    assert len(line) < 1_000
+    assert json.loads(line)["identity"].startswith('x"\n')
+
+
+def test_full_files_are_renamed_and_the_oldest_given_up(tmp_path: Path) -> None:
+    audit = Audit(FileSink(tmp_path / "audit", max_bytes=1_000, kept=2), ManualClock())
+    for number in range(50):
+        audit.record(LINE._replace(version=number))
+    audit.close()
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["audit", "audit.1", "audit.2"]
+    newest = (tmp_path / "audit").read_text().splitlines()[-1]
+    assert json.loads(newest)["version"] == 49
+    assert all(path.stat().st_size <= 1_000 for path in tmp_path.iterdir())
+
+
+def test_a_failure_is_known_until_a_line_is_written_again() -> None:
+    sink = FailingSink()
+    audit = Audit(sink, ManualClock())
+    sink.is_full = True
+    assert not audit.record(LINE)
+    assert "No space left" in audit.fault
+    with pytest.raises(AuditUnavailable, match="No space left"):
+        audit.require(LINE)
+    sink.is_full = False
+    audit.require(LINE)
+    assert (audit.fault, audit.lines, audit.lost) == ("", 1, 2)
+
+
+def test_a_log_that_cannot_be_opened_is_refused_at_start(tmp_path: Path) -> None:
+    with pytest.raises(BadSecurity, match="--audit-log"):
+        FileSink(tmp_path / "nowhere" / "audit")

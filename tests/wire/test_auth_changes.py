@@ -1,0 +1,178 @@
+"""What changes while a secured replica runs: tickets that end, files that are written anew, a log that fails."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+from serving.clock import SystemClock
+from tests.support.instances_of import create
+from tests.support.scenes import eventually
+from tests.support.secured import Caller, Secured, Served, last_words, secure_channel, served
+from tests.support.tickets import Issuer, bearer
+
+COUNT = pb.CountInstancesRequest()
+WATCH = pb.WatchInstancesRequest()
+
+
+class WallClock(SystemClock):
+    """Whose wall can be moved."""
+
+    ahead_ms = 0
+
+    def wall_ms(self) -> int:
+        return super().wall_ms() + self.ahead_ms
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Secured:
+    return Secured(tmp_path)
+
+
+@pytest.fixture
+def clock() -> WallClock:
+    return WallClock()
+
+
+@pytest.fixture
+async def replica(files: Secured, clock: WallClock) -> AsyncIterator[Served]:
+    async with served(files.security(clock), clock) as one:
+        yield one
+
+
+@pytest.fixture
+async def reader(replica: Served, files: Secured) -> AsyncIterator[Caller]:
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        yield Caller(channel, files.issuer.ticket("reader/ann"))
+
+
+def refresh(replica: Served) -> str:
+    assert replica.security is not None
+    replica.security.refresh()
+    return replica.security.note()
+
+
+async def test_a_stream_ends_with_its_ticket(replica: Served, reader: Caller, clock: WallClock) -> None:
+    stream = reader.watch(WATCH)
+    await stream.read()
+    clock.ahead_ms = 640_000
+    assert await last_words(stream) == ("UNAUTHENTICATED", "the ticket of reader/ann has expired")
+    assert (await reader.refusal("CountInstances", COUNT))[0] == "UNAUTHENTICATED"
+
+
+async def test_a_stream_over_http_ends_with_its_ticket(replica: Served, files: Secured, clock: WallClock) -> None:
+    context = ssl.create_default_context(cafile=str(files.authority.cert))
+    headers = {"content-type": "application/connect+json", **dict([bearer(files.issuer.ticket("reader/ann"))])}
+    url = f"https://{replica.addresses.http}/hq.v1.InstanceService/WatchInstances"
+    async with (
+        httpx.AsyncClient(verify=context, trust_env=False) as client,
+        client.stream("POST", url, content=b"\0\0\0\0\2{}", headers=headers, timeout=30) as answer,
+    ):
+        parts = answer.aiter_bytes()
+        await anext(parts)
+        clock.ahead_ms = 640_000
+        rest = b"".join([part async for part in parts])
+    assert b'"code":"unauthenticated"' in rest
+
+
+async def test_a_stream_ends_when_its_caller_may_not_any_more(replica: Served, reader: Caller, files: Secured) -> None:
+    stream = reader.watch(WATCH)
+    await stream.read()
+    files.policy.write_text("roles: {reader: [{identities: ['reader/*'], services: [web]}]}")
+    assert not refresh(replica)
+    assert await last_words(stream) == ("PERMISSION_DENIED", "the rights of reader/ann are others now")
+    assert (await reader.refusal("CountInstances", COUNT))[0] == "PERMISSION_DENIED"
+
+
+async def test_a_stream_goes_on_through_a_change_that_is_none_of_its_own(
+    replica: Served, reader: Caller, files: Secured
+) -> None:
+    stream = reader.watch(WATCH)
+    await stream.read()
+    files.policy.write_text(files.policy.read_text() + "\n    - identities: [another-admin]\n")
+    assert not refresh(replica)
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        await Caller(channel, files.issuer.ticket("another-admin")).call("CreateInstance", create("web-1"))
+    while not (await stream.read()).events:
+        pass
+
+
+async def test_a_broken_policy_keeps_the_old_one_and_says_so(replica: Served, reader: Caller, files: Secured) -> None:
+    good = files.policy.read_text()
+    for broken in ("roles: [", "roles: {king: []}", ""):
+        files.policy.write_text(broken)
+        assert "--policy" in refresh(replica)
+        assert (await reader.refusal("CountInstances", COUNT))[0] == "OK"
+    files.policy.unlink()
+    assert "--policy" in refresh(replica)
+    files.policy.write_text(good)
+    assert not refresh(replica)
+
+
+async def test_a_withdrawn_key_is_withdrawn_at_once_and_a_new_one_taken(
+    replica: Served, reader: Caller, files: Secured, tmp_path: Path
+) -> None:
+    following = Issuer(tmp_path / "next", "key-2")
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        later = Caller(channel, following.ticket("reader/ann"))
+        assert (await later.refusal("CountInstances", COUNT))[0] == "UNAUTHENTICATED"
+        files.issuer.publish(files.issuer, following)
+        assert not refresh(replica)
+        assert (await later.refusal("CountInstances", COUNT))[0] == "OK"
+        assert (await reader.refusal("CountInstances", COUNT))[0] == "OK"
+        files.issuer.publish(following)
+        assert not refresh(replica)
+        assert (await later.refusal("CountInstances", COUNT))[0] == "OK"
+        assert (await reader.refusal("CountInstances", COUNT))[0] == "UNAUTHENTICATED"
+
+
+async def test_files_are_followed_without_being_told(replica: Served, reader: Caller, files: Secured) -> None:
+    files.policy.write_text("roles: {}")
+
+    async def is_denied() -> bool:
+        return (await reader.refusal("CountInstances", COUNT))[0] == "PERMISSION_DENIED"
+
+    await eventually(is_denied, timeout_s=30, what="the new policy is in force")
+
+
+# --- the record -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+async def test_orders_are_refused_while_they_cannot_be_recorded(files: Secured) -> None:
+    files.audit = Path("/dev/full")
+    order = admin_pb2.SuspendNodeRequest(node_name="n1", by="ann", reason="disk")
+    order.duration.FromSeconds(60)
+    async with (
+        served(files.security()) as replica,
+        secure_channel(replica.addresses.grpc, files.authority) as channel,
+    ):
+        operator = Caller(channel, files.issuer.ticket("operator"))
+        code, words = await operator.refusal("SuspendNode", order)
+        assert (code, "audit log" in words) == ("UNAVAILABLE", True)
+        assert "audit log" in refresh(replica)
+        told = await operator.call("ListSuspensions", admin_pb2.ListSuspensionsRequest())
+        assert not told.suspensions
+        # Deploys go on: they are what an installation is for, and the store knows what they wrote.
+        await Caller(channel, files.issuer.ticket("admin")).call("CreateInstance", create("web-1"))
+        assert replica.security is not None
+        assert replica.security.audit.lost >= 2
+
+
+async def test_an_order_is_recorded_before_and_after(replica: Served, files: Secured) -> None:
+    order = admin_pb2.SuspendNodeRequest(node_name="n1", by="ann", reason="disk")
+    order.duration.FromSeconds(60)
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        await Caller(channel, files.issuer.ticket("operator")).call("SuspendNode", order)
+    lines = [json.loads(line) for line in files.audit.read_text().splitlines()]
+    assert [(line["identity"], line["key"], line["outcome"]) for line in lines] == [
+        ("operator", "n1", "begun"),
+        ("operator", "n1", "OK"),
+    ]
