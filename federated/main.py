@@ -30,6 +30,7 @@ from serving.auth.settings import check_exposure, security_of
 from serving.calls import RequestIds
 from serving.flags import Bytes, Duration, Flags, limits_of
 from serving.logs import FORMATS, set_up_logs
+from serving.otlp import tracing_to
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
 
@@ -80,6 +81,7 @@ _option = _FLAGS.option
     default="text",
     help="text for people, json for programs: one object in each line.",
 )
+@_option("--otlp", default="", metavar="URL", help="Send traces to this collector (OTLP over HTTP); needs hq[otel].")
 def cli(**given: Any) -> None:
     """Run a front: several installations of HQ as one.
 
@@ -125,8 +127,9 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     clock, rng = SystemClock(), random.SystemRandom()
     locations = Locations(file, clock, rng, dialer, given["last_good_bytes"])
     front = Front(locations, clock, rng, given["page_bytes"])
-    ids = RequestIds(f"{socket.gethostname()}-front-{secrets.token_hex(4)}")
-    shared = Surroundings(limits_of(given), clock, ids, security)
+    name = f"{socket.gethostname()}-front-{secrets.token_hex(4)}"
+    tracing = tracing_to(given["otlp"], "hq-federated", name)
+    shared = Surroundings(limits_of(given), clock, RequestIds(name), security, tracing)
     server = Server(front, shared, Addresses(given["grpc"], given["http"], given["grpc_mtls"]), given["grace"])
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):

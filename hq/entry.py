@@ -148,19 +148,21 @@ class Entry:
 
     def stored(self) -> tuple[Spec, Status]:
         """The two records that this entry was made from, but for their write ids."""
-        meta, spec, status = frames.stored(self._frame, self._shape)
-        marks = [mark.record() for mark in self.marks]
+        meta, spec, _ = frames.stored(self._frame, self._shape)
         return (
             Spec(
                 storage_pb2.SpecRecord(meta=meta, spec=spec, request_id=self.request_id),
                 self.spec_created,
                 self.version,
             ),
-            Status(
-                storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid),
-                self.status_version,
-            ),
+            Status(self.status_record(), self.status_version),
         )
+
+    def status_record(self) -> storage_pb2.StatusRecord:
+        """The status record that this entry was made from, but for its write id."""
+        status = frames.stored(self._frame, self._shape)[2]
+        marks = [mark.record() for mark in self.marks]
+        return storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid)
 
     def restated(self, status: Status, pool: Pool) -> Entry:
         """The instance with another status, and all else as it is; nothing is decoded."""

@@ -21,6 +21,7 @@ from hq import garbage, options
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
+from hq.etcd_flags import etcd_config
 from hq.server import Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
@@ -32,6 +33,7 @@ from serving.auth.settings import check_exposure, security_of
 from serving.clock import SystemClock
 from serving.flags import limits_of
 from serving.logs import set_up_logs
+from serving.otlp import tracing_to
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
@@ -59,17 +61,9 @@ def serve(**given: Any) -> None:
     A few replicas over one etcd make an installation; any of them answers everything. Each reads the whole registry
     into memory at start and follows every change. It serves when /readyz on the HTTP port says so.
     """
-    from hq.store.etcd import EtcdConfig, EtcdStore
+    from hq.store.etcd import EtcdStore
 
-    password_file = given["etcd_password_file"]
-    config = EtcdConfig(
-        endpoints=_endpoints(given["etcd"]),
-        ca=given["etcd_ca"],
-        cert=given["etcd_cert"],
-        key=given["etcd_key"],
-        user=given["etcd_user"],
-        password=Path(password_file).read_text().strip() if password_file else "",
-    )
+    config = etcd_config(given)
     security = _security(given)
     if given["workers"] > 1:
         sys.exit(_mind_workers(given))
@@ -116,7 +110,7 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     etcd = EmbeddedEtcd(data)
     await etcd.start()
     try:
-        server = _server(given, EtcdStore(EtcdConfig((_endpoint(etcd.endpoint),))))
+        server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
         where = f"at {etcd.endpoint}, data in {data}"
         await _until_stopped(server, lambda server: welcome(server, f"etcd {where}"), etcd.process.died())
     finally:
@@ -148,6 +142,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         limits_of(given),
         given["grace"],
         security,
+        tracing_to(given["otlp"], "hq", config.replica),
     )
 
 
@@ -235,6 +230,8 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
 
 def _security(given: dict[str, Any]) -> Security | None:
     _check_exposure(given)
+    if given["worker"] is not None and given["audit_log"]:
+        given = {**given, "audit_log": f"{given['audit_log']}.worker-{given['worker']}"}  # each renames its own
     try:
         return security_of(given, SystemClock(), given["cluster"])
     except BadSecurity as error:
@@ -246,18 +243,6 @@ def _check_exposure(given: dict[str, Any]) -> None:
         check_exposure(given)
     except BadSecurity as error:
         raise click.UsageError(str(error)) from error
-
-
-def _endpoints(text: str) -> tuple[str, ...]:
-    found = tuple(_endpoint(part) for part in text.split(",") if part.strip())
-    if not found:
-        raise click.UsageError("--etcd names no member: write HOST:PORT, several with commas")
-    return found
-
-
-def _endpoint(text: str) -> str:
-    """host:port; people paste URLs from etcd's own flags."""
-    return text.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
 
 
 cli.add_command(backup)

@@ -101,6 +101,7 @@ logs = together(
         default="text",
         help="text for people, json for programs: one object in each line.",
     ),
+    option("--otlp", default="", metavar="URL", help="Send traces to this collector (OTLP over HTTP); needs hq[otel]."),
 )
 
 etcd = together(

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
@@ -26,6 +27,9 @@ from serving.metrics import Table
 from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
 from serving.transports import Addresses, Transports
+
+if TYPE_CHECKING:
+    from serving.tracing import Tracing
 
 log = logging.getLogger(__name__)
 
@@ -70,12 +74,13 @@ class Server:
         limits: Limits,
         grace_s: float = 5.0,
         security: Security | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
         measured = MeasuredStore(store, clock)
         self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
-        shared = Surroundings(limits, clock, RequestIds(config.replica), security)
+        shared = Surroundings(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         methods = [

@@ -98,6 +98,8 @@ def error_headers(error: HqError) -> Headers:
     delay_s = wire.retry_after_s(error)
     if delay_s is not None:
         return [(b"retry-after", b"%d" % delay_s)]
+    if error.code == "UNAUTHENTICATED":
+        return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, UnsupportedMediaType):
         return [(b"accept-post", error.accepted.encode())]
     if isinstance(error, MethodNotAllowed):

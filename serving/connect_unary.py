@@ -65,17 +65,18 @@ class UnaryEndpoint:
         await respond(send, 200, answer_headers, payload)
 
     async def _run(self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive) -> bytes:
+        caller = peer = call.host
         if self._guard.admit is not None:
             self._guard.admit(call)
+            caller = call.caller
         if b"content-encoding" in headers or b"expect" in headers:
-            body = await self._read(headers, call.host, receive)
+            body = await self._read(headers, peer, receive)
         else:
-            body = await read_body(receive, self._admission, call.host, self._max_bytes)
+            body = await read_body(receive, self._admission, peer, self._max_bytes)
         admission = self._admission
-        peer = call.host
         admission.open_call(peer)
         try:
-            admission.check_rate(call.caller)
+            admission.check_rate(caller)
             if exchange.json_in:
                 refuse_deep(body, self._max_json_depth)
             started = self._now()

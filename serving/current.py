@@ -12,6 +12,7 @@ from typing import Final
 from serving.methods import Call
 
 CURRENT: Final[ContextVar[Call | None]] = ContextVar("call", default=None)
+OWN_TRACE: Final[ContextVar[str]] = ContextVar("trace", default="")  # of the span made for the call, if any was
 
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _MOST: Final = 256  # characters that are looked at
@@ -24,7 +25,9 @@ def request_id() -> str:
 
 
 def traceparent() -> str:
-    """The caller's W3C trace context as it came, empty if there is none that is well-formed."""
+    """The W3C trace context: of the own span, or as the caller sent it; empty if there is none that is well-formed."""
+    if own := OWN_TRACE.get():
+        return own
     call = CURRENT.get()
     text = call.header("traceparent")[:_MOST] if call is not None else ""
     return text if _TRACEPARENT.fullmatch(text) else ""

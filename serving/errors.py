@@ -263,9 +263,14 @@ class PermissionDenied(HqError):
     code: ClassVar[Code] = "PERMISSION_DENIED"
     reason = "PERMISSION_DENIED"
 
-    def __init__(self, message: str, *, key: str = "") -> None:
+    def __init__(self, message: str, *, key: str = "", needs: str = "") -> None:
+        """`needs`: the roles of which one is missing, separated by commas."""
         super().__init__(message)
-        self.key = key
+        self.key, self._needs = key, needs
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"needs": self._needs} if self._needs else {}
 
 
 # --- gone -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NoReturn, cast
 
@@ -45,6 +46,7 @@ class GrpcServer:
         reuse_port: bool = False,
     ) -> None:
         self._shared = shared
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_news)  # adding it again does nothing
         self._server = aio.server(options=_options(shared.limits, reuse_port=reuse_port))
         self._arrivals = Arrivals(shared.limits.slow_request_s)
         services = sorted({m.path.partition("/")[0] for m in methods})
@@ -186,6 +188,12 @@ async def _abort(
     except aio.InternalError:  # the caller is gone; gRPC would write a traceback for each
         raise asyncio.CancelledError from error
     raise AssertionError("unreachable: abort raises") from error
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """gRPC writes a traceback for each caller that leaves while it is answered; whoever likes could fill the log."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, aio.InternalError)
 
 
 def _described(services: Sequence[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from serving.admission import Admission
 from serving.auth.guard import Guard
 from serving.auth.rules import Rule
@@ -13,18 +15,29 @@ from serving.log_counts import LogCounts
 from serving.loop_lag import LoopLag
 from serving.traffic import Traffic
 
+if TYPE_CHECKING:
+    from serving.tracing import Tracing
+
 
 class Surroundings:
     """Limits and what they are measured with: one object for all transports, so that limits hold for all."""
 
-    __slots__ = ("admission", "clock", "ids", "limits", "log_counts", "loop_lag", "security", "traffic")
+    __slots__ = ("admission", "clock", "ids", "limits", "log_counts", "loop_lag", "security", "tracing", "traffic")
 
-    def __init__(self, limits: Limits, clock: Clock, ids: RequestIds, security: Security | None = None) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        clock: Clock,
+        ids: RequestIds,
+        security: Security | None = None,
+        tracing: Tracing | None = None,
+    ) -> None:
         """`security` None: plain text, and nobody is asked who they are."""
         self.limits = limits
         self.clock = clock
         self.ids = ids
         self.security = security
+        self.tracing = tracing
         self.admission = Admission(limits, clock)
         self.traffic = Traffic(self.admission)
         self.loop_lag = LoopLag()

@@ -10,10 +10,12 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from serving.auth import security
 from serving.grpc_server import GrpcServer
 from serving.health import Health
 from serving.http_server import HttpServer
 from serving.methods import Method
+from serving.metrics import Table
 from serving.pages import Page
 from serving.surroundings import Surroundings
 
@@ -53,9 +55,12 @@ class Transports:
         """`pages`: beside those that every server has, by path."""
         self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
         self._log_counts = shared.log_counts
-        self._security = shared.security
+        self._security, self._tls = shared.security, shared.security.tls if shared.security is not None else None
         if shared.security is not None:
-            metrics.register(shared.security)
+            metrics.register(Table(security.METRICS, shared.security))
+        self._tracing = shared.tracing
+        if shared.tracing is not None:
+            methods = shared.tracing.traced(methods)
         self._stopping = asyncio.Event()
         self._health = health
         self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
@@ -85,29 +90,34 @@ class Transports:
         keeping = asyncio.create_task(self._keep_security(), name="security")
         try:
             if self._addresses.pages:
-                await self._own_pages.start(self._addresses.pages)
+                await self._own_pages.start(self._addresses.pages, self._tls.http if self._tls else None)
             if self._addresses.shared:
                 await self._until_loaded(working)
             await self._listen()
-            await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                working.result()
+            await asyncio.wait((working, stopping, keeping), return_when=asyncio.FIRST_COMPLETED)
+            for part in (working, keeping):
+                if part.done():
+                    part.result()
             log.info("shutting down: calls under way have %.0f s", self._grace_s)
             leave()
             await asyncio.gather(self._grpc.stop(self._grace_s), self._http.stop(self._grace_s))
             if drain is not None:
                 await drain()
         finally:
-            aside = (working, stopping, looking, keeping)
-            for task in aside:
-                task.cancel()
-            await asyncio.gather(*aside, return_exceptions=True)
-            logging.getLogger().removeHandler(self._log_counts)
-            await self._grpc.stop(0)
-            await self._http.stop(0)
-            await self._own_pages.stop(0)
-            if self._security is not None:
-                self._security.close()
+            await self._end(working, stopping, looking, keeping)
+
+    async def _end(self, *tasks: asyncio.Task[Any]) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        logging.getLogger().removeHandler(self._log_counts)
+        await self._grpc.stop(0)
+        await self._http.stop(0)
+        await self._own_pages.stop(0)
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
+        if self._security is not None:
+            self._security.close()
 
     async def _until_loaded(self, working: asyncio.Task[None]) -> None:
         """Among several, one that cannot answer yet would only turn callers away."""
@@ -115,7 +125,7 @@ class Transports:
             await asyncio.sleep(_POLL_S)
 
     async def _listen(self) -> None:
-        wanted, tls = self._addresses, self._security.tls if self._security is not None else None
+        wanted, tls = self._addresses, self._tls
         mtls_port = 0
         if wanted.grpc_mtls and tls is not None:
             mtls_port = self._grpc.listen(wanted.grpc_mtls, tls.grpc(ask_clients=True))
@@ -132,7 +142,9 @@ class Transports:
         self.listening.set_result(listening)
 
     async def _keep_security(self) -> None:
-        if self._security is not None:
+        if self._security is None:
+            await asyncio.Event().wait()
+        else:
             await self._security.keep()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.support.etcd"]
+pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
 # docs/decisions/010: processes and sockets on shared cores, never a pure decision.
 _REAL_PROCESSES = {"acceptance", "clients", "faults", "federated", "wire"}

@@ -1,4 +1,4 @@
-"""Is a version locked that is known to have a hole? Compares requirements/*.txt with advisories.toml, without a network."""
+"""Is a version locked that has a known hole? Compares requirements/*.txt with advisories.toml; needs no network."""
 
 import re
 import sys
@@ -40,7 +40,7 @@ def holes(advisories: Sequence[Mapping[str, Any]], versions: Mapping[str, Versio
 
 
 def is_good(version: Version, fixed: Sequence[Version]) -> bool:
-    """At or behind the repair of its own line of releases, which all but the last number name, or behind all of them."""
+    """At or behind the repair of its own line of releases (its first two numbers), or behind all repairs."""
     same_line = [f for f in fixed if f.release[:2] == version.release[:2]]
     return version >= (min(same_line) if same_line else max(fixed))
 

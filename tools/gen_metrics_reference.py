@@ -10,6 +10,7 @@ from typing import Any, Final
 from federated import metrics as of_front
 from hq.api import metrics as of_replica
 from serving import log_counts, loop_lag, process_metrics, prometheus_sd, traffic
+from serving.auth import security
 from serving.metrics import Declared
 
 PATH: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
@@ -24,6 +25,7 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
         "`python_info` as every Python program has them.",
         (*process_metrics.METRICS, *loop_lag.METRICS, *log_counts.METRICS),
     ),
+    ("Security", "Of replicas and fronts that encrypt, or ask who calls.", security.METRICS),
     ("Service discovery", "Of replicas and fronts: `/sd/prometheus`.", prometheus_sd.METRICS),
     ("Fronts", "Of each front, location by location.", of_front.METRICS),
 )

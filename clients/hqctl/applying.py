@@ -128,6 +128,8 @@ def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
         next_step = f" {NAME_IT}"
     elif code == "ABORTED":
         next_step = " Get it again, or leave meta.version out to overwrite what others wrote."
+    elif code == "UNAVAILABLE" and error.reason != "OUTCOME_UNKNOWN":
+        next_step = " Nothing was stored: try again."
     complain(f"{document.place}: {name}: {where}{message}.{next_step}")
     return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
 

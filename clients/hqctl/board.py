@@ -72,4 +72,6 @@ class Board:
 
     def _readiness(self, instances: Sequence[instance_pb2.Instance]) -> str:
         unready = sum(truth(i.status.ready) != "yes" for i in instances)
+        if unready == len(instances):
+            return "none of them ready"
         return f"{unready} of them not ready" if unready else "all ready"

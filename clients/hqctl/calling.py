@@ -1,7 +1,8 @@
-"""-v: each call on stderr, with its method, server, outcome and duration, as it ends."""
+"""-v: each call on stderr, with its method, server, outcome, duration and request id (by which HQ's log knows it)."""
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -36,11 +37,13 @@ class Unary(grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[misc,type-arg
 
     async def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
         began = time.monotonic()
+        details, request_id = _with_request_id(details)
         call = await continuation(details, request)
         code = await call.code()
         took_ms = (time.monotonic() - began) * 1000
         asked = " ".join(str(request).split())
-        self._tell(f"{_name(details)} at {self._address}: {code.name}, {took_ms:.1f} ms  {_cut(asked)}".rstrip())
+        outcome = f"{code.name}, {took_ms:.1f} ms, request id {request_id}"
+        self._tell(f"{_name(details)} at {self._address}: {outcome}  {_cut(asked)}".rstrip())
         return call
 
 
@@ -51,9 +54,17 @@ class Stream(grpc.aio.UnaryStreamClientInterceptor):  # type: ignore[misc,type-a
         self._address, self._tell = address, tell
 
     async def intercept_unary_stream(self, continuation: Any, details: Any, request: Any) -> Any:
+        details, request_id = _with_request_id(details)
         asked = " ".join(str(request).split())
-        self._tell(f"{_name(details)} at {self._address}: stream begins  {_cut(asked)}".rstrip())
+        told = f"{_name(details)} at {self._address}: stream begins, request id {request_id}"
+        self._tell(f"{told}  {_cut(asked)}".rstrip())
         return await continuation(details, request)
+
+
+def _with_request_id(details: Any) -> tuple[Any, str]:
+    request_id = secrets.token_hex(6)
+    metadata = grpc.aio.Metadata(*(details.metadata or ()), ("x-request-id", request_id))
+    return details._replace(metadata=metadata), request_id
 
 
 def _name(details: Any) -> str:

@@ -30,7 +30,7 @@ def get_contexts(no_headers: bool, output: str) -> None:
     elif output == "name":
         click.echo("\n".join(found.contexts))
     else:
-        names = ("CURRENT", "NAME", "SERVERS", "TLS", "TICKET")
+        names = ("CURRENT", "NAME", "TLS", "TICKET", "SERVERS")
         print_table(names, _rows(found), headers=not no_headers)
 
 
@@ -71,9 +71,9 @@ def _rows(found: Config) -> list[list[str]]:
         [
             "*" if name == found.current else "-",
             name,
-            ",".join(context.servers),
             "yes" if context.credentials.ca or context.credentials.cert else "no",
             "yes" if context.credentials.ticket_file else "no",
+            ",".join(context.servers),
         ]
         for name, context in found.contexts.items()
     ]

@@ -124,7 +124,7 @@ def _store(facts: Facts) -> Iterator[Finding]:
             f"etcd member {member.endpoint}: {member.error}.",
             _majority(len(broken), len(facts.members)),
         )
-    if facts.members and not any(member.leader for member in facts.members):
+    if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "no etcd member leads: nothing can be written.",
             "An election takes seconds. If it lasts, a majority of members is away: bring them back.",
@@ -154,8 +154,9 @@ def _guard(facts: Facts, now_s: float) -> Iterator[Finding]:
         )
     elif guard.holding:
         since = f" since {clock_time(guard.since)} ({span(now_s - guard.since.seconds)})" if guard.since.seconds else ""
+        flips = plural(guard.waiting, "flip") if guard.waiting else "flips"
         yield Finding(
-            f"the guard holds {plural(guard.waiting, 'flip')} back{since}: {verdict(guard)}.",
+            f"the guard holds {flips} back{since}: {verdict(guard)}.",
             "Many agents at once: is it the network, or HQ? If they are truly gone: `hqctl guard release --reason …`; "
             f"else it ends by itself{_at_the_latest(guard, now_s)}.",
         )

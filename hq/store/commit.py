@@ -243,6 +243,8 @@ class Committer:
 
     def _sort_out(self, flight: Flight) -> None:
         again = flight.settle()
+        if lost := [item.subject for item in flight.items if not item.seen_at and item not in again]:
+            log.error("what became of %d writes will never be known: %s", len(lost), ", ".join(lost[:10]))
         self.writes += sum(bool(item.seen_at) for item in flight.items)
         flight.call_off()
         self._queue.put_back(again)

@@ -35,9 +35,7 @@ def check_label_key(value: str, field: str) -> Violation | None:
 
 def check_label_value(value: str, field: str) -> Violation | None:
     """May be empty and in any script, up to 253 bytes of UTF-8 without control characters."""
-    if has_control_characters(value):
-        return Violation(field, f"{shown(value)} has control characters: leave them out")
-    return check_bytes(value, field, MAX_LABEL_VALUE_BYTES)
+    return check_words(value, field, MAX_LABEL_VALUE_BYTES)
 
 
 def check_bytes(value: str, field: str, limit_bytes: int) -> Violation | None:
@@ -48,13 +46,18 @@ def check_bytes(value: str, field: str, limit_bytes: int) -> Violation | None:
     return Violation(field, f"{size_bytes} bytes are too long: use at most {limit_bytes}")
 
 
+def check_words(value: str, field: str, limit_bytes: int) -> Violation | None:
+    """Text that is kept, shown and logged; may be empty, but not begin another line."""
+    if has_control_characters(value):
+        return Violation(field, f"{shown(value)} has control characters: leave them out")
+    return check_bytes(value, field, limit_bytes)
+
+
 def check_line(value: str, field: str, limit_bytes: int) -> Violation | None:
     """One line of text that must not be empty."""
     if not value:
         return Violation(field, "is empty: set it")
-    if has_control_characters(value):
-        return Violation(field, f"{shown(value)} has control characters: leave them out")
-    return check_bytes(value, field, limit_bytes)
+    return check_words(value, field, limit_bytes)
 
 
 def refusal(value: str, field: str, rule: str) -> Violation:

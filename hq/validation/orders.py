@@ -4,7 +4,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from hq.validation.durations import check_duration
 from hq.validation.faults import require
-from hq.validation.ids import check_bytes, check_id
+from hq.validation.ids import check_id, check_words
 from hqpb.v1.admin_pb2 import ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from serving.errors import Violation
 
@@ -22,8 +22,8 @@ def check_guard_order(order: ReleaseGuardRequest | ForceGuardRequest) -> None:
     """
     require(
         check_duration(order.duration, "duration", MAX_GUARD_ORDER_S),
-        check_bytes(order.reason, "reason", MAX_REASON_BYTES),
-        check_bytes(order.by, "by", MAX_BY_BYTES),
+        check_words(order.reason, "reason", MAX_REASON_BYTES),
+        check_words(order.by, "by", MAX_BY_BYTES),
     )
 
 
@@ -36,8 +36,8 @@ def check_suspension(order: SuspendNodeRequest) -> None:
     require(
         check_id(order.node_name, "node_name"),
         check_end(order.duration) or check_duration(order.duration, "duration", MAX_SUSPENSION_S),
-        check_bytes(order.reason, "reason", MAX_REASON_BYTES),
-        check_bytes(order.by, "by", MAX_BY_BYTES),
+        check_words(order.reason, "reason", MAX_REASON_BYTES),
+        check_words(order.by, "by", MAX_BY_BYTES),
     )
 
 

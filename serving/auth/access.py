@@ -74,7 +74,7 @@ class Access:
     def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
         """Raises PermissionDenied unless the instance is within reach."""
         if not self.covers(service, node, roles):
-            self.deny(f"instance {instance_id} (service {service}, node {node or 'none'})", roles, instance_id)
+            self.deny(f"instance {instance_id}: its service or node is out of reach", roles, instance_id)
 
     def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
         """Whatever matches a filter with these services and nodes is within reach."""
@@ -93,8 +93,9 @@ class Access:
     def deny(self, what: str, roles: Iterable[Role] = (), key: str = "") -> NoReturn:
         """Raises PermissionDenied: this is out of reach."""
         name = self.identity.name if self.identity else "nobody"
-        wanted = " or ".join(role for role in roles if role in self.rule.roles) or " or ".join(sorted(self.rule.roles))
-        raise PermissionDenied(f"{name} may not {self.rule.name} {what}; it takes the role {wanted} for it", key=key)
+        wanted = [role for role in roles if role in self.rule.roles] or sorted(self.rule.roles)
+        takes = f"it takes the role {' or '.join(wanted)} for it"
+        raise PermissionDenied(f"{name} may not {self.rule.name} {what}; {takes}", key=key, needs=",".join(wanted))
 
     def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:
         for role in roles:

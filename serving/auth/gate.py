@@ -21,7 +21,7 @@ from serving.errors import HqError, PermissionDenied
 from serving.methods import Answer, Call, Touch, Unary
 
 _REMEMBERED: Final = 65_536
-_DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 _SCHEME: Final = "bearer "
 _BRING: Final = "send a ticket as `authorization: Bearer <ticket>`"
 
@@ -105,8 +105,10 @@ class Gate:
         granted = {role: found for role, found in scopes.items() if role in rule.roles}
         if not granted:
             here = f" in cluster {self._cluster}" if self._cluster else ""
-            wanted = " or ".join(sorted(rule.roles)) or "that nobody has"
-            raise PermissionDenied(f"{identity.name} may not {rule.name}{here}: it takes the role {wanted}")
+            roles = sorted(rule.roles)
+            wanted = " or ".join(roles) or "that nobody has"
+            words = f"{identity.name} may not {rule.name}{here}: it takes the role {wanted}"
+            raise PermissionDenied(words, needs=",".join(roles))
         return granted
 
     # --- streams ------------------------------------------------------------------------------------------------------
@@ -181,7 +183,7 @@ class Gate:
 
     def refused(self, call: Call, path: str, rule: Rule, error: HqError) -> None:
         """A call ended with this error; if it is a denial, it is counted and recorded."""
-        if error.code not in _DENIALS:  # a front's are relayed ones, of no class of ours
+        if error.code not in DENIALS:  # a front's are relayed ones, of no class of ours
             return
         self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""

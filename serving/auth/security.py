@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from typing import Any, Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
-
 from serving.auth.audit import Audit
-from serving.auth.gate import Gate
+from serving.auth.gate import DENIALS, Gate
 from serving.auth.tls import ServerTls
 from serving.auth.watched import WatchedFiles
+from serving.metrics import Declared
 
 _REREAD_S: Final = 1.0
 
@@ -20,7 +19,7 @@ Reread = tuple[WatchedFiles[Any], Callable[[], None]]
 """A file, and what to do when it says something else."""
 
 
-class Security(Collector):
+class Security:
     """The gate that calls pass, TLS of the transports, and the files that both live by.
 
     Attributes:
@@ -57,27 +56,35 @@ class Security(Collector):
             faults.append(f"the audit log cannot be written, orders are refused: {self.audit.fault}")
         return "; ".join(faults)
 
-    def collect(self) -> Iterator[Metric]:
-        broken = GaugeMetricFamily(
-            "hq_security_file_fault", "1 if a file is not in force as it is now.", labels=("file",)
-        )
-        for file, _ in self._files:
-            broken.add_metric((file.name,), float(bool(file.fault)))
-        yield broken
-        yield GaugeMetricFamily(
-            "hq_audit_fault", "1 if the audit log cannot be written.", float(bool(self.audit.fault))
-        )
-        yield CounterMetricFamily("hq_audit_lines", "Lines written to the audit log.", self.audit.lines)
-        yield CounterMetricFamily("hq_audit_lines_lost", "Lines that could not be written.", self.audit.lost)
-        if self.tls is not None:
-            text = "When the server's certificate in force expires, Unix time."
-            yield GaugeMetricFamily("hq_tls_certificate_expires_seconds", text, self.tls.expires_at)
-        if self.gate is not None:
-            denied = CounterMetricFamily("hq_denied", "Calls that were not let in.", labels=("reason",))
-            for reason in ("UNAUTHENTICATED", "PERMISSION_DENIED"):
-                denied.add_metric((reason,), self.gate.denied[reason])
-            yield denied
+    def file_faults(self) -> dict[tuple[str, ...], float]:
+        """By flag: 1 for a file that is not in force as it is now."""
+        return {(file.name,): float(bool(file.fault)) for file, _ in self._files}
+
+    def denied(self) -> dict[tuple[str, ...], float]:
+        """Calls that were, by the code that they got."""
+        counted = self.gate.denied if self.gate is not None else {}
+        return {(code,): counted.get(code, 0) for code in DENIALS}
+
+    def certificate_expires_at(self) -> float:
+        """Unix time in seconds; NaN: there is no TLS."""
+        return math.nan if self.tls is None else self.tls.expires_at
 
 
 def _nothing() -> None:
     """TLS asks its files at each handshake."""
+
+
+_FILE_TEXT: Final = "1 if a file of security is not in force as it is now: what it said before is."
+METRICS: Final[tuple[Declared[Security], ...]] = (
+    Declared("counter", "hq_denied_total", "Calls that were not let in, by code.", Security.denied, ("code",)),
+    Declared("gauge", "hq_security_file_fault", _FILE_TEXT, Security.file_faults, ("file",)),
+    Declared(
+        "gauge",
+        "hq_tls_certificate_expires_seconds",
+        "When the server's certificate in force expires, Unix time; NaN: no TLS.",
+        Security.certificate_expires_at,
+    ),
+    Declared("counter", "hq_audit_lines_total", "Lines written to the audit log.", lambda s: s.audit.lines),
+    Declared("counter", "hq_audit_lines_lost_total", "Lines of it that could not be written.", lambda s: s.audit.lost),
+    Declared("gauge", "hq_audit_fault", "1 if the audit log cannot be written.", lambda s: float(bool(s.audit.fault))),
+)

@@ -51,10 +51,10 @@ def check_exposure(given: Mapping[str, Any]) -> None:
     if given["insecure"]:
         return
     is_safe = bool(given.get("tls_cert")) and bool(given.get("jwks") or given.get("client_ca"))
-    for flag in ("grpc", "http"):
-        if not is_loopback(given[flag]) and not is_safe:
+    for flag in ("grpc", "http", "worker_pages"):
+        if given.get(flag) and not is_loopback(given[flag]) and not is_safe:
             raise BadSecurity(
-                f"--{flag} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "
+                f"{_flag(flag)} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "
                 "--jwks or --client-ca with --policy; or serve on 127.0.0.1; or say --insecure if the network itself "
                 "is guarded"
             )

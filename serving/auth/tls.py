@@ -91,7 +91,11 @@ def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], 
             context.load_cert_chain(cert, key, password="")
         except (ssl.SSLError, OSError, ValueError) as error:
             raise BadSecurity(f"the certificate and its key do not belong together, or are none: {error}") from error
-        if (cert.read_bytes(), key.read_bytes()) != tuple(contents):
+        try:
+            now = cert.read_bytes(), key.read_bytes()
+        except OSError:
+            now = b"", b""
+        if now != tuple(contents):
             raise BadSecurity("the files changed while they were read")
         return Pair(contents[0], contents[1], context, expires_at)
 

@@ -43,6 +43,7 @@ async def script(replica: ReplicaProcess, folder: Path) -> str:
     return text.replace("$(mktemp -d)", str(folder / "w"))
 
 
+@pytest.mark.timeout(240)  # ten seconds where nobody else computes
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_runs_as_written(replica: ReplicaProcess, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
@@ -60,7 +61,7 @@ async def test_the_page_runs_as_written(replica: ReplicaProcess, tmp_path: Path)
             start_new_session=True,  # its own group, so that a failed run leaves nothing behind
         )
     try:
-        out, _ = await asyncio.wait_for(process.communicate(), 110)
+        out, _ = await asyncio.wait_for(process.communicate(), 220)
     finally:
         if process.returncode is None:
             os.killpg(process.pid, signal.SIGTERM)

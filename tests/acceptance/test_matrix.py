@@ -8,9 +8,9 @@ import random
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import grpc
 import httpx
@@ -32,6 +32,7 @@ from serving.calls import RequestIds
 from serving.limits import Limits
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
+from tests.support.canary import found_in
 from tests.support.instances_of import create
 from tests.support.matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
@@ -159,8 +160,10 @@ async def over_http(address: str, files: Secured) -> AsyncIterator[Try]:
                 return await _first_of_stream(client, path, headers, body)
             answer = await client.post(path, content=body, headers={**headers, "content-type": "application/json"})
             if answer.status_code != 200:
-                return cell(answer.json()["code"], answer.json()["message"])
-            return of_answer(_apply_results(answer.json()) if row.call == "ApplyInstances" else None)
+                return cell(answer.json()["code"], answer.text)
+            if row.call == "ApplyInstances":
+                return of_answer(json_format.ParseDict(answer.json(), pb.ApplyInstancesResponse()))
+            return YES, f"OK: {answer.text}"
 
         yield attempt
 
@@ -178,21 +181,17 @@ async def _first_of_stream(client: httpx.AsyncClient, path: str, headers: Mappin
                 if flags & 2:
                     return cell(message["error"]["code"], message["error"]["message"])
                 if message["kind"] != "WATCH_KIND_BOOKMARK":
-                    return YES, "OK"
+                    return YES, f"OK: {message}"
     raise AssertionError("the stream ended without a word")
 
 
-def _apply_results(answer: Any) -> pb.ApplyInstancesResponse:
-    return json_format.ParseDict(answer, pb.ApplyInstancesResponse())
-
-
-def of_answer(answer: Message | None) -> Outcome:
-    """ApplyInstances says of each item whether it was refused; a front of each location."""
+def of_answer(answer: Message) -> Outcome:
+    """ApplyInstances says of each item whether it was refused."""
     if isinstance(answer, pb.ApplyInstancesResponse):
         for result in answer.result:
             if result.HasField("error"):
                 return cell(_name(result.error.code), result.error.message)
-    return YES, "OK"
+    return YES, f"OK: {answer}"
 
 
 def _name(code: int) -> str:
@@ -210,22 +209,52 @@ def test_every_call_of_the_services_has_a_row_and_every_row_a_request() -> None:
     assert {row.front for row in rows} == {HERE, THERE}
 
 
-async def wrong_cells(attempt: Try, by_caller: Mapping[str, str], wanted: Callable[[Row, str, str], bool]) -> list[str]:
-    wrong = []
-    for row in read():
-        assert row.allowed.keys() == by_caller.keys()
-        for caller, ticket in by_caller.items():
-            got, words = await attempt(row, ticket)
-            if not wanted(row, row.allowed[caller], got):
-                wrong.append(f"{row.name} by {caller}: {got}, not {row.allowed[caller]} ({words[:200]})")
-    return wrong
+class Trials:
+    """Every row by every caller.
+
+    Attributes:
+        wrong: cells that are not as the table says.
+        held: rows and callers that were given a secret descriptor.
+    """
+
+    def __init__(self, wanted: Callable[[Row, str, str], bool]) -> None:
+        self.wrong: list[str] = []
+        self.held: set[tuple[str, str]] = set()
+        self._wanted = wanted
+
+    async def run(self, attempt: Try, by_caller: Mapping[str, str]) -> None:
+        for row in read():
+            assert row.allowed.keys() == by_caller.keys()
+            for caller, ticket in by_caller.items():
+                self._judge(row, caller, *await attempt(row, ticket))
+
+    def _judge(self, row: Row, caller: str, got: str, words: str) -> None:
+        if not self._wanted(row, row.allowed[caller], got):
+            self.wrong.append(f"{row.name} by {caller}: {got}, not {row.allowed[caller]} ({words[:200]})")
+        if found_in(words):
+            self.held.add((row.name, caller))
 
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
-async def test_a_replica_lets_in_whom_the_table_says(replica: Served, files: Secured, transport: str) -> None:
+async def test_a_replica_lets_in_whom_the_table_says_and_shows_secrets_to_two(
+    replica: Served, files: Secured, transport: str
+) -> None:
     over = over_grpc if transport == "grpc" else over_http
+    trials = Trials(lambda row, cell, got: got == cell)
     async with over(getattr(replica.addresses, transport), files) as attempt:
-        assert await wrong_cells(attempt, tickets(files), lambda row, cell, got: got == cell) == []
+        await trials.run(attempt, tickets(files))
+    assert trials.wrong == []
+    assert trials.held == {("GetRevision", "agent"), ("GetRevision", "uploader")}
+    assert found_in(await metrics(replica, files) + files.audit.read_text()) == []
+
+
+async def metrics(replica: Served, files: Secured) -> str:
+    tls = ssl.create_default_context(cafile=str(files.authority.cert))
+    headers = {"authorization": f"Bearer {files.issuer.ticket('admin')}"}
+    async with httpx.AsyncClient(verify=tls, headers=headers, trust_env=False) as client:
+        answer = await client.get(f"https://{replica.addresses.http}/metrics")
+    assert answer.status_code == 200
+    return answer.text
 
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])
@@ -236,9 +265,11 @@ async def test_a_front_lets_in_nobody_else(front: Addresses, files: Secured, tra
         return got in (YES, NO) and not (got == NO and cell == YES)
 
     over = over_grpc if transport == "grpc" else over_http
-    async with AsyncExitStack() as stack:
-        attempt = await stack.enter_async_context(over(getattr(front, transport), files))
-        assert await wrong_cells(attempt, tickets(files), wanted) == []
+    trials = Trials(wanted)
+    async with over(getattr(front, transport), files) as attempt:
+        await trials.run(attempt, tickets(files))
+    assert trials.wrong == []
+    assert trials.held == set()
 
 
 async def test_what_a_front_does_not_carry_out_it_carries_out_for_nobody(front: Addresses, files: Secured) -> None:

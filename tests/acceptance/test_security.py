@@ -23,6 +23,7 @@ from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import eventually
 from tests.support.secured import Caller, Secured, secure_channel
 
+one_etcd = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 GET = pb.GetInstanceRequest(id="web-1")
 FIND = pb.FindInstancesRequest()
 
@@ -85,7 +86,36 @@ async def eventually_answers(caller: Caller) -> None:
     await eventually(answers, timeout_s=30, what="it serves")
 
 
-async def test_the_same_caller_has_the_same_rights_at_a_replica_and_through_a_front(world: World) -> None:
+@one_etcd
+async def test_a_caller_has_its_rights_at_a_replica_and_through_a_front_and_no_others(world: World) -> None:
+    """One world for all of it: two processes take their time to start."""
+    await _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_front(world)
+    await _a_front_lends_its_own_rights_to_nobody(world)
+    await _a_front_hands_out_no_secret_descriptors(world)
+    await _a_certificate_alone_says_who_calls(world)
+    await _neither_tickets_nor_keys_nor_descriptors_are_in_any_log(world)
+
+
+@one_etcd
+async def test_last_good_answers_are_for_callers_that_may_read(world: World) -> None:
+    old = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    async with (
+        world.calling(world.front.grpc, "reader/ann") as reader,
+        world.calling(world.front.grpc, "web-reader") as web,
+    ):
+        await reader.call("FindInstances", old)
+        assert (await web.refusal("FindInstances", old))[0] == "PERMISSION_DENIED"
+        await world.replica.kill()
+
+        async def is_old() -> bool:
+            return bool((await reader.call("FindInstances", old)).sources[0].error)
+
+        await eventually(is_old, timeout_s=30, what="the last good answer")
+        assert len((await reader.call("FindInstances", old)).instances) == 2
+        assert (await web.refusal("FindInstances", old))[0] == "UNAVAILABLE"
+
+
+async def _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_front(world: World) -> None:
     for address in (world.replica.grpc, world.front.grpc):
         async with world.calling(address, "reader/ann") as reader:
             assert (await reader.call("GetInstance", GET)).instance.meta.id == "web-1"
@@ -108,7 +138,7 @@ async def test_the_same_caller_has_the_same_rights_at_a_replica_and_through_a_fr
             assert (await nobody.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
 
 
-async def test_a_front_lends_its_own_rights_to_nobody(world: World) -> None:
+async def _a_front_lends_its_own_rights_to_nobody(world: World) -> None:
     """It is a reader itself, and shows its certificate with every question."""
     async with world.calling(world.front.grpc, certificate="spiffe://hq.test/front") as caller:
         assert (await caller.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
@@ -116,7 +146,7 @@ async def test_a_front_lends_its_own_rights_to_nobody(world: World) -> None:
         assert (await caller.refusal("GetInstance", GET))[0] == "PERMISSION_DENIED"
 
 
-async def test_a_front_hands_out_no_secret_descriptors(world: World) -> None:
+async def _a_front_hands_out_no_secret_descriptors(world: World) -> None:
     async with world.calling(world.front.grpc, "agent/n1") as agent:
         code, words = await agent.refusal("GetRevision", pb.GetRevisionRequest(instance_id="web-1", node="n1"))
         assert (code, SECRET_KEY in words) == ("FAILED_PRECONDITION", False)
@@ -125,25 +155,7 @@ async def test_a_front_hands_out_no_secret_descriptors(world: World) -> None:
             assert SECRET_KEY.encode() not in (await admin.call(name, request)).SerializeToString()
 
 
-async def test_last_good_answers_are_for_callers_that_may_read(world: World) -> None:
-    old = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
-    async with (
-        world.calling(world.front.grpc, "reader/ann") as reader,
-        world.calling(world.front.grpc, "web-reader") as web,
-    ):
-        await reader.call("FindInstances", old)
-        assert (await web.refusal("FindInstances", old))[0] == "PERMISSION_DENIED"
-        await world.replica.kill()
-
-        async def is_old() -> bool:
-            return bool((await reader.call("FindInstances", old)).sources[0].error)
-
-        await eventually(is_old, timeout_s=30, what="the last good answer")
-        assert len((await reader.call("FindInstances", old)).instances) == 2
-        assert (await web.refusal("FindInstances", old))[0] == "UNAVAILABLE"
-
-
-async def test_a_certificate_alone_says_who_calls(world: World) -> None:
+async def _a_certificate_alone_says_who_calls(world: World) -> None:
     async with world.calling(world.certified, certificate="spiffe://hq.test/agent/n1") as agent:
         answer = await agent.call("GetRevision", pb.GetRevisionRequest(instance_id="web-1", node="n1"))
         assert answer.revision[0].secret
@@ -151,7 +163,7 @@ async def test_a_certificate_alone_says_who_calls(world: World) -> None:
         assert (await nobody.refusal("GetInstance", GET))[0] == "UNAVAILABLE"  # the handshake fails
 
 
-async def test_neither_tickets_nor_keys_nor_descriptors_are_in_any_log(world: World) -> None:
+async def _neither_tickets_nor_keys_nor_descriptors_are_in_any_log(world: World) -> None:
     ticket = world.files.issuer.ticket("web-uploader")
     async with secure_channel(world.replica.grpc, world.files.authority) as channel:
         await Caller(channel, ticket).call("GetRevision", pb.GetRevisionRequest(instance_id="web-1"))

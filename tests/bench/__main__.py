@@ -12,18 +12,36 @@ import contextlib
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 import uvloop
 
 from hq.embedded import find_etcd
-from tests.bench import beats, changes, fronts, lookups, processes, sizes, storage, table, tools, watching
+from tests.bench import (
+    beats,
+    changes,
+    failures,
+    fronts,
+    lookups,
+    mixed,
+    model,
+    processes,
+    report,
+    scale,
+    sizes,
+    storage,
+    table,
+    tools,
+    watching,
+)
 from tests.bench.bench import Bench
 from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
-_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage)
+_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage, mixed, failures)
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
+_PAGE = ROOT / "docs" / "performance.md"
 _RESULTS = ROOT / "docs" / "performance" / "results.json"
 
 
@@ -69,6 +87,7 @@ async def _measure(bench: Bench, names: list[str]) -> None:
     for name in names:
         try:
             await _GROUPS[name](bench)
+            bench.results.dates[name] = bench.results.header["date"]
         except Exception as error:
             if os.environ.get("BENCH_RAISE"):
                 raise
@@ -85,6 +104,38 @@ def _keep(results: Results, out: Path | None) -> None:
         everything.replace(results)
     everything.save(out)
     click.echo(f"results in {out}")
+
+
+@cli.command("report")
+@click.option("--results", type=click.Path(path_type=Path), default=_RESULTS, show_default=True)
+@click.option("--page", type=click.Path(path_type=Path), default=_PAGE, show_default=True)
+def make_report(results: Path, page: Path) -> None:
+    """Make the tables and plots of docs/performance.md from the results."""
+    from tests.bench import plots
+
+    found = loaded(results)
+    report.write(report.blocks(found), page)
+    report.write(scale.blocks(found), page.with_name("scale.md"))
+    for path in plots.draw(found, results.parent):
+        click.echo(path)
+
+
+@cli.command("model")
+@click.option("--results", type=click.Path(path_type=Path), default=_RESULTS, show_default=True)
+@click.option("--instances", default=1_000_000, show_default=True)
+@click.option("--services", default=10_000, show_default=True)
+@click.option("--lookups", default=1_000.0, show_default=True, help="Per second, each of one service.")
+@click.option("--watchers", default=1_000, show_default=True, help="Each of one service.")
+@click.option("--changes", default=20.0, show_default=True, help="Status changes per second.")
+@click.option("--report-interval-s", default=180.0, show_default=True)
+@click.option("--replicas", default=3, show_default=True)
+@click.option("--locations", default=1, show_default=True)
+def show_model(results: Path, **load: Any) -> None:
+    """What a registry of a size and load needs, by the measured costs."""
+    needed = model.need(model.coefficients(loaded(results)), model.Load(**load))
+    for name, value in scale.rows(needed):
+        click.echo(f"{name:48} {value}")
+    click.echo(f"{'first wall':48} {needed.wall()}")
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 
-import grpc
 from aetcd import rpc
 
 from hq.store.etcd import EtcdConfig, EtcdStore
 from hq.store.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
-from tests.bench import load
+from tests.bench import load, raw
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape
 from tests.bench.population import Population, report_of
@@ -84,13 +83,9 @@ async def check_beats(made: Stand, one: bytes, fifty: bytes) -> None:
 
 
 async def _lease(made: Stand) -> int:
-    answer = await _call_etcd(made, "Lease/LeaseGrant", rpc.LeaseGrantRequest(TTL=600).SerializeToString())
+    request = rpc.LeaseGrantRequest(TTL=600).SerializeToString()
+    answer = await raw.ask(made.etcd.endpoint, "/etcdserverpb.Lease/LeaseGrant", request)
     return int(rpc.LeaseGrantResponse.FromString(answer).ID)
-
-
-async def _call_etcd(made: Stand, method: str, request: bytes) -> bytes:
-    async with grpc.aio.insecure_channel(made.etcd.endpoint) as channel:
-        return bytes(await channel.unary_unary(f"/etcdserverpb.{method}")(request))
 
 
 async def _cost_in_etcd(bench: Bench, made: Stand, one: Sequence[bytes]) -> None:
@@ -106,14 +101,15 @@ async def _cost_in_etcd(bench: Bench, made: Stand, one: Sequence[bytes]) -> None
 
 
 class Watched:
-    """Counts what goes into etcd meanwhile, by kind of key: transactions, and bytes of keys and values."""
+    """Counts what goes into etcd meanwhile, by kind of key: transactions, changes, and bytes of keys and values."""
 
     def __init__(self, made: Stand) -> None:
         self._store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
         self._keys = Keys(PREFIX)
         self.transactions: Counter[str] = Counter()
         self.size: Counter[str] = Counter()
-        self.beats = 0
+        self.changes: Counter[str] = Counter()
+        self.beats = self.revisions = 0
         self._times: dict[str, list[float]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -142,9 +138,11 @@ class Watched:
                 for key, value, _, revision in batch.changes:
                     kind = self._keys.name(key).kind
                     self.size[kind] += len(key) + len(value or b"")
+                    self.changes[kind] += 1
                     seen.add((kind, revision))
                     if kind == "beats":
                         self.beats += len(storage_pb2.BeatBatch.FromString(value or b"").uid)
                 self.transactions.update(kind for kind, _ in seen)
+                self.revisions += len({revision for _, revision in seen})
                 for kind, _ in seen:
                     self._times.setdefault(kind, []).append(time.monotonic())

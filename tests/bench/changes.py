@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import grpc
 from aetcd import rpc
 
 from hqpb.v1 import instance_pb2, service_pb2
-from tests.bench import load
+from tests.bench import load, raw
 from tests.bench.beats import Watched
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape
@@ -79,16 +78,15 @@ async def _bursts(made: Stand, times: int) -> list[float]:
     """How far 64 updates that arrive together raise etcd's revision."""
     stored = [s for s, _ in zip(made.population, range(AGENTS), strict=False)]
     raised: list[float] = []
-    options = [("grpc.use_local_subchannel_pool", 1)]
-    async with grpc.aio.insecure_channel(made.replicas[0].grpc, options=options) as channel:
-        update = channel.unary_unary(f"{SERVICE}/UpdateInstance")
+    async with raw.channel(made.replicas[0].grpc) as channel:
+        update = raw.unary(channel, f"{SERVICE}/UpdateInstance")
         for turn in range(times):
             requests = []
             for s in stored:
                 instance = instance_pb2.Instance()
                 instance.meta.id, instance.meta.annotations["burst"] = s.id, str(turn)
                 mask = {"paths": ["meta.annotations"]}
-                requests.append(service_pb2.UpdateInstanceRequest(instance=instance, update_mask=mask))  # type: ignore[arg-type]
+                requests.append(service_pb2.UpdateInstanceRequest(instance=instance, update_mask=mask))
             async with Watched(made) as watched:
                 await asyncio.gather(*(update(request.SerializeToString()) for request in requests))
             raised.append(watched.transactions["spec"])

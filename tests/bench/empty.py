@@ -10,7 +10,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import uvicorn
@@ -48,7 +48,9 @@ async def serve(directory: Path) -> None:
     """Serve for ever; say where on standard output."""
     bodies = {path.name: path.read_bytes() for path in directory.iterdir()}
     server = grpc.aio.server(options=grpc_server._options(Limits()))
-    methods = {name: grpc.unary_unary_rpc_method_handler(_grpc_handler(body)) for name, body in bodies.items()}
+    methods: dict[str, Any] = {
+        name: grpc.unary_unary_rpc_method_handler(cast("Any", _grpc_handler(body))) for name, body in bodies.items()
+    }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("empty.E", methods),))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()

@@ -99,7 +99,9 @@ async def run(bench: Bench) -> None:
 
 async def _hedge(bench: Bench, world: World, stack: AsyncExitStack, request: bytes) -> None:
     """The first replica of one location answers 2 s late, from the middle of the load on."""
-    gates = {name: [await stack.enter_async_context(Proxy(a)) for a in listed] for name, listed in world.addresses().items()}
+    gates = {
+        name: [await stack.enter_async_context(Proxy(a)) for a in listed] for name, listed in world.addresses().items()
+    }
     front = await world.front("hedging", {name: [gate.endpoint for gate in listed] for name, listed in gates.items()})
     target = Target(front.grpc, f"{SERVICE}/FindInstances", (front.pid,))
     calm = await load.grpc(target, [request], bench.seconds, Shape(2, 2, 100.0))

@@ -23,7 +23,7 @@ def header(etcd: EtcdBinary, *, quick: bool, rounds: int, seconds: float) -> dic
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": _commit(),
-        "machine": f"{os.cpu_count()} cores, {_model()}, {_memory_gib():.0f} GiB, {platform.system()} {platform.release()}",
+        "machine": f"{os.cpu_count()} cores, {_model()}, {_memory_gib():.0f} GiB, Linux {platform.release()}",
         "load average before": f"{os.getloadavg()[0]:.2f}",
         "python": f"{platform.python_version()} ({sys.implementation.name}), {versions}",
         "etcd": ".".join(map(str, etcd.version)) + ", one member on the same machine unless said otherwise",

@@ -14,6 +14,8 @@ from tests.bench import load, lookups
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape, Target
 from tests.bench.stand import SERVICE, Stand, stand
+from tests.bench.stats import Sample
+from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import eventually
 
 GROUP = "processes"
@@ -54,7 +56,7 @@ async def _workers(bench: Bench, made: Stand) -> None:
     request = lookups.of_service(100).request.SerializeToString()
     for count in (1, 2):
         replica = await made.replica("--workers", str(count))
-        await eventually(lambda r=replica, n=count: r.log_text().count("listening: gRPC") == n)
+        await eventually(partial(_listen, replica, count))
         pids = [replica.pid, *(child.pid for child in psutil.Process(replica.pid).children())]
         side = "hq" if count == 2 else "1 worker"
         target = Target(replica.grpc, f"{SERVICE}/FindInstances", tuple(pids))
@@ -66,5 +68,9 @@ async def _workers(bench: Bench, made: Stand) -> None:
     await bench.compare(GROUP, "Two workers, Find 100, proto", web, note=note)
 
 
-async def _http(target: Target, request: bytes, seconds: float) -> load.Sample:
+def _listen(replica: ReplicaProcess, count: int) -> bool:
+    return replica.log_text().count("listening: gRPC") == count
+
+
+async def _http(target: Target, request: bytes, seconds: float) -> Sample:
     return await load.http(target, [request], "application/proto", seconds, connections=64)

@@ -67,13 +67,14 @@ class Fact:
 
 @dataclass
 class Results:
-    """Everything of one run. `curves`: points over time or size for plots, by name."""
+    """Everything of one run. `curves`: points for plots by name; `dates`: when each group was measured."""
 
     header: dict[str, str] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
     facts: list[Fact] = field(default_factory=list)
     curves: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    dates: dict[str, str] = field(default_factory=dict)
 
     def comparison(self, name: str) -> Comparison | None:
         return next((c for c in self.comparisons if c.name == name), None)
@@ -86,7 +87,8 @@ class Results:
         return sorted((c for c in self.comparisons if c.size and c.name.startswith(prefix)), key=lambda c: c.size)
 
     def groups(self) -> list[str]:
-        return list(dict.fromkeys(x.group for x in (*self.comparisons, *self.facts)))
+        named = [c.group for c in self.comparisons] + [f.group for f in self.facts]
+        return list(dict.fromkeys(named))
 
     def replace(self, other: Results) -> None:
         """Take over the groups that another run measured, and leave the others as they are."""
@@ -95,6 +97,7 @@ class Results:
         self.facts = [f for f in self.facts if f.group not in new] + other.facts
         self.curves |= other.curves
         self.failures = {g: e for g, e in self.failures.items() if g not in new} | other.failures
+        self.dates |= other.dates
         self.header = other.header
 
     def save(self, path: Path) -> None:
@@ -105,6 +108,7 @@ class Results:
             "facts": [f.as_dict() for f in self.facts],
             "curves": self.curves,
             "failures": self.failures,
+            "dates": self.dates,
         }
         path.write_text(json.dumps(told, indent=1) + "\n")
 
@@ -117,4 +121,6 @@ def loaded(path: Path) -> Results:
         for c in told["comparisons"]
     ]
     curves = {name: [(x, y) for x, y in points] for name, points in told["curves"].items()}
-    return Results(told["header"], comparisons, [Fact(**f) for f in told["facts"]], curves, told["failures"])
+    return Results(
+        told["header"], comparisons, [Fact(**f) for f in told["facts"]], curves, told["failures"], told["dates"]
+    )

@@ -10,9 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import grpc
-
 from hq.embedded import EmbeddedEtcd, find_etcd
+from tests.bench import raw
 from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.load import Target
 from tests.bench.machine import ROOT
@@ -60,9 +59,7 @@ class Stand:
 
     async def ask(self, method: str, request: bytes, replica: int = 0) -> bytes:
         """One call over gRPC; the answer as bytes. Raises AioRpcError."""
-        options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
-        async with grpc.aio.insecure_channel(self.replicas[replica].grpc, options=options) as channel:
-            return bytes(await channel.unary_unary(f"{SERVICE}/{method}")(request))
+        return await raw.ask(self.replicas[replica].grpc, f"{SERVICE}/{method}", request)
 
 
 @dataclass(frozen=True, slots=True)

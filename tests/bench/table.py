@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.bench.results import Comparison, Results
 from tests.bench.stats import short, slope
+
+_HEAD = ("", "side", "rate/s", "least..greatest", "of it", "p50 ms", "p99 ms", "CPU µs")
 
 
 def text(results: Results) -> str:
@@ -12,10 +16,7 @@ def text(results: Results) -> str:
     for group in results.groups():
         rows = [row for c in results.comparisons if c.group == group for row in _rows(c)]
         if rows:
-            lines += [
-                "",
-                *_aligned([("", "side", "rate/s", "least..greatest", "of it", "p50 ms", "p99 ms", "CPU µs"), *rows]),
-            ]
+            lines += ["", *_aligned([_HEAD, *rows])]
         facts = [(f.name, str(f.spread()), f.unit) for f in results.facts if f.group == group]
         lines += ["", *_aligned(facts)] if facts else []
     return "\n".join([*lines, "", *_slopes(results)])
@@ -39,7 +40,7 @@ def _rows(c: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 

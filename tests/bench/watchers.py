@@ -1,8 +1,8 @@
 """Many watches of one service in a process of their own: `python -m tests.bench.watchers ADDRESS COUNT SERVICE`.
 
-Says `synced` when all have their snapshot. Told `N` on standard input it waits until every watch got N events (or half a
-minute has passed), and says what arrived as JSON. Python, for load generators do not look at what they are sent; messages
-stay encoded, and the stamps of every event are found in their bytes.
+Says `synced` when all have their snapshot. Told `N` on standard input it waits until every watch got N events (or half
+a minute has passed), and says what arrived as JSON. Python, for load generators do not look at what they are sent;
+messages stay encoded, and the stamps of every event are found in their bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import grpc
 import uvloop
 
 from hqpb.v1 import service_pb2
+from tests.bench import raw
 
 STAMP = b"sent at "
 _STAMP_LENGTH = 17
@@ -39,7 +40,7 @@ class Watches:
     async def follow(self, number: int, channel: grpc.aio.Channel, request: bytes) -> None:
         """One watch, for ever."""
         is_synced = False
-        call = channel.unary_stream("/hq.v1.InstanceService/WatchInstances")(request)
+        call = raw.stream(channel, "/hq.v1.InstanceService/WatchInstances")(request)
         async for message in call:
             if is_synced:
                 self._take(number, message, time.time())
@@ -60,8 +61,7 @@ class Watches:
 
 async def main(address: str, count: int, service: str) -> None:
     """Watch, wait, tell."""
-    options = [("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.aio.insecure_channel(address, options=options) for _ in range(_CHANNELS)]
+    channels = [raw.channel(address) for _ in range(_CHANNELS)]
     watches = Watches(count)
     request = service_pb2.WatchInstancesRequest(filter={"service_id": [service]}).SerializeToString()
     tasks = [asyncio.create_task(watches.follow(i, channels[i % _CHANNELS], request)) for i in range(count)]

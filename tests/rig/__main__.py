@@ -38,7 +38,7 @@ def cli() -> None:
 @click.option("--duration", type=Duration(), default="10m", show_default=True, help="How long faults are struck.")
 @click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed.")
 @click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
-@click.option("--gap", type=Duration(), default="2.5s", show_default=True, help="Between two faults, on average.")
+@click.option("--gap", type=Duration(), default="2s", show_default=True, help="Between two faults, on average.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for history and logs.")
 @click.option("--schedule", "only_schedule", is_flag=True, help="Print the faults of the seed, and do nothing.")
 def faults(duration: float, seed: int | None, version: str, gap: float, out: Path | None, only_schedule: bool) -> None:

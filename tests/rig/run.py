@@ -45,7 +45,7 @@ class Settings:
     directory: Path
     seed: int
     duration_s: float
-    gap_s: float = 2.5
+    gap_s: float = 2.0
     amounts: Amounts = field(default_factory=Amounts)
     quota_bytes: int = 40 << 20
     flags: tuple[str, ...] = (

@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tests.support import canary
+
 _USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 _HOSTS = (x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost"))
 
@@ -76,4 +78,6 @@ def _name(text: str) -> x509.Name:
 
 def _lay_down(files: Certificate, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
     files.cert.write_bytes(certificate.public_bytes(Encoding.PEM))
-    files.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    files.key.write_bytes(pem)
+    canary.keep(pem.splitlines()[2].decode())

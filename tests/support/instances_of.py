@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hqpb.v1 import instance_pb2 as i
 from hqpb.v1 import service_pb2 as pb
+from tests.support import canary
 
 SECRET_KEY = "canary-7f3a"
 
@@ -20,7 +21,7 @@ def instance(name: str, service: str = "web", node: str = "n1", revisions: Seque
 def revision(name: str) -> i.InstanceRevision:
     """A revision with one secret descriptor."""
     descriptor = i.SecretDescriptor(
-        name="db", provider="vault", id=f"{name}-{SECRET_KEY}", environment_variable="PASSWORD"
+        name="db", provider="vault", id=f"{name}-{canary.keep(SECRET_KEY)}", environment_variable="PASSWORD"
     )
     return i.InstanceRevision(id=name, target=i.REVISION_TARGET_READY, secret=[descriptor])
 

@@ -29,8 +29,6 @@ from tests.support.link import Link
 from tests.support.simulation import Running
 from tests.support.virtual_time import VirtualClock, run_virtually
 
-LIMITS = Limits(stale_after_s=10.0, liveness_timeout_s=60.0)
-
 
 class Theatre:
     """Use as a context manager; `end` makes the history complete.
@@ -39,13 +37,15 @@ class Theatre:
         diary: what happened. store: what replicas reach through links of their own.
     """
 
-    def __init__(self, seed: int = 1, **settings: object) -> None:
+    def __init__(self, seed: int = 1, timeout_s: float = 60.0, **settings: object) -> None:
         self.rng = random.Random(seed)
         self.store = FaultyStore(MemoryStore(), self.rng)
         self.store.delay_s = 0.002
         self.diary, self.keys = Diary(), k.Keys()
         self.replicas: list[Running] = []
-        self._settings = {"liveness_timeout_s": 60.0, "report_interval_s": 18.0, "compact_every_s": 0.0} | settings
+        self._settings = {"liveness_timeout_s": timeout_s, "report_interval_s": timeout_s * 0.3} | settings
+        self._settings.setdefault("compact_every_s", 0.0)
+        self.limits = Limits(stale_after_s=10.0, liveness_timeout_s=timeout_s)
         self._noted = 0
         self._started = 0
         self._watches: list[Watch] = []
@@ -169,7 +169,7 @@ class Theatre:
         page = await self.store.store.page(self.keys.prefix, self.keys.end, revision=0, limit=1 << 30)
         records = tuple(marks.stored_of(record, self.keys) for record in page.records)
         self.diary.events.append(Range(page.revision, records, gapless=True))
-        return violations(self.diary.events, LIMITS)
+        return violations(self.diary.events, self.limits)
 
     def _finish(self, replica: Replica) -> None:
         items: dict[str, Item] = {entry.traits.id: item_of(entry) for entry in replica.cache.entries()}

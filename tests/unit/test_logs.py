@@ -76,7 +76,7 @@ def test_a_line_within_a_call_names_it_and_its_trace(log: logging.Logger) -> Non
 def test_json_tells_the_traceback_in_the_same_line(log: logging.Logger) -> None:
     stream = written(log, for_programs())
     try:
-        {}["which"]
+        {"this": 1}["which"]
     except KeyError:
         log.exception("failed")
     (line,) = stream.getvalue().splitlines()

@@ -278,3 +278,16 @@ async def test_a_refusal_by_grpc_tells_when_to_come_again(grpc_client: Client, a
     with pytest.raises(aio.AioRpcError) as refused:
         await grpc_client.get("web-1")
     assert "RetryInfo" in details_of(refused.value)
+
+
+async def test_callers_that_leave_while_they_are_answered_do_not_fill_the_log(
+    grpc_client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def leave(number: int) -> None:
+        large = number % 2
+        await code_of(grpc_client.get("big:1000000" if large else "fail:NotFound", timeout=0.001 * (number % 7 + 1)))
+
+    for _ in range(10):
+        await asyncio.gather(*(leave(number) for number in range(50)))
+    await grpc_client.get("web-1")
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == []

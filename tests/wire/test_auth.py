@@ -119,6 +119,7 @@ async def test_whoever_may_not_is_not_told_what_is_wrong_with_the_request(replic
     async with http(replica, files) as client:
         answer = await client.post("/hq.v1.InstanceService/GetInstance", content=b"{", headers=_JSON)
     assert answer.status_code == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
 
 
 # --- what -----------------------------------------------------------------------------------------------------------
@@ -138,6 +139,7 @@ async def test_both_transports_let_the_same_caller_in(replica: Served, files: Se
         assert answer.json()["instance"]["meta"]["id"] == "web-1"
         denied = await client.post("/hq.v1.InstanceService/DeleteInstance", json={"id": "web-1"})
         assert denied.status_code == 403
+        assert denied.json()["details"][0]["debug"]["metadata"] == {"needs": "admin,uploader"}
 
 
 @pytest.mark.parametrize("caller", ["reader/ann", "web-reader", "agent/n1", "scheduler", "operator", "mail-uploader"])
@@ -294,6 +296,26 @@ async def test_secret_descriptors_are_in_no_list_watch_or_twin(replica: Served, 
     assert SECRET_KEY not in files.audit.read_text()
 
 
+async def test_a_large_request_of_nobody_is_refused_before_it_is_read(replica: Served, files: Secured) -> None:
+    async with http(replica, files) as client:
+        for _ in range(3):
+            url, body = "/hq.v1.InstanceService/CreateInstance", b" " * (3 << 20)
+            assert (await client.post(url, content=body, headers=_JSON)).status_code == 401
+
+
+async def test_scrape_targets_are_for_those_who_may_read_them(replica: Served, files: Secured) -> None:
+    for subject, query, status in (
+        ("", "port=http&service=web", 401),
+        ("nobody-knows", "port=http&service=web", 403),
+        ("web-reader", "port=http", 403),
+        ("web-reader", "port=http&service=web&service=mail", 403),
+        ("web-reader", "port=http&service=web", 200),
+        ("reader/prometheus", "port=http", 200),
+    ):
+        async with http(replica, files, files.issuer.ticket(subject) if subject else "") as client:
+            assert (await client.get(f"/sd/prometheus?{query}")).status_code == status, (subject, query)
+
+
 # --- pages and the record -------------------------------------------------------------------------------------------
 
 
@@ -306,7 +328,7 @@ async def test_health_is_open_and_other_pages_are_not(replica: Served, files: Se
     async with http(replica, files, files.issuer.ticket("reader/prometheus")) as client:
         metrics = list(text_string_to_metric_families((await client.get("/metrics")).text))
     denied = {
-        s.labels["reason"]: s.value for m in metrics if m.name == "hq_denied" for s in m.samples if "reason" in s.labels
+        s.labels["code"]: s.value for m in metrics if m.name == "hq_denied" for s in m.samples if "code" in s.labels
     }
     assert denied == {"UNAUTHENTICATED": 1, "PERMISSION_DENIED": 1}
 

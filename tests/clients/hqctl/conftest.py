@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
@@ -47,13 +48,11 @@ def clean_environment() -> dict[str, str]:
 
 
 @contextmanager
-def replica(log: Path, *flags: str) -> Iterator[str]:
-    """The gRPC address of an `hq dev` over a store in memory, which ends with the block."""
-    command = [sys.executable, "-m", "hq.main", "dev", "--store", "memory", "--grpc", "127.0.0.1:0"]
+def serving(log: Path, module: str, *arguments: str) -> Iterator[str]:
+    """The gRPC address of a server in a process of its own, which ends with the block."""
+    command = [sys.executable, "-m", module, *arguments, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     with log.open("wb") as sink:
-        process = subprocess.Popen(
-            [*command, "--http", "127.0.0.1:0", *flags], stdout=sink, stderr=sink, env=clean_environment(), cwd=ROOT
-        )
+        process = subprocess.Popen(command, stdout=sink, stderr=sink, env=clean_environment(), cwd=ROOT)
     try:
         yield _address(process, log)
     finally:
@@ -73,13 +72,14 @@ def _address(process: subprocess.Popen[bytes], log: Path) -> str:
         if found := _LISTENING.search(text):
             return found[1]
         time.sleep(0.05)
-    raise AssertionError(f"hq dev does not listen:\n{log.read_text(errors='replace')}")
+    raise AssertionError(f"it does not listen:\n{log.read_text(errors='replace')}")
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A replica of the cluster `east` that calls nothing silent while the tests run."""
-    with replica(tmp_path_factory.mktemp("east") / "log", "--cluster", "east") as address:
+    log = tmp_path_factory.mktemp("east") / "log"
+    with serving(log, "hq.main", "dev", "--store", "memory", "--cluster", "east") as address:
         yield address
 
 
@@ -87,7 +87,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A replica that calls a revision silent after two seconds."""
     flags = ("--cluster", "hasty", "--liveness-timeout", "2s", "--report-interval", "500ms")
-    with replica(tmp_path_factory.mktemp("hasty") / "log", *flags) as address:
+    log = tmp_path_factory.mktemp("hasty") / "log"
+    with serving(log, "hq.main", "dev", "--store", "memory", *flags) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def front(tmp_path_factory: pytest.TempPathFactory, server: str) -> Iterator[str]:
+    """A front over that replica and over a location `west` where nobody is."""
+    folder = tmp_path_factory.mktemp("front")
+    locations = {"east": {"replicas": [server]}, "west": {"replicas": ["127.0.0.1:1"]}}
+    (folder / "front.yaml").write_text(json.dumps({"locations": locations}))
+    with serving(folder / "log", "federated.main", "--config", str(folder / "front.yaml")) as address:
         yield address
 
 

@@ -43,7 +43,7 @@ def test_a_server_named_otherwise_beats_the_current_context(run: Run, config: st
 def test_contexts_are_listed_and_shown_with_names_of_files_only(run: Run, config: str) -> None:
     rows = run("config", "get-contexts", HQ_CONFIG=config).lines
     assert rows[1][:2] == ["-", "east"]
-    assert rows[2] == ["*", "nowhere", "127.0.0.1:1", "yes", "yes"]
+    assert rows[2] == ["*", "nowhere", "yes", "yes", "127.0.0.1:1"]
     shown = run("config", "view", "-o", "jsonpath=.contexts.nowhere.ca", HQ_CONFIG=config)
     assert shown.out == f"{Path(config).parent / 'ca.pem'}\n"
 

@@ -48,8 +48,8 @@ async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
     await client.create(instance(revision("r1"), revision("r2", ready=False)))
     await from_hq(new_ctl, hq).start()
     await until_ready(client, "r1")
-    found = await told(client, "r2")
-    assert (found.installed.status, found.ready.reason) == (TRUE, "NotWantedReady")
+    await until_not_ready(client, "NotWantedReady", "r2")
+    assert (await told(client, "r2")).installed.status == TRUE
     assert [c.name for c in (await told(client)).container] == ["main"]
     await client.put_revision("i-1", revision("r2"))
     await until_ready(client, "r2")

@@ -44,13 +44,15 @@ def event_doubled(patch: Patch) -> None:
 @bug("Two steps are delivered in the wrong order.", "ORDERED", scenes.calm)
 def steps_swapped(patch: Patch) -> None:
     publish = Fanout.publish
-    held: list[Step] = []
+    waiting: dict[Fanout, Step] = {}
 
     def newest_first(self: Fanout, step: Step) -> None:
-        held.append(step)
-        if len(held) == 2:
-            publish(self, held.pop())
-            publish(self, held.pop())
+        older = waiting.pop(self, None)
+        if older is None:
+            waiting[self] = step
+        else:
+            publish(self, step)
+            publish(self, older)
 
     patch.setattr(Fanout, "publish", newest_first)
 

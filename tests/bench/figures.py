@@ -1,0 +1,196 @@
+"""The figures that were promised, row by row: what was measured, and whether it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.bench.results import Results
+from tests.bench.stats import Spread, short
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One promise. `find` returns the measured value, None if it was not measured.
+
+    Attributes:
+        at_least: whether more is better; else less is.
+        group: the case that measures it (`make bench CASES=...`).
+    """
+
+    what: str
+    target: float
+    unit: str
+    at_least: bool
+    group: str
+    find: Callable[[Results], Spread | None]
+
+    def told_target(self) -> str:
+        return f"{'≥' if self.at_least else '≤'} {_told(self.target, self.unit)}"
+
+    def told(self, found: Spread | None) -> str:
+        return "not measured" if found is None else _told(found.median, self.unit)
+
+    def told_spread(self, found: Spread | None) -> str:
+        if found is None or found.least == found.greatest:
+            return ""
+        return f"{_told(found.least, self.unit)} .. {_told(found.greatest, self.unit)}"
+
+    def is_reached(self, found: Spread | None) -> bool:
+        if found is None:
+            return False
+        return found.median >= self.target if self.at_least else found.median <= self.target
+
+
+def _told(value: float, unit: str) -> str:
+    if unit == "%":
+        return f"{value:.0%}"
+    if unit == "times":
+        return f"{value:.2g} times"
+    return f"{short(value)} {unit}".strip()
+
+
+def _ratio(name: str, other: str = "empty") -> Callable[[Results], Spread | None]:
+    def find(results: Results) -> Spread | None:
+        comparison = results.comparison(name)
+        return comparison.ratio(other) if comparison else None
+
+    return find
+
+
+def _fact(name: str) -> Callable[[Results], Spread | None]:
+    def find(results: Results) -> Spread | None:
+        fact = results.fact(name)
+        return fact.spread() if fact else None
+
+    return find
+
+
+def _rate(name: str) -> Callable[[Results], Spread | None]:
+    def find(results: Results) -> Spread | None:
+        comparison = results.comparison(name)
+        return comparison.rate() if comparison else None
+
+    return find
+
+
+_MILLION = "under 5,600 beats/s at 1,000,000"
+
+FIGURES = (
+    Figure(
+        "FindInstances, 100 instances, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Find 100, gRPC")
+    ),
+    Figure(
+        "… against raw etcd's range of as many keys", 1.5, "times", True, "lookups", _ratio("Find 100, gRPC", "etcd")
+    ),
+    Figure(
+        "FindInstances, 100 instances, HTTP proto, of an empty handler",
+        0.75,
+        "%",
+        True,
+        "lookups",
+        _ratio("Find 100, proto"),
+    ),
+    Figure(
+        "FindInstances, 100 instances, HTTP JSON, of an empty handler",
+        0.65,
+        "%",
+        True,
+        "lookups",
+        _ratio("Find 100, JSON"),
+    ),
+    Figure("GetInstance, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Get, gRPC")),
+    Figure("GetInstance, HTTP proto, of an empty handler", 0.65, "%", True, "lookups", _ratio("Get, proto")),
+    Figure(
+        "Beats one by one, gRPC, 1,000 in flight, of an empty handler",
+        0.50,
+        "%",
+        True,
+        "beats",
+        _ratio("Beats one by one, gRPC"),
+    ),
+    Figure("Beats in ReportStatuses of 50", 50_000, "beats/s", True, "beats", _rate("Beats by 50, gRPC")),
+    Figure(
+        "etcd value and key bytes per beat at 1,000 beats/s",
+        24,
+        "B",
+        False,
+        "beats",
+        _fact("etcd value and key bytes per beat, at 1,000 beats/s"),
+    ),
+    Figure(
+        "etcd transactions for beats, per replica, at full load",
+        5,
+        "/s",
+        False,
+        "beats",
+        _fact("etcd transactions for beats, at full load"),
+    ),
+    Figure(
+        "Status changes, 64 agents at once, of an empty handler",
+        0.35,
+        "%",
+        True,
+        "changes",
+        _ratio("Status changes, 64 agents, gRPC"),
+    ),
+    Figure(
+        "etcd revisions for 64 concurrent updates",
+        8,
+        "",
+        False,
+        "changes",
+        _fact("etcd revisions for 64 concurrent updates"),
+    ),
+    Figure(
+        "Acknowledged at one replica, visible at another, under 1,000 beats/s, p99",
+        100,
+        "ms",
+        False,
+        "watch",
+        _fact("visible at another replica: p99"),
+    ),
+    Figure(
+        "1,000 watchers of one service, 100 changes/s: delivery p99",
+        250,
+        "ms",
+        False,
+        "watch",
+        _fact("1,000 watchers: p99 delivery"),
+    ),
+    Figure("… events missing", 0, "", False, "watch", _fact("1,000 watchers: events missing")),
+    Figure(
+        "1,000,000 instances: memory each beyond the encoded bytes",
+        1_100,
+        "B",
+        False,
+        "sizes",
+        _fact("memory each beyond these, 1,000,000"),
+    ),
+    Figure("1,000,000 instances: ready to serve", 60, "s", False, "sizes", _fact("ready to serve, 1,000,000")),
+    Figure(
+        "… lookups under 5,600 beats/s in batches of 50: p99",
+        20,
+        "ms",
+        False,
+        "sizes",
+        _fact(f"lookups {_MILLION}: p99"),
+    ),
+    Figure(
+        "… slowest lookup (no stall of the event loop is longer)",
+        100,
+        "ms",
+        False,
+        "sizes",
+        _fact(f"lookups {_MILLION}: slowest"),
+    ),
+    Figure(
+        "Leader of etcd killed: writes again",
+        5,
+        "s",
+        False,
+        "failures",
+        _fact("leader of three members killed: writes again after"),
+    ),
+    Figure("Half-open connection noticed", 10, "s", False, "failures", _fact("half-open connection noticed after")),
+)

@@ -1,0 +1,90 @@
+"""A front's own credentials: certificates that are renewed, tickets that are its callers' alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clients.credential_files import CredentialFiles
+from clients.credentials import Credentials
+from clients.errors import HqApiError
+from federated.asking import passed_on
+from federated.channel import Dialer, ReplicaChannel
+from federated.location import PROBE
+from serving.auth.errors import Unauthenticated
+from serving.methods import Call
+from tests.support.certificates import Certificate
+from tests.support.secured import Secured, Served, served
+from tests.support.tickets import bearer
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Secured:
+    return Secured(tmp_path)
+
+
+@pytest.fixture
+async def replica(files: Secured) -> AsyncIterator[Served]:
+    async with served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as one:
+        yield one
+
+
+def dialer(files: Secured, own: Certificate | None, now: list[float]) -> Dialer:
+    shown = (str(own.cert), str(own.key)) if own else ("", "")
+    return Dialer(Credentials(CredentialFiles(str(files.authority.cert), *shown), lambda: now[0]))
+
+
+async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Served, files: Secured) -> None:
+    own, now = files.authority.issue("front", ["spiffe://hq.test/front"]), [0.0]
+    channel = ReplicaChannel(replica.addresses.grpc_mtls, dialer(files, own, now))
+    connections = set()
+    try:
+        for _ in range(10):
+            connections.add(id(channel._channel))
+            calls = [channel.call("CountInstances", PROBE, 10.0) for _ in range(5)]
+            under_way = [asyncio.create_task(call) for call in calls]
+            await asyncio.sleep(0)
+            files.authority.issue("front", ["spiffe://hq.test/front"])
+            now[0] += 2.0
+            assert await channel.call("CountInstances", PROBE, 10.0)
+            assert all(await asyncio.gather(*under_way))
+    finally:
+        await channel.close()
+    assert len(connections) == 10
+
+
+async def test_what_a_caller_asks_is_asked_with_its_ticket_which_counts(replica: Served, files: Secured) -> None:
+    own = files.authority.issue("front", ["spiffe://hq.test/front"])
+    channel = ReplicaChannel(replica.addresses.grpc_mtls, dialer(files, own, [0.0]))
+    try:
+        assert await channel.call("CountInstances", PROBE, 10.0)
+        assert await channel.call("CountInstances", PROBE, 10.0, [bearer(files.issuer.ticket("reader/ann"))])
+        with pytest.raises(HqApiError, match="nobody-knows"):
+            await channel.call("CountInstances", PROBE, 10.0, [bearer(files.issuer.ticket("nobody-knows"))])
+    finally:
+        await channel.close()
+
+
+class _Sent(Call):
+    def __init__(self, *tickets: str) -> None:
+        self.tickets = tickets
+
+    __setattr__ = object.__setattr__
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        return self.tickets if name == "authorization" else ()
+
+
+def test_tickets_are_passed_on_as_they_came_all_of_them() -> None:
+    assert passed_on(_Sent()) == ()
+    assert passed_on(_Sent("Bearer a")) == (("authorization", "Bearer a"),)
+    assert len(passed_on(_Sent("Bearer a", "Bearer b"))) == 2  # for the location to refuse
+
+
+@pytest.mark.parametrize("junk", ["Bearer \xe4", "Bearer \n", "\0"])
+def test_what_cannot_travel_is_refused_here(junk: str) -> None:
+    with pytest.raises(Unauthenticated):
+        passed_on(_Sent(junk))

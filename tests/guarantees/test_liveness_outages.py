@@ -1,0 +1,141 @@
+"""Liveness at the stated amounts: a thousand agents, twenty outages of HQ, etcd or both, and silence among them.
+
+Virtual time plays hours in seconds; over a real etcd the same plays take minutes, with short timeouts. Agents live on
+two nodes where no flip may be hidden by the guard, which wants three; on ten where the guard itself is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hqpb.v1 import service_pb2 as pb
+from tests.support.outages import drawn, of_the_store
+from tests.support.simulation import Agent, Simulation
+from tests.support.virtual_time import run_virtually
+
+TIMEOUT_S, LATEST_S, INTERVAL_S = 600.0, 660.0, 180.0
+
+
+async def settled(simulation: Simulation, agents: int, nodes: int) -> None:
+    for _ in range(3):
+        await simulation.start_replica()
+    await simulation.add_agents(agents, nodes)
+    await asyncio.sleep(TIMEOUT_S + INTERVAL_S)
+    assert simulation.flips() == []
+
+
+def silence(simulation: Simulation, count: int) -> list[Agent]:
+    """Some that still speak fall silent."""
+    chosen = [agent for agent in simulation.agents if not agent.silent][:count]
+    for agent in chosen:
+        agent.fall_silent()
+    return chosen
+
+
+def silences_s(simulation: Simulation, agents: list[Agent]) -> list[float]:
+    """For how long each was silent when it was flipped; each was flipped once."""
+    flips = [simulation.flips(agent) for agent in agents]
+    assert [len(each) for each in flips] == [1] * len(agents)
+    return [flip.at_s - agent.last_report for agent, (flip,) in zip(agents, flips, strict=True)]
+
+
+def play_outages(agents: int, outages: int, seed: int) -> None:
+    async def main() -> None:
+        async with Simulation(seed) as simulation:
+            await settled(simulation, agents, nodes=2)
+            in_time: list[Agent] = []
+            during: list[Agent] = []
+            for number, (outage, seconds) in enumerate(drawn(simulation.rng, outages, 1.0, 1_800.0)):
+                if number % 5 == 2:
+                    during += silence(simulation, 1)
+                await outage(simulation, seconds)
+                await asyncio.sleep(TIMEOUT_S + 2 * INTERVAL_S)
+                if number % 5 == 4:
+                    in_time += silence(simulation, 1)
+                    await asyncio.sleep(LATEST_S + 10)
+            await asyncio.sleep(2 * TIMEOUT_S)
+            assert simulation.false_flips() == []
+            assert len(simulation.changes) == len(in_time) + len(during)
+            assert all(TIMEOUT_S <= each <= LATEST_S for each in silences_s(simulation, in_time))
+            # Silent through an outage: later by that and a chance to be heard after it, not for ever.
+            assert all(each >= TIMEOUT_S for each in silences_s(simulation, during))
+
+    run_virtually(main)
+
+
+def test_thirty_agents_and_five_outages_no_false_flip_and_every_true_one_in_time() -> None:
+    play_outages(agents=30, outages=5, seed=1)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_a_thousand_agents_and_twenty_outages_no_false_flip_and_every_true_one_in_time(seed: int) -> None:
+    play_outages(agents=1_000, outages=20, seed=seed)
+
+
+def play_guard(agents: int, *, released: bool) -> None:
+    """A third of the agents dies with its nodes, while etcd is away: is that HQ's fault or theirs?"""
+
+    async def main() -> None:
+        async with Simulation() as simulation:
+            await settled(simulation, agents, nodes=10)
+            silent = silence(simulation, agents // 3)
+            await of_the_store(simulation, 60)
+            await asyncio.sleep(TIMEOUT_S + INTERVAL_S)
+            registry = simulation.any_registry()
+            assert registry.admin.guard().holding
+            assert simulation.flips() == []
+            if released:
+                kind = pb.GUARD_OVERRIDE_KIND_RELEASE
+                await registry.admin.order_guard(kind, 3_600_000, "ann", "they are gone", simulation.now + 5)
+                await asyncio.sleep(60)
+            else:
+                await asyncio.sleep(TIMEOUT_S)
+            assert max(silences_s(simulation, silent)) <= LATEST_S + 60 + INTERVAL_S + 60 + TIMEOUT_S * (not released)
+            assert simulation.false_flips() == []
+
+    run_virtually(main)
+
+
+@pytest.mark.parametrize("released", [False, True], ids=["bounded", "released"])
+def test_the_guard_holds_a_third_of_all_flips_for_one_timeout_or_until_it_is_released(released: bool) -> None:
+    play_guard(45, released=released)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("released", [False, True], ids=["bounded", "released"])
+def test_the_guard_holds_hundreds_of_flips_for_one_timeout_or_until_it_is_released(released: bool) -> None:
+    play_guard(1_000, released=released)
+
+
+def play_short_gaps(agents: int, gap_s: float, pause_s: float) -> list[float]:
+    """Gaps all the time, for two hours; the silences of five that are flipped all the same."""
+
+    async def main() -> list[float]:
+        async with Simulation() as simulation:
+            await settled(simulation, agents, nodes=2)
+            silent = silence(simulation, 5)
+            ends = simulation.now + 7_200
+            while simulation.now < ends:
+                await simulation.outage(gap_s)
+                await asyncio.sleep(pause_s)
+            assert simulation.false_flips() == []
+            return silences_s(simulation, silent)
+
+    return run_virtually(main)
+
+
+@pytest.mark.parametrize(("gap_s", "pause_s"), [(8, 12), (20, 30)])
+def test_gaps_all_the_time_never_postpone_a_flip_for_ever(gap_s: float, pause_s: float) -> None:
+    # What counts is the time in which HQ was there to hear: a gap takes away itself and some seconds around it.
+    assert max(play_short_gaps(10, gap_s, pause_s)) <= 4 * TIMEOUT_S
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_among_a_thousand_agents_gaps_all_the_time_never_postpone_a_flip_for_ever() -> None:
+    assert max(play_short_gaps(1_000, 8, 12)) <= 4 * TIMEOUT_S

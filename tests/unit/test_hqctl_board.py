@@ -1,0 +1,74 @@
+"""What the live table of a watch shows."""
+
+from __future__ import annotations
+
+import grpc
+
+from clients.errors import HqApiError
+from clients.hqctl.board import Board
+from clients.hqctl.tables import fitted, lines
+from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+
+def one(instance_id: str, *, ready: bool, cluster: str = "east") -> instance_pb2.Instance:
+    meta = instance_pb2.InstanceMeta(id=instance_id, service_id="web", cluster=cluster)
+    instance = instance_pb2.Instance(meta=meta)
+    instance.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE if ready else instance_pb2.CONDITION_STATUS_FALSE
+    return instance
+
+
+def ids(board: Board, room: int = 10) -> list[str]:
+    names, rows, _ = board.table(room, 0.0)
+    return [row[names.index("INSTANCE")] for row in rows]
+
+
+def board_of(*instances: instance_pb2.Instance) -> Board:
+    board = Board()
+    board.took(SnapshotPart(instances), "12:00:00")
+    board.took(Synced("t", ()), "12:00:00")
+    return board
+
+
+def test_those_not_ready_come_first_and_those_left_out_are_counted() -> None:
+    board = board_of(one("a", ready=True), one("b", ready=False), one("c", ready=True))
+    assert ids(board) == ["b", "a", "c"]
+    assert board.title() == "2 of 3 instances ready, up to date"
+    assert board.table(1, 0.0)[2] == "… 2 more, all ready"
+
+
+def test_changes_move_rows_and_are_listed() -> None:
+    board = board_of(one("a", ready=True), one("b", ready=True))
+    events = (
+        pb.WatchEvent(put=one("b", ready=False)),
+        pb.WatchEvent(delete=pb.InstanceRef(id="a", cluster="east")),
+    )
+    board.took(Changes(events, "t2", ()), "12:00:01")
+    assert ids(board) == ["b"]
+    assert [(clock, kind) for clock, kind, _ in board.changes] == [("12:00:01", "put"), ("12:00:01", "gone")]
+
+
+def test_a_resync_of_one_cluster_forgets_that_one_only() -> None:
+    board = board_of(one("a", ready=True), one("a", ready=True, cluster="west"))
+    board.took(Resync("too slow", "west"), "12:00:01")
+    assert ids(board) == ["a"]
+    board.took(Resync("too slow"), "12:00:02")
+    assert ids(board) == []
+
+
+def test_a_broken_connection_is_told_until_something_comes() -> None:
+    board = board_of(one("a", ready=True))
+    board.took(Interrupted(HqApiError(grpc.StatusCode.UNAVAILABLE, "cut"), 1.0), "12:00:01")
+    assert "NO CONNECTION" in board.title()
+    board.took(Bookmark("t3", ()), "12:00:02")
+    assert board.title().endswith("up to date")
+
+
+def test_a_table_never_wraps_whatever_the_room() -> None:
+    names = ("INSTANCE", "SERVICE", "ENDPOINTS", "VERSION")
+    rows = [["i" * 30, "s" * 30, "e" * 60, "12"]]
+    for room in (20, 40, 60, 80, 200):
+        shown = lines(names, rows, fitted(names, rows, room), room=room)
+        assert all(len(line) <= room for line in shown), room
+    assert lines(names, rows)[1].endswith("  12")
