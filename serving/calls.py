@@ -54,7 +54,6 @@ class GrpcCall(Call):
     def __init__(self, context: Any, clock: Clock, ids: RequestIds) -> None:
         CURRENT.set(self)
         self.access = UNCHECKED  # type: ignore[misc]
-        self.touches = ()  # type: ignore[misc]
         self._context = context
         self._headers: dict[str, str] | None = None
         self._clock = clock
@@ -107,7 +106,6 @@ class HttpCall(Call):
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], ids: RequestIds) -> None:
         CURRENT.set(self)
         self.access = UNCHECKED  # type: ignore[misc]
-        self.touches = ()  # type: ignore[misc]
         self._scope = scope
         self._headers = headers
         self._deadline: float | None = None

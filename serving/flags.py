@@ -66,7 +66,7 @@ class Flags:
     def _limit(self, field: dataclasses.Field[Any]) -> Callable[[F], F]:
         """The flag of one limit: `--max-calls` for max_calls, `--keep-alive 75s` for keep_alive_s."""
         is_duration = field.name.endswith("_s") and not field.name.endswith("_per_peer_s")
-        kind: Any = Duration() if is_duration else Bytes() if field.name.endswith("_bytes") else type(field.default)
+        kind: Any = Duration() if is_duration else Bytes() if "_bytes" in field.name else type(field.default)
         default: Any = field.default
         if is_duration:
             default = f"{default:g}s"

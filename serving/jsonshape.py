@@ -88,7 +88,7 @@ def _of_single(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violat
 
 def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation]:
     """A name nobody knows; a number in quotes is left to json_format."""
-    names = cast("EnumDescriptor", field.enum_type).values_by_name
+    names = _names(cast("EnumDescriptor", field.enum_type))
     if name not in names and not name.lstrip("-").isdecimal():
         yield Violation(path, f"{name[:_MAX_NAME]!r} is none of {', '.join(names)}")
 
@@ -114,6 +114,12 @@ def kind_of(value: Any) -> str:
 def _fields(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
     """Fields by the two names that JSON may call them."""
     return {name: field for field in descriptor.fields for name in (field.name, field.json_name)}
+
+
+@lru_cache(maxsize=1_000)
+def _names(enum: EnumDescriptor) -> tuple[str, ...]:
+    """Asked for a lone surrogate, the descriptor's own container raises an error at whatever comes after it."""
+    return tuple(enum.values_by_name)
 
 
 @lru_cache(maxsize=10_000)

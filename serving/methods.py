@@ -30,19 +30,23 @@ class Call:
         peer: the caller's address, for messages.
         request_id: the caller's word for this call, or one made up.
         access: who calls and what it may touch.
-        touches: what it wrote.
     """
 
     deadline: float | None = None
     peer: str = ""
     request_id: str = ""
     access: Access = UNCHECKED
-    touches: tuple[Touch, ...] = ()
+    _touches: tuple[Touch, ...] = ()
 
     @property
     def host(self) -> str:
         """The caller's address without its port: what limits per peer count by."""
         return host_of(self.peer)
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        """What it wrote."""
+        return getattr(self, "_touches", ())  # few calls write: the others do without setting it
 
     @property
     def caller(self) -> str:
@@ -64,7 +68,7 @@ class Call:
 
     def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
         """Note for the audit log what was written."""
-        object.__setattr__(self, "touches", (*self.touches, Touch(key, version, outcome)))
+        object.__setattr__(self, "_touches", (*self.touches, Touch(key, version, outcome)))
 
     def let_in(self, access: Access) -> None:
         """The gate has decided."""

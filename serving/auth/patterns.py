@@ -24,6 +24,12 @@ class Patterns:
     def __contains__(self, name: str) -> bool:
         return name in self._exact or (self._regex is not None and self._regex.fullmatch(name) is not None)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Patterns) and other.words == self.words
+
+    def __hash__(self) -> int:
+        return hash(self.words)
+
     def __repr__(self) -> str:
         return f"Patterns({', '.join(self.words)})"
 

@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import grpc
 from cryptography import x509
@@ -14,6 +14,8 @@ from cryptography import x509
 from serving.auth.errors import BadSecurity
 from serving.auth.watched import WatchedFiles
 from serving.clock import Clock
+
+_NO_PASSWORD: Final = ""  # without it, an encrypted key would be asked for at the terminal
 
 
 class Pair(NamedTuple):
@@ -88,7 +90,7 @@ def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], 
         expires_at = _check_time(contents[0], clock.wall_ms() / 1000)
         context = _context()
         try:
-            context.load_cert_chain(cert, key, password="")
+            context.load_cert_chain(cert, key, password=_NO_PASSWORD)
         except (ssl.SSLError, OSError, ValueError) as error:
             raise BadSecurity(f"the certificate and its key do not belong together, or are none: {error}") from error
         try:

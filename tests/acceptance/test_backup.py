@@ -27,7 +27,9 @@ from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import Agent, eventually, instance
 from tests.support.watching import Watching
 
-pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+pytestmark = pytest.mark.timeout(240)
+BOTH = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+ONE = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 ROOT = Path(__file__).resolve().parent.parent.parent
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
@@ -74,6 +76,7 @@ async def shows(replica: ReplicaProcess, ids: set[str]) -> bool:
         return False
 
 
+@BOTH
 async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoever_was_there(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path
 ) -> None:
@@ -119,6 +122,7 @@ async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoev
         await watch.end()
 
 
+@ONE
 async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_gone(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
@@ -154,6 +158,7 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
         await store.close()
 
 
+@ONE
 async def test_a_backup_goes_through_a_pipe_and_into_another_installation(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:

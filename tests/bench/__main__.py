@@ -29,6 +29,7 @@ from tests.bench import (
     processes,
     report,
     scale,
+    security,
     sizes,
     storage,
     table,
@@ -39,7 +40,7 @@ from tests.bench.bench import Bench
 from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
-_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage, mixed, failures)
+_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, failures)
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
 _PAGE = ROOT / "docs" / "performance.md"
 _RESULTS = ROOT / "docs" / "performance" / "results.json"

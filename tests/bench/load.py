@@ -26,11 +26,20 @@ class LoadFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A method of a server, and the processes whose processor time it costs."""
+    """A method of a server, the processes whose processor time it costs, and what every request brings."""
 
     address: str
     path: str
     pids: tuple[int, ...] = ()
+    bearer: str = ""  # a ticket
+    tls: bool = False
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.tls else 'http'}://{self.address}{self.path}"
+
+    def headers(self) -> tuple[str, ...]:
+        return (f"authorization: Bearer {self.bearer}",) if self.bearer else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +85,11 @@ async def _h2load(target: Target, message: bytes, seconds: float, shape: Shape, 
     body, log = scratch.with_suffix(".body"), scratch.with_suffix(".log")
     body.write_bytes(grpc_frame(message))
     paced = (f"--rps={shape.rate / shape.connections:g}",) if shape.rate else ()
+    brought = [word for header in target.headers() for word in ("-H", header)]
     words = await _run(
         "h2load",
         *(f"-c{shape.connections}", f"-m{shape.streams}", "-t1", f"-D{round(seconds * 1000)}ms", *paced),
-        *("-d", str(body), f"--log-file={log}", *_GRPC, f"http://{target.address}{target.path}"),
+        *("-d", str(body), f"--log-file={log}", *_GRPC, *brought, target.url),
         timeout_s=seconds + _GRACE_S,
     )
     done = _number(r"(\d+) succeeded", words)
@@ -102,7 +112,8 @@ async def http(
         before = cpu_s(target.pids)
         words = await _run(
             *("wrk", "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "--timeout", "20s", "-s", str(script)),
-            f"http://{target.address}{target.path}",
+            *(word for header in target.headers() for word in ("-H", header)),
+            target.url,
             timeout_s=seconds + _GRACE_S,
         )
         spent_s = cpu_s(target.pids) - before
@@ -125,6 +136,7 @@ def _script(directory: Path, messages: Sequence[bytes], content_type: str) -> Pa
 
 _LUA = """
 local requests, turn = {}, 0
+wrk.headers["Content-Type"] = "@TYPE@"
 function init(args)
   local file = io.open("@DATA@", "rb")
   local data = file:read("*a"); file:close()
@@ -133,7 +145,7 @@ function init(args)
     local a, b, c, d = data:byte(at, at + 3)
     local size = ((a * 256 + b) * 256 + c) * 256 + d
     local body = data:sub(at + 4, at + 3 + size)
-    requests[#requests + 1] = wrk.format("POST", nil, {["Content-Type"] = "@TYPE@"}, body)
+    requests[#requests + 1] = wrk.format("POST", nil, wrk.headers, body)
     at = at + 4 + size
   end
 end

@@ -81,7 +81,7 @@ def _outcome(run: Run, directory: Path, title: str) -> int:
     except (Inconclusive, asyncio.CancelledError, KeyboardInterrupt) as error:
         click.echo(f"inconclusive: {error!r}", err=True)
         return 2
-    except NotRecovered as error:
+    except (NotRecovered, AssertionError) as error:  # the latter: a process of HQ did not start
         broken.append(f"RECOVERED is broken: {error}")
     notes: list[str] = []
     if not broken:

@@ -122,12 +122,15 @@ class Run:
             await asyncio.gather(telling, striking, failing, return_exceptions=True)
 
     async def _tell(self) -> None:
-        """Print progress; raises Inconclusive if the witness is gone."""
+        """Print progress. Raises Inconclusive if the witness is gone, NotRecovered if a replica ended by itself."""
         while True:
             for _ in range(round(_PROGRESS_S)):
                 await asyncio.sleep(1.0)
                 if not self._witnesses[-1].is_running and not self._between:
                     raise Inconclusive("the witness lost sight of etcd's history; see its message above")
+                for seat in self.hq.seats:
+                    if seat.is_up and seat.replica is not None and not seat.replica.is_running:
+                        raise NotRecovered(f"a replica ended by itself:\n{seat.replica.log_text()[-3000:]}")
             struck = sum(self.nemesis.struck.values())
             self._say(f"... {struck} faults, {self.log.operations} operations, revision {self._witnesses[-1].seen}")
 
@@ -221,7 +224,7 @@ class Run:
         return Final(source.replica, source.version, source.epoch, items)
 
     async def _wait_until(self, what: str, holds: Callable[[], object], timeout_s: float = _HEAL_S) -> None:
-        """Raises Violated-by-time: HQ has to recover by itself."""
+        """Raises NotRecovered: HQ has to recover by itself."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not await holds():  # type: ignore[misc]
@@ -231,4 +234,4 @@ class Run:
 
 
 class NotRecovered(Exception):
-    """Everything is healed, and HQ did not recover: a violation by itself."""
+    """HQ did not survive, or not recover when everything was healed: a violation by itself."""

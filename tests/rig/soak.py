@@ -20,6 +20,8 @@ from tests.rig.recording import Log
 from tests.rig.slope import Slope, slope
 from tests.support.replicas import ReplicaProcess
 
+# The history for watches grows up to its limit by design: a small one, so that it is reached soon.
+FLAGS = ("--compact-every=60s", "--history-bytes=1MiB")
 LIGHT = Amounts(instances=40, uploaders=3, agents=20, readers=3, watchers=6, pause_s=0.25)
 _SETTLE_SHARE = 0.2  # of the time, before anything counts: caches fill, allocators find their size
 _METRICS = {"process_resident_memory_bytes": "memory_mb", "process_open_fds": "descriptors"}
@@ -56,7 +58,7 @@ class Samples:
 
 async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int, say: Callable[[str], None]) -> bool:
     """Run it and print the slopes; whether everything is flat."""
-    hq = Installation(directory, binary, 0, ("--compact-every=60s",))
+    hq = Installation(directory, binary, 0, FLAGS)
     log = Log(directory / "calls.jsonl.gz")
     samples = {"replica": Samples(), "front": Samples()}
     try:

@@ -48,6 +48,10 @@ class ReplicaProcess:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
     async def start(self, *, until_ready: bool = True) -> None:
         """Return when it listens, and unless told otherwise when it can serve reads."""
         arguments = ["--etcd", ",".join(self._etcd), "--prefix", self._prefix, *self._flags]

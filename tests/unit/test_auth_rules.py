@@ -16,9 +16,15 @@ from federated.locations import Locations
 from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
 from hqpb.v1 import admin_pb2, service_pb2
+from serving.auth.audit import Audit, LogSink
+from serving.auth.gate import Gate
+from serving.auth.identity import Identity, Kind
+from serving.auth.policy import parse
 from serving.auth.rules import FETCH, NOBODY, OPEN, OPERATE, PAGES, READ, Record, Role, Rule
 from serving.clock import SystemClock
+from serving.errors import PermissionDenied
 from tests.support.running import running
+from tests.support.secured import POLICY
 
 CALLS = [
     f"{service.full_name}/{method.name}"
@@ -67,6 +73,14 @@ def test_a_front_has_the_very_same_rules(
     replica_rules: dict[str, Rule], front_rules: dict[str, Rule], call: str
 ) -> None:
     assert front_rules[call] is replica_rules[call]
+
+
+@pytest.mark.parametrize("rule", [NOBODY, PAGES.get("/extra", NOBODY)])
+def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
+    gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
+    for name in ("admin", "operator", "reader/ann"):
+        with pytest.raises(PermissionDenied):
+            gate.access(Identity(name, Kind.TICKET, 0.0), rule)
 
 
 def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:

@@ -116,3 +116,11 @@ def test_planned_work_has_a_node_and_an_end_within_a_week() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_suspension(SuspendNodeRequest())
     assert fields_of(refusal) == ["node_name", "duration"]
+
+
+def test_words_of_an_order_begin_no_line_of_their_own_in_the_log() -> None:
+    for words in ("planned\n2026-11-21 ERROR", "a\r", "\x1b[2J", "\x00"):
+        with pytest.raises(InvalidRequest, match="control characters"):
+            check_guard_order(ReleaseGuardRequest(reason=words))
+        with pytest.raises(InvalidRequest, match="control characters"):
+            check_guard_order(ForceGuardRequest(by=words))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 import uvloop
@@ -20,6 +21,8 @@ from serving.limits import Limits
 from serving.metrics import Table
 from serving.pages import PageAnswer, PageRequest
 from serving.surroundings import Surroundings
+from tests.support.instances_of import create
+from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.wire.fake_table import FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client as GrpcClient
 from tests.wire.raw_http import RawHttp
@@ -93,3 +96,31 @@ def http(http_port: int) -> RawHttp:
 async def extra_page(request: PageRequest) -> PageAnswer:
     names = ",".join(sorted(request.query()))
     return PageAnswer(200, "application/json", f'["{names}"]'.encode())
+
+
+# --- a secured replica ----------------------------------------------------------------------------------------------
+
+As = Callable[[str], Caller]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Secured:
+    return Secured(tmp_path)
+
+
+@pytest.fixture
+async def replica(files: Secured) -> AsyncIterator[Served]:
+    """With web-1 on n1, web-2 on n2 and mail-1 on n1."""
+    async with served(files.security()) as one:
+        async with secure_channel(one.addresses.grpc, files.authority) as channel:
+            admin = Caller(channel, files.issuer.ticket("admin"))
+            for name, service, node in (("web-1", "web", "n1"), ("web-2", "web", "n2"), ("mail-1", "mail", "n1")):
+                await admin.call("CreateInstance", create(name, service, node))
+        yield one
+
+
+@pytest.fixture
+async def as_(replica: Served, files: Secured) -> AsyncIterator[As]:
+    """A caller with a ticket of this subject; "": without."""
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        yield lambda subject: Caller(channel, files.issuer.ticket(subject) if subject else "")

@@ -36,6 +36,7 @@ FAILURES: dict[str, errors.HqError] = {
         errors.WrongUid("web-1", "it is another one"),
         errors.UnknownRevision("web-1/r1", "it is not listed"),
         errors.Fenced("web-1/r1", "another agent took over"),
+        errors.NotBegun("web-1/r1", "nobody reports it yet"),
         errors.OutdatedReport("web-1/r1", "a newer one is stored"),
         errors.PermissionDenied("you may not"),
         errors.NotFound("there is no web-1"),

@@ -32,11 +32,6 @@ class WallClock(SystemClock):
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Secured:
-    return Secured(tmp_path)
-
-
-@pytest.fixture
 def clock() -> WallClock:
     return WallClock()
 
@@ -91,17 +86,24 @@ async def test_a_stream_ends_when_its_caller_may_not_any_more(replica: Served, r
     assert (await reader.refusal("CountInstances", COUNT))[0] == "PERMISSION_DENIED"
 
 
+@pytest.mark.parametrize("subject", ["reader/ann", "web-reader", "agent/n1"])
 async def test_a_stream_goes_on_through_a_change_that_is_none_of_its_own(
-    replica: Served, reader: Caller, files: Secured
+    replica: Served, files: Secured, subject: str
 ) -> None:
-    stream = reader.watch(WATCH)
-    await stream.read()
+    where = pb.InstanceFilter(service_id=["web"], node_name=["n1"])
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        stream = Caller(channel, files.issuer.ticket(subject)).watch(pb.WatchInstancesRequest(filter=where))
+        await stream.read()
+        await _changed_for_somebody_else(replica, files)
+        while not (await stream.read()).events:
+            pass
+
+
+async def _changed_for_somebody_else(replica: Served, files: Secured) -> None:
     files.policy.write_text(files.policy.read_text() + "\n    - identities: [another-admin]\n")
     assert not refresh(replica)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
         await Caller(channel, files.issuer.ticket("another-admin")).call("CreateInstance", create("web-1"))
-    while not (await stream.read()).events:
-        pass
 
 
 async def test_a_broken_policy_keeps_the_old_one_and_says_so(replica: Served, reader: Caller, files: Secured) -> None:

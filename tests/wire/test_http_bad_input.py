@@ -75,6 +75,9 @@ BAD = {
     "a key twice": Bad(b'{"id":"a","id":"b"}', 400, "invalid_argument", 'the key "id" occurs twice'),
     "a field by two names": Bad(b'{"fieldMask":"id","field_mask":"id"}', 400, "invalid_argument", "twice"),
     "a lone surrogate": Bad(b'{"id":"\\ud800"}', 400, "invalid_argument", ""),
+    "a lone surrogate as enum value": Bad(
+        b'{"read":{"consistency":"\\ud800"}}', 400, "invalid_argument", "read.consistency: "
+    ),
     "a lone surrogate as name": Bad(b'{"\\ud800":1}', 400, "invalid_argument", ""),
     "not UTF-8": Bad(b'{"id":"\xff\xfe"}', 400, "invalid_argument", "not UTF-8: invalid start byte at byte 7"),
     "UTF-16": Bad('{"id":"a"}'.encode("utf-16"), 400, "invalid_argument", "not UTF-8"),

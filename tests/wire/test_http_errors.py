@@ -34,6 +34,7 @@ STATUSES = {
     "WrongUid": 400,
     "UnknownRevision": 400,
     "Fenced": 400,
+    "NotBegun": 400,
     "OutdatedReport": 400,
     "PermissionDenied": 403,
     "NotFound": 404,

@@ -21,11 +21,6 @@ ROTATIONS = 100
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Secured:
-    return Secured(tmp_path)
-
-
-@pytest.fixture
 async def replica(files: Secured) -> AsyncIterator[Served]:
     """Certificates are asked for on an address of their own."""
     async with served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as one:

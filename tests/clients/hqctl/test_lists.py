@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 import yaml
 
-from tests.clients.hqctl.conftest import Hqctl, documents
+from tests.clients.hqctl.conftest import Hqctl, clean_environment, documents
 
 
 @pytest.fixture(autouse=True)
@@ -88,3 +90,19 @@ def test_calls_are_shown_when_asked_for(hqctl: Hqctl, service: str, server: str)
     assert f"call: GetInstance at {server}: OK" in done.err
     assert f'id: "{service}-1"' in done.err
     assert "call:" not in done.out
+
+
+def test_a_plain_get_imports_nothing_that_it_does_not_need(server: str, service: str) -> None:
+    code = """if True:
+        import sys
+        from clients.hqctl.main import cli
+        try:
+            cli(["--server", sys.argv[1], "get", sys.argv[2]])
+        except SystemExit as end:
+            assert not end.code, end.code
+        needless = {"rich", "yaml", "jsonpath", "google.protobuf.json_format", "difflib"}
+        print(*needless & set(sys.modules), file=sys.stderr)
+    """
+    command = [sys.executable, "-c", code, server, f"{service}-1"]
+    done = subprocess.run(command, capture_output=True, text=True, env=clean_environment(), check=True)
+    assert done.stderr == "\n"

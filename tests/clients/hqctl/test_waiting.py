@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from clients.client import Client
+from clients.hqctl.waiting import Goal, Progress
 from hqpb.v1 import instance_pb2
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
@@ -90,3 +91,13 @@ def test_nothing_is_never_ready(hqctl: Hqctl) -> None:
 def test_waiting_for_nobody_or_for_nonsense_is_a_mistake(run: Callable[..., Done]) -> None:
     assert run("wait").code == 2
     assert run("wait", "a", "--for", "heaven").code == 2
+
+
+def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
+    progress = Progress(Goal().convert("ready", None, None), frozenset(), {}, set())
+    instance = instance_pb2.Instance(meta=instance_pb2.InstanceMeta(id="web-1"))
+    instance.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
+    assert progress.put(instance) == "web-1"
+    assert not progress.is_done()
+    progress.synced = True
+    assert progress.is_done()

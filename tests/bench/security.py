@@ -1,0 +1,53 @@
+"""What identity and rights cost: tickets on each call, and TLS on top, against the same replica without them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from tests.bench import load, lookups
+from tests.bench.bench import Bench, Side
+from tests.bench.load import Target
+from tests.bench.stand import SERVICE, stand
+from tests.bench.stats import Sample
+from tests.support.replicas import ReplicaProcess
+from tests.support.secured import Secured
+from tests.support.tickets import ISSUER
+
+GROUP = "security"
+
+
+async def run(bench: Bench) -> None:
+    """The group `security`."""
+    async with stand(bench.directory / GROUP, 23_000) as made:
+        files = Secured(bench.directory / "secured")
+        tickets = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
+        plain = made.replicas[0]
+        on = await made.replica(*tickets, "--audit-log", str(files.audit))
+        ticket = files.issuer.ticket("reader/bench", good_for_s=7200)
+        for lookup in (lookups.get(), lookups.of_service(100)):
+            request = lookup.request.SerializeToString()
+            answer = await made.ask(lookup.method, request)
+            empty = await made.empty({"x": answer})
+            path = f"{SERVICE}/{lookup.method}"
+            with_ticket = replace(_target(on, path), bearer=ticket)
+            sides: dict[str, Side] = {
+                "hq": partial(load.grpc, with_ticket, [request]),
+                "off": partial(load.grpc, _target(plain, path), [request]),
+                "empty": partial(load.grpc, empty.target("x"), [request]),
+            }
+            await bench.compare(GROUP, f"{lookup.name}, gRPC, tickets", sides)
+            web: dict[str, Side] = {
+                "hq": partial(_http, replace(with_ticket, address=on.http), request),
+                "off": partial(_http, replace(_target(plain, path), address=plain.http), request),
+                "empty": partial(_http, empty.target("x", http=True), request),
+            }
+            await bench.compare(GROUP, f"{lookup.name}, proto, tickets", web)
+
+
+def _target(replica: ReplicaProcess, path: str) -> Target:
+    return Target(replica.grpc, path, (replica.pid,))
+
+
+async def _http(target: Target, request: bytes, seconds: float) -> Sample:
+    return await load.http(target, [request], "application/proto", seconds)

@@ -1,0 +1,84 @@
+"""nanny and instancectl at a replica that asks who calls: flags or variables name their credentials."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hqpb.v1 import service_pb2 as pb
+from tests.clients.process import environment
+from tests.support.instances_of import create
+from tests.support.secured import Caller, Secured, Served, secure_channel, served
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Secured:
+    return Secured(tmp_path / "secured")
+
+
+@pytest.fixture
+async def replica(files: Secured) -> AsyncIterator[Served]:
+    async with served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as one:
+        async with secure_channel(one.addresses.grpc, files.authority) as channel:
+            made = create("web-1", "web", "n1")
+            del made.instance.spec.revision[0].secret[:]
+            await Caller(channel, files.issuer.ticket("admin")).call("CreateInstance", made)
+        yield one
+
+
+async def run(module: str, server: str, *arguments: str, **variables: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, *arguments),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**environment(server), **variables},
+    )
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return process.returncode, out.decode()
+
+
+def ticket_file(files: Secured, subject: str) -> str:
+    path = files.directory / f"{subject.replace('/', '-')}.ticket"
+    path.write_text(files.issuer.ticket(subject))
+    return os.fspath(path)
+
+
+async def test_nanny_shows_its_ticket(replica: Served, files: Secured) -> None:
+    asked = ("clients.nanny.main", replica.addresses.grpc, "status", "--service", "web")
+    ca = os.fspath(files.authority.cert)
+    code, out = await run(*asked, "--ca", ca, "--ticket-file", ticket_file(files, "web-uploader"))
+    assert "web-1" in out, out
+    code, out = await run(*asked, HQ_CA=ca, HQ_TICKET_FILE=ticket_file(files, "mail-uploader"))
+    assert code != 0
+    assert "mail-uploader may not read" in out
+    code, out = await run(*asked, "--ca", ca, "--cert", ca)
+    assert code != 0
+    assert "--cert and --key" in out
+
+
+async def test_instancectl_shows_its_certificate_and_reports_for_its_own_node_only(
+    replica: Served, files: Secured, tmp_path: Path
+) -> None:
+    shown = files.authority.issue("agent", ["spiffe://hq.test/agent/n1"])
+    own = {"HQ_CA": files.authority.cert, "HQ_CERT": shown.cert, "HQ_KEY": shown.key}
+    variables = {name: os.fspath(path) for name, path in own.items()}
+    once = ("run", "--once", "--instance", "web-1", "--dir", os.fspath(tmp_path / "instance"))
+    asked = ("clients.instancectl.main", replica.addresses.grpc_mtls, *once)
+    _, out = await run(*asked, "--node", "n1", **variables)
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        reader = Caller(channel, files.issuer.ticket("reader/ada"))
+        told = await reader.call("GetInstance", pb.GetInstanceRequest(id="web-1"))
+    assert [revision.id for revision in told.instance.status.revision] == ["r1"], out
+    assert "r1" in told.instance.status.heartbeat

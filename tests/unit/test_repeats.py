@@ -1,0 +1,76 @@
+"""The quick way for beats: it takes plain repetitions only; everything else goes the long way, which says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hq import statuses
+from hq.liveness.beats import Beat
+from hq.registry.repeats import beat_of
+from hqpb.v1 import instance_pb2, service_pb2
+from tests.support.stage import HEARD, Stage
+
+Change = Callable[[service_pb2.ReportStatusRequest], None]
+
+
+@pytest.fixture
+def stage() -> Stage:
+    stage = Stage()
+    stage.create("a", uid=7, node="n1", revisions="r1 r2")
+    report = _report().revision
+    stage.change(lambda draft: draft.begin("r2", 3, HEARD))
+    stage.change(lambda draft: draft.begin("r1", 3, HEARD))
+    stage.change(lambda draft: draft.report(report, HEARD, statuses.digest(report)))
+    return stage
+
+
+def _report() -> service_pb2.ReportStatusRequest:
+    revision = instance_pb2.RevisionStatus(id="r1", incarnation=3, sequence=5)
+    revision.ready.status = instance_pb2.CONDITION_STATUS_TRUE
+    return service_pb2.ReportStatusRequest(instance_id="a", uid=7, node="n1", revision=revision)
+
+
+def _beat_of(stage: Stage, report: service_pb2.ReportStatusRequest) -> Beat | None:
+    return beat_of(stage.entry(), report, statuses.digest(report.revision))
+
+
+@pytest.mark.parametrize("sequence", [5, 6, 1_000])
+def test_the_same_again_is_a_beat(stage: Stage, sequence: int) -> None:
+    report = _report()
+    report.revision.sequence = sequence
+    marks = [mark.id for mark in stage.entry().marks]
+    assert _beat_of(stage, report) == Beat(7, stage.entry().status_version, marks.index("r1"))
+
+
+DIFFERENT: dict[str, Change] = {
+    "another uid": lambda r: setattr(r, "uid", 8),
+    "no uid": lambda r: setattr(r, "uid", 0),
+    "another node": lambda r: setattr(r, "node", "n2"),
+    "another reporter": lambda r: setattr(r.revision, "incarnation", 4),
+    "an older report": lambda r: setattr(r.revision, "sequence", 4),
+    "no sequence": lambda r: setattr(r.revision, "sequence", 0),
+    "another revision": lambda r: setattr(r.revision, "id", "r2"),
+    "an unknown revision": lambda r: setattr(r.revision, "id", "r9"),
+    "not ready any more": lambda r: setattr(r.revision.ready, "status", instance_pb2.CONDITION_STATUS_FALSE),
+    "another message": lambda r: setattr(r.revision.ready, "message", "news"),
+    "unsettled": lambda r: setattr(r, "unsettled", True),
+}
+
+
+@pytest.mark.parametrize("what", DIFFERENT)
+def test_what_differs_in_anything_goes_the_long_way(stage: Stage, what: str) -> None:
+    report = _report()
+    DIFFERENT[what](report)
+    assert _beat_of(stage, report) is None
+
+
+def test_a_revision_that_left_the_spec_goes_the_long_way(stage: Stage) -> None:
+    stage.create("a", uid=7, node="n1", revisions="r2")
+    assert _beat_of(stage, _report()) is None
+
+
+def test_a_flipped_revision_goes_the_long_way(stage: Stage) -> None:
+    stage.change(lambda draft: draft.flip("r1", instance_pb2.Receipt(decided_by="another"), 1))
+    assert _beat_of(stage, _report()) is None
