@@ -103,15 +103,19 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     try:
         check_exposure(given)
         security = security_of(given, SystemClock(), None)
-        if (files.cert or files.ticket_file) and (security is None or security.gate is None):
-            # A question without a ticket would be asked in the front's own name.
-            raise BadSecurity(
-                "--location-cert and --location-ticket-file need --policy and --jwks: "
-                "else whoever calls would ask in the name of the front"
-            )
+        _check_own(files, security)
         return security, Dialer(Credentials(files))
     except (BadSecurity, BadCredentials) as error:
         raise click.UsageError(str(error)) from error
+
+
+def _check_own(files: CredentialFiles, security: Security | None) -> None:
+    """A question that came without a ticket would be asked in the front's own name. Raises BadSecurity."""
+    if (files.cert or files.ticket_file) and (security is None or security.gate is None):
+        raise BadSecurity(
+            "--location-cert and --location-ticket-file need --policy and --jwks: "
+            "else whoever calls would ask in the name of the front"
+        )
 
 
 def _run(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:

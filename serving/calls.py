@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -13,6 +14,7 @@ from serving.auth.access import UNCHECKED
 from serving.clock import Clock
 from serving.current import CURRENT
 from serving.methods import Answer, Call
+from serving.shares import host_of
 
 Scope = Mapping[str, Any]
 
@@ -45,6 +47,16 @@ async def closing_stream(answers: AsyncIterator[Answer]) -> AsyncIterator[AsyncI
             await answers.aclose()
 
 
+def _address(peer: str) -> str:
+    """host:port of what gRPC calls a peer, like ipv6:%5B::1%5D:40000."""
+    return unquote(peer).partition(":")[2]
+
+
+@lru_cache(4_096)  # calls of one connection have one peer
+def _host(peer: str) -> str:
+    return host_of(_address(peer))
+
+
 class GrpcCall(Call):
     """A call over gRPC; the current one of the task that makes it."""
 
@@ -70,7 +82,11 @@ class GrpcCall(Call):
 
     @property
     def peer(self) -> str:
-        return unquote(self._context.peer()).partition(":")[2]
+        return _address(self._context.peer())
+
+    @property
+    def host(self) -> str:
+        return _host(self._context.peer())
 
     def header(self, name: str) -> str:
         if self._headers is None:  # gRPC makes its metadata anew for each look, which takes some 10 µs
@@ -119,6 +135,11 @@ class HttpCall(Call):
     @property
     def deadline(self) -> float | None:
         return self._deadline
+
+    @property
+    def host(self) -> str:
+        client = self._scope.get("client")
+        return client[0] if client else ""
 
     @property
     def peer(self) -> str:

@@ -1,52 +1,87 @@
-"""grpc.health.v1 over our own health: checks look at once, watches within a second."""
+"""grpc.health.v1 over our own health: checks look at once, watches within a second.
+
+Its calls are methods like any other, so that limits and patience hold for them, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from grpc_health.v1 import health, health_pb2  # type: ignore[import-untyped]
+from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
 
+from serving.auth.rules import OPEN
+from serving.errors import NotFound
 from serving.health import Health
+from serving.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.methods import Answer, Call, Method, Streaming, Unary
 
 HEALTH_SERVICE: Final = "grpc.health.v1.Health"
-_WATCH_INTERVAL_S: Final = 1.0
+_LOOK_EVERY_S: Final = 1.0
+_STATUS: Final = health_pb2.HealthCheckResponse
 
 
-class HealthOverGrpc(health.aio.HealthServicer):  # type: ignore[misc]
+class HealthOverGrpc:
     """SERVING while reads can be served, for the server as a whole ("") and for each of its services."""
 
     def __init__(self, own: Health, services: Sequence[str]) -> None:
-        super().__init__()
-        self._own = own
-        self._services = ("", *services)
-        self._refreshing: asyncio.Task[None] | None = None
+        self._own, self._services = own, frozenset(("", *services))
+        self._leaving = False
+        self._last, self._changed = self._now(), asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+
+    def methods(self) -> list[Method]:
+        """Check and Watch, which everybody may call."""
+        proto, json = parse_proto(health_pb2.HealthCheckRequest), parse_json(health_pb2.HealthCheckRequest)
+        return [
+            Unary(f"{HEALTH_SERVICE}/Check", lambda b: self._known(proto(b)), json, self._check, OPEN),
+            Streaming(f"{HEALTH_SERVICE}/Watch", lambda b: self._known(proto(b)), json, self._watch, OPEN),
+        ]
 
     def start(self) -> None:
         """Begin to look after the watches."""
-        self._refreshing = asyncio.create_task(self._refresh_forever(), name="grpc health")
+        self._looking = asyncio.create_task(self._look_forever(), name="grpc health")
 
     async def stop(self) -> None:
         """NOT_SERVING from now on, whatever the health."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
+        if self._looking is not None:
+            self._looking.cancel()
             with suppress(asyncio.CancelledError):
-                await self._refreshing
-        await self.enter_graceful_shutdown()
+                await self._looking
+        self._leaving = True
+        self._look()
 
-    async def Check(self, request: health_pb2.HealthCheckRequest, context: Any) -> Any:  # noqa: N802
-        await self._refresh()
-        return await super().Check(request, context)
+    def _known(self, request: Any) -> bool:
+        """Whether the service is one of ours; its name is kept nowhere, for it may be as long as a caller likes."""
+        return request.service in self._services
 
-    async def _refresh(self) -> None:
-        statuses = health_pb2.HealthCheckResponse
-        status = statuses.SERVING if self._own.live() and self._own.loaded() else statuses.NOT_SERVING
-        for service in self._services:
-            await self.set(service, status)
+    async def _check(self, is_known: bool, _: Call) -> Answer:
+        if not is_known:
+            raise NotFound("there is no such service here")
+        return MessageAnswer(_STATUS(status=self._now()))
 
-    async def _refresh_forever(self) -> None:
+    async def _watch(self, is_known: bool, _: Call) -> AsyncIterator[Answer]:
+        told: int | None = None
         while True:
-            await self._refresh()
-            await asyncio.sleep(_WATCH_INTERVAL_S)
+            changed, status = self._changed, self._now() if is_known else _STATUS.SERVICE_UNKNOWN
+            if status != told:
+                told = status
+                yield MessageAnswer(_STATUS(status=status))
+            await changed.wait()
+
+    def _now(self) -> int:
+        is_serving = not self._leaving and self._own.live() and self._own.loaded()
+        return int(_STATUS.SERVING if is_serving else _STATUS.NOT_SERVING)
+
+    def _look(self) -> None:
+        if self._now() != self._last:
+            self._last = self._now()
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
+
+    async def _look_forever(self) -> None:
+        while True:
+            self._look()
+            await asyncio.sleep(_LOOK_EVERY_S)

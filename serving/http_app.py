@@ -31,16 +31,16 @@ class HttpApp:
         self._shared = shared
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        call = self._endpoints.get(scope["path"])
+        call = self._endpoints.get(_path(scope))
         if call is not None and scope["method"] == "POST":
             return call(scope, receive, send)
         return self._other(scope, send)
 
     async def _other(self, scope: Scope, send: Send) -> None:
         headers: dict[bytes, bytes] = dict(scope["headers"])
-        call, guard = HttpCall(scope, headers, self._shared.ids), self._guards.get(scope["path"])
+        call, guard = HttpCall(scope, headers, self._shared.ids), self._guards.get(_path(scope))
         try:
-            page = self._page(scope["path"], scope["method"])
+            page = self._page(_path(scope), scope["method"])
             if guard is not None and guard.admit is not None:
                 guard.admit(call)
             answer = await page(PageRequest(headers, scope["query_string"], call))
@@ -69,6 +69,12 @@ class HttpApp:
 
     def _unknown(self, path: str) -> HqError:
         return UnknownMethod(f"there is no {path[:200]!r} here: a call is POST /<service>/<method>")
+
+
+def _path(scope: Scope) -> str:
+    """As it was sent: decoded, `%2F` would pass by the rules of a proxy that guards calls by their paths."""
+    raw: bytes = scope["raw_path"]
+    return raw.decode("latin-1")
 
 
 def _endpoint(method: Method, shared: Surroundings) -> Endpoint:

@@ -1,4 +1,4 @@
-"""docs/metrics.md from the tables of metrics: `make proto` writes it, `make check` says if it is out of date (--check)."""
+"""docs/metrics.md from the tables of metrics: `make proto` writes it, `make check` tells if it is stale (--check)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Calls", "Of replicas and fronts.", traffic.METRICS),
     (
         "Process",
-        "Of replicas and fronts, beside `process_*` (memory, file descriptors, processor time), `python_gc_*` and "
-        "`python_info` as every Python program has them.",
+        (
+            "Of replicas and fronts, beside `process_*` (memory, file descriptors, processor time), `python_gc_*` and "
+            "`python_info` as every Python program has them."
+        ),
         (*process_metrics.METRICS, *loop_lag.METRICS, *log_counts.METRICS),
     ),
     ("Security", "Of replicas and fronts that encrypt, or ask who calls.", security.METRICS),
@@ -33,12 +35,12 @@ _HEAD: Final = """# Metrics
 
 <!-- Made by tools/gen_metrics_reference.py: `make proto` writes it anew. -->
 
-Replicas and fronts show these on `/metrics`, in Prometheus' text format or in OpenMetrics, as the scraper asks. They are
-read when they are scraped; calls pay for two counters. `tests/wire/test_metrics.py` provokes what each of the replica's
-metrics tells of, and fails for one that does not move.
+Replicas and fronts show these on `/metrics`, in Prometheus' text format or in OpenMetrics, as the scraper asks. They
+are read when they are scraped; calls pay for two counters. `tests/wire/test_metrics.py` provokes what each of the
+replica's metrics tells of, and fails for one that does not move.
 
-`deploy/prometheus/hq.yml` scrapes HQ and finds its targets in HQ, `deploy/prometheus/alerts.yml` has rules with a line to
-the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a dashboard.
+`deploy/prometheus/hq.yml` scrapes HQ and finds its targets in HQ, `deploy/prometheus/alerts.yml` has rules with a line
+to the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a dashboard.
 """
 
 

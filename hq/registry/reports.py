@@ -129,19 +129,20 @@ class Reports:
     ) -> list[_Prepared | HqError]:
         """What each report is, or why it is refused. What would make an agent stop is said after a fence only."""
         self._r.check_loaded()
-        examined = [self._examine(report, field.format(i)) for i, report in enumerate(reports)]
+        examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
         if any(isinstance(item, Stop | NotFound) for item in examined):
             await self._r.fence.passed(hurry=False)
             for i, item in enumerate(examined):
                 if isinstance(item, Stop | NotFound):
-                    examined[i] = self._examine(reports[i], field.format(i))
+                    examined[i] = self._examine(reports[i], field, i)
         return examined
 
-    def _examine(self, report: service_pb2.ReportStatusRequest, field: str) -> _Prepared | HqError:
+    def _examine(self, report: service_pb2.ReportStatusRequest, path: str, index: int) -> _Prepared | HqError:
         digest = statuses.digest(report.revision)
         known = self._r.cache.get(report.instance_id)
         if known is not None and (beat := beat_of(known, report, digest)) is not None:
             return _Prepared(report, digest, beat)
+        field = path.format(index)
         try:
             check_report(report, field)
             entry = self._admitted(report, digest)

@@ -78,7 +78,11 @@ def security_of(given: Mapping[str, Any], clock: Clock, cluster: str | None) -> 
     audit = Audit(FileSink(Path(given["audit_log"])) if given["audit_log"] else LogSink(), clock)
     if not given["policy"]:
         return Security(None, tls, audit, []) if tls else None
-    gate, files = _gate(given, audit, clock, cluster)
+    try:
+        gate, files = _gate(given, audit, clock, cluster)
+    except BadSecurity:
+        audit.close()
+        raise
     return Security(gate, tls, audit, files)
 
 

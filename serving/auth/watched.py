@@ -35,6 +35,7 @@ class WatchedFiles(Generic[T]):
         """`make` raises BadSecurity for contents that are of no use; so does this."""
         self.name, self._paths, self._make = name, tuple(paths), make
         self.fault = ""
+        self._refused: tuple[bytes, ...] | None = None
         try:
             self._contents = self._read()
             self.current = make(self._contents)
@@ -43,6 +44,7 @@ class WatchedFiles(Generic[T]):
 
     def reread(self) -> bool:
         """Whether `current` is another one now."""
+        contents: tuple[bytes, ...] = ()
         try:
             contents = self._read()
             if contents == self._contents:
@@ -50,7 +52,11 @@ class WatchedFiles(Generic[T]):
                 return False
             self.current = self._make(contents)
         except BadSecurity as error:
-            self._blame(str(error))
+            # Files that belong together are put in place one after the other: halfway is no fault yet.
+            is_halfway = len(self._paths) > 1 and contents != self._refused
+            self._refused = contents
+            if not is_halfway:
+                self._blame(str(error))
             return False
         self._contents = contents
         self._blame("")

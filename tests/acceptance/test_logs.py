@@ -46,7 +46,17 @@ async def test_the_id_of_a_write_over_a_front_lies_in_etcd_and_comes_back(
     try:
         metadata = (("x-request-id", "deploy-42"),)
         async with front.stub() as stub, replica.stub() as direct:
-            await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("a-1")), metadata=metadata)
+
+            async def created() -> bool:
+                request = pb.CreateInstanceRequest(instance=instance("a-1"), request_id="once")
+                try:
+                    await stub.CreateInstance(request, metadata=metadata)
+                except grpc.aio.AioRpcError as error:
+                    assert error.code() is grpc.StatusCode.UNAVAILABLE  # a store that is slow on a busy machine
+                    return False
+                return True
+
+            await eventually(created, what="a stored instance")
             record, _ = await store.get(Keys(etcd.prefix).spec("a-1"))
             assert record is not None
             assert storage_pb2.SpecRecord.FromString(record.value).call_id == "deploy-42"

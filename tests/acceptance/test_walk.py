@@ -62,7 +62,12 @@ async def test_the_walk_of_the_readme(replicas: Replicas, etcd: SharedEtcd) -> N
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
     )
+    assert watch.stdout is not None
     try:
+        shown = (await watch.stdout.readuntil(b"synced")).decode()
+        await hqctl(
+            replica.grpc, "report", "web-1", "r1", "--ready"
+        )  # so that the flip comes after that, on any machine
 
         async def flipped() -> bool:
             _, silent = await replica.post("FindInstances", request)
@@ -74,8 +79,6 @@ async def test_the_walk_of_the_readme(replicas: Replicas, etcd: SharedEtcd) -> N
         assert "HeartbeatTimeout" in why or "nothing was heard" in why
     finally:
         watch.terminate()
-        assert watch.stdout is not None
-        shown = (await watch.stdout.read()).decode()
+        shown += (await watch.stdout.read()).decode()
         await watch.wait()
-    assert "synced" in shown
     assert re.search(r"put .*web-1", shown)

@@ -61,7 +61,12 @@ def cli(context: click.Context) -> None:
 @click.option("--seconds", default=0.0, help="Of load on each side in each round.  [default: 3, quick 1]")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Merge the results into this JSON file.")
 @click.option("--scratch", type=click.Path(path_type=Path), default=None, help="Where the etcds keep their data.")
-def run(quick: bool, cases: str, rounds: int, seconds: float, out: Path | None, scratch: Path | None) -> None:
+@click.option(
+    "--kept", type=click.Path(path_type=Path), default=None, help="Fill large etcds here, and use them again."
+)
+def run(
+    quick: bool, cases: str, rounds: int, seconds: float, out: Path | None, scratch: Path | None, kept: Path | None
+) -> None:
     """Measure, print a table, keep the results as JSON."""
     try:
         tools.check()
@@ -72,7 +77,7 @@ def run(quick: bool, cases: str, rounds: int, seconds: float, out: Path | None, 
         raise click.UsageError(f"there is no case {unknown[0]!r}: choose of {', '.join(_GROUPS)}")
     rounds, seconds = rounds or (2 if quick else 5), seconds or (1.0 if quick else 3.0)
     with tempfile.TemporaryDirectory(prefix="hq-bench-", dir=scratch) as directory:
-        bench = Bench(Path(directory), quick, rounds, seconds, click.echo)
+        bench = Bench(Path(directory), quick, rounds, seconds, click.echo, kept=kept)
         bench.results.header = header(find_etcd(), quick=quick, rounds=rounds, seconds=seconds)
         began = time.monotonic()
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -116,7 +121,10 @@ def make_report(results: Path, page: Path) -> None:
 
     found = loaded(results)
     report.write(report.blocks(found), page)
-    report.write(scale.blocks(found), page.with_name("scale.md"))
+    try:
+        report.write(scale.blocks(found), page.with_name("scale.md"))
+    except LookupError as error:
+        click.echo(f"scale.md stays as it is: {error}")
     for path in plots.draw(found, results.parent):
         click.echo(path)
 

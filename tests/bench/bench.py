@@ -15,7 +15,7 @@ _WARM_UP_S = 0.4
 
 @dataclass
 class Bench:
-    """Cases measure with this. `say` is called with each line of progress."""
+    """Cases measure with this. `say` is called with each line of progress; `kept` holds etcds filled before."""
 
     directory: Path
     quick: bool
@@ -23,6 +23,7 @@ class Bench:
     seconds: float
     say: Callable[[str], None]
     results: Results = field(default_factory=Results)
+    kept: Path | None = None
 
     async def compare(
         self,

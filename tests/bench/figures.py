@@ -193,4 +193,13 @@ FIGURES = (
         _fact("leader of three members killed: writes again after"),
     ),
     Figure("Half-open connection noticed", 10, "s", False, "failures", _fact("half-open connection noticed after")),
+    *(
+        Figure(f"{what}, security on (tickets), of an empty handler", target, "%", True, "security", _ratio(name))
+        for what, target, name in (
+            ("GetInstance, gRPC", 0.80, "Get, gRPC, tickets"),
+            ("GetInstance, HTTP proto", 0.65, "Get, proto, tickets"),
+            ("FindInstances, 100 instances, gRPC", 0.80, "Find 100, gRPC, tickets"),
+            ("FindInstances, 100 instances, HTTP proto", 0.75, "Find 100, proto, tickets"),
+        )
+    ),
 )

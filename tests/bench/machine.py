@@ -27,6 +27,7 @@ def header(etcd: EtcdBinary, *, quick: bool, rounds: int, seconds: float) -> dic
         "load average before": f"{os.getloadavg()[0]:.2f}",
         "python": f"{platform.python_version()} ({sys.implementation.name}), {versions}",
         "etcd": ".".join(map(str, etcd.version)) + ", one member on the same machine unless said otherwise",
+        "security": "off, but in the cases that are named after it",
         "load": ", ".join(f"{tool} {version}" for tool, version in tools.check().items()),
         "rounds": f"{rounds} interleaved rounds of {seconds:g} s{', QUICK' if quick else ''}",
     }

@@ -78,7 +78,7 @@ class Empty:
 
 @asynccontextmanager
 async def stand(directory: Path, size: int, flags: Sequence[str] = (), replicas: int = 1) -> AsyncIterator[Stand]:
-    """A stand with so many instances and replicas; everything ends with it."""
+    """A stand with so many instances and replicas; it ends with the block. What was filled before is used again."""
     directory.mkdir(parents=True, exist_ok=True)
     etcd = EmbeddedEtcd(
         directory / "etcd",
@@ -90,11 +90,17 @@ async def stand(directory: Path, size: int, flags: Sequence[str] = (), replicas:
         await etcd.start()
         stack.push_async_callback(etcd.kill)
         population = Population(size)
-        filled_bytes = await fill(etcd.endpoint, population, PREFIX)
+        filled_bytes = await _filled(directory / "filled", etcd, population)
         made = Stand(directory, population, etcd, filled_bytes, stack)
         for _ in range(replicas):
             await made.replica(*flags)
         yield made
+
+
+async def _filled(mark: Path, etcd: EmbeddedEtcd, population: Population) -> int:
+    if not mark.exists():
+        mark.write_text(str(await fill(etcd.endpoint, population, PREFIX)))
+    return int(mark.read_text())
 
 
 @asynccontextmanager

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from tests.checker.history import FAILED, OK, Op
-from tests.support.diary import Client
 from tests.support.diary_agent import Agent
+from tests.support.diary_client import Client
 from tests.support.faulty_store import Fate
 from tests.support.model import STOP, Model
 from tests.support.theatre import Theatre

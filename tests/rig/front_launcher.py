@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from federated.main import cli
 from tests.rig.launcher import die_with_parent
 
 if __name__ == "__main__":
     die_with_parent()
+    from federated.main import cli
+
     cli(prog_name="hq-federated")

@@ -7,13 +7,13 @@ at any time. The monotonic clock, which HQ measures silence on, is left alone: a
 from __future__ import annotations
 
 import mmap
+import os
 import signal
 import struct
 import sys
 import time
 from pathlib import Path
 
-from hq import main as hq_main
 from serving.clock import SystemClock
 
 _PR_SET_PDEATHSIG = 1
@@ -41,15 +41,21 @@ def set_offset(path: Path, offset_ms: int) -> None:
 
 
 def die_with_parent() -> None:
-    """On Linux: a rig that is killed leaves nobody behind, not even those that it had stopped."""
+    """On Linux: a rig that is killed leaves nobody behind, not even those that it had stopped. Call it first of all."""
+    parent = os.getppid()
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if parent == 1 or os.getppid() != parent:  # it was gone before
+        sys.exit("whoever started this is gone")
 
 
 def main() -> None:
     die_with_parent()
+    # Not before: it takes a second, in which the parent may die.
+    from hq import main as hq_main
+
     clock = JumpingClock(Path(sys.argv.pop(1)))
     hq_main.SystemClock = lambda: clock  # type: ignore[attr-defined,assignment]
     hq_main.cli(prog_name="hq")

@@ -10,7 +10,8 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError
 from tests.checker import marks
 from tests.checker.history import Write
-from tests.support.diary import Client, Diary
+from tests.support.diary import Diary
+from tests.support.diary_client import Client
 
 
 class Agent(Client):

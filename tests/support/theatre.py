@@ -21,8 +21,9 @@ from tests.checker.check import violations
 from tests.checker.history import Cut, Final, Item, Range
 from tests.checker.story import Limits
 from tests.checker.violation import Violation
-from tests.support.diary import Client, Diary, item_of
+from tests.support.diary import Diary, item_of
 from tests.support.diary_agent import Agent
+from tests.support.diary_client import Client
 from tests.support.diary_watch import Watch
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.link import Link
@@ -169,6 +170,10 @@ class Theatre:
         page = await self.store.store.page(self.keys.prefix, self.keys.end, revision=0, limit=1 << 30)
         records = tuple(marks.stored_of(record, self.keys) for record in page.records)
         self.diary.events.append(Range(page.revision, records, gapless=True))
+        return self.checked()
+
+    def checked(self) -> list[Violation]:
+        """What the history breaks, as it stands."""
         return violations(self.diary.events, self.limits)
 
     def _finish(self, replica: Replica) -> None:

@@ -5,6 +5,7 @@ It keeps every version and decodes everything; it knows no beats.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
@@ -65,6 +66,7 @@ class Truth:
     def __init__(self, prefix: str = k.DEFAULT_PREFIX) -> None:
         self._keys = k.Keys(prefix)
         self._states: dict[int, State] = {0: {}}
+        self._versions = [0]  # those of the states, in order
         self._changed: dict[int, set[str]] = {}
         self.records: dict[str, _Records] = {}
         self.secrets: dict[str, bytes] = {}
@@ -78,7 +80,7 @@ class Truth:
 
     def at(self, version: int) -> State:
         """The instances as they were at a version."""
-        return self._states[max(told for told in self._states if told <= version)]
+        return self._states[self._versions[bisect_right(self._versions, version) - 1]]
 
     def matching(self, wanted: pb.InstanceFilter, version: int | None = None) -> list[model.Instance]:
         """In order of ids."""
@@ -88,7 +90,8 @@ class Truth:
     def events(self, wanted: pb.InstanceFilter, after: int, upto: int) -> list[TrueEvent]:
         """What a watch with this filter has to say of the versions in (after, upto]."""
         events = []
-        for version in sorted(v for v in self._changed if after < v <= upto):
+        first, last = bisect_right(self._versions, after), bisect_right(self._versions, upto)
+        for version in self._versions[max(1, first) : last]:
             before, now = self.at(version - 1), self.at(version)
             for instance_id in self._changed[version]:
                 kind = _kind(wanted, before.get(instance_id), now.get(instance_id))
@@ -115,6 +118,8 @@ class Truth:
             instance = records.instance()
             if instance is not None:
                 state[instance_id] = instance
+            if change.revision not in self._states:
+                self._versions.append(change.revision)
             self._states[change.revision] = state
             self._changed.setdefault(change.revision, set()).add(instance_id)
 

@@ -1,0 +1,58 @@
+"""Flags of security that contradict each other, or lack each other, are refused by name before anything listens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.auth.errors import BadSecurity
+from serving.auth.settings import check_exposure, security_of
+from serving.clock import SystemClock
+from tests.support.secured import Secured
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"tls_key": ""}, "--tls-cert needs --tls-key"),
+        ({"tls_cert": ""}, "--tls-key needs --tls-cert"),
+        ({"issuer": ""}, "--jwks needs --issuer"),
+        ({"policy": ""}, "--jwks needs --policy"),
+        ({"jwks": "", "issuer": ""}, "--policy is of no use"),
+        ({"jwks": ""}, "--issuer needs --jwks"),
+        ({"grpc_mtls": "127.0.0.1:0"}, "--grpc-mtls needs --client-ca"),
+        ({"trust_domain": "hq.test"}, "--trust-domain needs --client-ca"),
+        ({"client_ca": "ca.pem"}, "--client-ca needs --trust-domain"),
+        ({"policy": "nowhere.yaml"}, "--policy nowhere.yaml: it cannot be read"),
+        ({"jwks": "nowhere.json"}, "--jwks nowhere.json: it cannot be read"),
+        ({"audit_log": "/nowhere/audit"}, "--audit-log /nowhere/audit: it cannot be written"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, flags: dict[str, Any], words: str) -> None:
+    with pytest.raises(BadSecurity, match=words):
+        security_of(Secured(tmp_path).given(**flags), SystemClock(), "test")
+
+
+def test_a_front_needs_tickets_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
+    files = Secured(tmp_path)
+    with pytest.raises(BadSecurity, match="--policy needs --jwks at a front"):
+        security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None)
+
+
+@pytest.mark.parametrize("flag", ["grpc", "http", "worker_pages"])
+@pytest.mark.parametrize("lacking", [{}, {"tls_cert": ""}, {"jwks": ""}])
+def test_others_reach_an_address_only_with_tls_and_identities(
+    tmp_path: Path, flag: str, lacking: dict[str, Any]
+) -> None:
+    loopback = {"grpc": "127.0.0.1:0", "http": "[::1]:0", "worker_pages": ""}
+    given = Secured(tmp_path).given(**{**loopback, **lacking})
+    check_exposure(given)
+    given[flag] = "10.0.0.1:7071"
+    if not lacking:
+        check_exposure(given)
+        return
+    with pytest.raises(BadSecurity, match="--insecure"):
+        check_exposure(given)
+    check_exposure({**given, "insecure": True})
