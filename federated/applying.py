@@ -29,16 +29,20 @@ class Applying:
         """Send every item to the location of its meta.cluster, or that of the header, or its owner.
 
         Raises:
+            PermissionDenied: the front's own policy denies an item, so none is written.
             HqError: a location is not known, or an id is malformed; faults of single items are in their results.
         """
         results: dict[int, pb.ApplyResult] = {}
         places = await self._places(message, call, results)
+        _check_all(message, places, call)
         groups: defaultdict[str, list[int]] = defaultdict(list)
         for index, name in places.items():
             groups[name].append(index)
         told = await asyncio.gather(*(self._send(name, message, indexes, call) for name, indexes in groups.items()))
         for part in told:
             results.update(part)
+        for _, result in sorted(results.items()):
+            call.touched(result.id, result.version, result.error.reason)
         return pb.ApplyInstancesResponse(result=[results[i] for i in range(len(message.instance))]).SerializeToString()
 
     async def _places(
@@ -82,6 +86,13 @@ class Applying:
                 result.error.field = _renumbered(result.error.field, indexes)
                 result.error.message = _renumbered(result.error.message, indexes)
         return dict(zip(indexes, answer.result, strict=True))
+
+
+def _check_all(message: pb.ApplyInstancesRequest, places: Mapping[int, str], call: Call) -> None:
+    """Raises PermissionDenied: the front's policy denies one item, so none goes to any location."""
+    for i, item in enumerate(message.instance):
+        access = call.access.within(places[i]) if i in places else call.access
+        access.check(item.meta.id, item.meta.service_id, item.spec.node_name)
 
 
 def _owner(owners: Owners, instance_id: str, index: int) -> str:

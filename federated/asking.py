@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,6 +57,12 @@ class Asking:
         demanded = self.demands.get(name)
         return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
 
+    def asker(self) -> bytes:
+        """Whose answers are kept apart: where the front itself lets nobody in, those of one ticket are its own."""
+        if self.access.is_checked or not self.metadata:
+            return b""
+        return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
+
     def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
         """The last good answer of this location will do, and the caller may read it: nobody else is there to look."""
         wanted = self.last_good and name not in self.demands and not read.consistency
@@ -84,6 +91,8 @@ def asking(
 def passed_on(call: Call) -> Metadata:
     """What a location gets to see of who calls: the ticket, as it came. Raises Unauthenticated: it is none."""
     tickets = call.all_headers("authorization")
+    if len(tickets) > 1:
+        raise Unauthenticated("there are several authorization headers: send one")
     if not all(ticket.isascii() and ticket.isprintable() for ticket in tickets):  # gRPC would not send it
         raise Unauthenticated("the authorization header holds no ticket: it is not even a word")
     return tuple([("authorization", ticket) for ticket in tickets])

@@ -42,6 +42,11 @@ class Dialer:
         """A new channel."""
         return self._credentials.channel(address, options=_OPTIONS)
 
+    @property
+    def is_encrypted(self) -> bool:
+        """Channels are TLS."""
+        return self._credentials.files.tls
+
     def version(self) -> int:
         """Another number when channels must be made anew, because certificates were renewed."""
         return self._credentials.version()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from serving.errors import HqError
+from serving.flags import is_loopback
 from serving.health import duration_s
 
 log = logging.getLogger(__name__)
@@ -69,9 +70,14 @@ def parse(text: str) -> FrontConfig:
     return FrontConfig({one.name: one for one in sorted(found, key=lambda one: one.name)})
 
 
+def is_name(name: str) -> bool:
+    """Whether a location can be called so."""
+    return _NAME.fullmatch(name) is not None
+
+
 def _location(name: str, entry: Any, faults: list[str]) -> LocationConfig:
     where = f"locations.{name}"
-    if not _NAME.fullmatch(name):
+    if not is_name(name):
         faults.append(f"{where}: a name is letters, digits and ._:@- only, at most 253 of them")
     fields = _mapping(entry, where, faults)
     faults += [f"{where}.{key}: there is no such setting" for key in fields if key not in _KEYS]
@@ -114,6 +120,19 @@ def _mapping(value: Any, where: str, faults: list[str]) -> dict[Any, Any]:
     return {}
 
 
+def check_plain(config: FrontConfig) -> None:
+    """Raises BadConfig: tickets would cross a network in plain text."""
+    told = "others could read the tickets that are passed on to it: give --location-ca for TLS, or say --insecure"
+    faults = [
+        f"locations.{one.name}.replicas: {address} is not on this machine, and {told}"
+        for one in config.locations.values()
+        for address in one.replicas
+        if not is_loopback(address)
+    ]
+    if faults:
+        raise BadConfig("\n".join(faults))
+
+
 class ConfigFile:
     """The file, asked from time to time whether it says something new.
 
@@ -122,11 +141,11 @@ class ConfigFile:
         fault: why the file as it is now is not in force; empty: it is.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises BadConfig, or OSError if it cannot be read."""
-        self._path = path
+    def __init__(self, path: Path, check: Callable[[FrontConfig], None] = lambda _: None) -> None:
+        """`check` raises BadConfig for what must not come into force. Raises that, or OSError if it cannot be read."""
+        self._path, self._check = path, check
         self._text = path.read_text(encoding="utf-8")
-        self.current = parse(self._text)
+        self.current = self._checked(self._text)
         self.fault = ""
 
     def reread(self) -> bool:
@@ -136,7 +155,7 @@ class ConfigFile:
             if text == self._text:
                 return False
             self._text = text
-            changed = parse(text)
+            changed = self._checked(text)
         except (BadConfig, OSError, UnicodeDecodeError) as error:
             if not isinstance(error, BadConfig):
                 self._text = ""  # whatever can be read next is news
@@ -148,6 +167,11 @@ class ConfigFile:
         self.current = changed
         log.info("%s is in force: %s", self._path, ", ".join(changed.locations))
         return True
+
+    def _checked(self, text: str) -> FrontConfig:
+        config = parse(text)
+        self._check(config)
+        return config
 
     def _blame(self, fault: str) -> None:
         if fault != self.fault:

@@ -39,7 +39,7 @@ class Counts:
         self, location: Location, message: pb.CountInstancesRequest, ask: Asking
     ) -> pb.CountInstancesResponse:
         plain = pb.CountInstancesRequest(filter=message.filter, group_by=message.group_by)
-        key = plain.SerializeToString()
+        key = ask.asker() + plain.SerializeToString()
         plain.read.consistency = message.read.consistency
         request = plain.SerializeToString() + ask.demand(location.name, 3)
         try:

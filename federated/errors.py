@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, get_args
 import grpc
 
 from clients.errors import HqApiError
-from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, Violation
+from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, TooLarge, Violation
 from serving.methods import CLUSTER_HEADER
 
 NAME_IT: Final = f"name the location with the header {CLUSTER_HEADER}, or in meta.cluster where there is one"
@@ -73,12 +73,19 @@ class AskLocation(HqError):
 
 def is_word(error: HqApiError) -> bool:
     """The location said that this request cannot be answered so; it is not that it cannot answer."""
-    return error.from_hq and error.code.name in _SAID
+    return is_too_large(error) or (error.from_hq and error.code.name in _SAID)
+
+
+def is_too_large(error: HqApiError) -> bool:
+    """gRPC refused the request for its size before the location saw it: it is well, and answers smaller ones."""
+    return not error.from_hq and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 def relayed(error: HqApiError, location: str) -> HqError:
     """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
     message = f"{location}: {error.message}"
+    if is_too_large(error):
+        return TooLarge(f"{message}: send less, or ask for less", limit="")
     if not error.from_hq:
         unsure = "; it may be stored or not: read to find out"
         return OutcomeUnknown(message + unsure) if error.outcome_unknown else Retry(message)

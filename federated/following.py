@@ -10,7 +10,7 @@ import grpc
 from clients.errors import HqApiError
 from federated import scan
 from federated.clock import Clock
-from federated.errors import NOT_LET_IN, Silence, relayed
+from federated.errors import NOT_LET_IN, Silence, is_too_large, relayed
 from federated.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError
@@ -168,6 +168,8 @@ class Follower:
             HqError: the request can never succeed as it is.
         """
         self._failures += 1
+        if isinstance(error, HqApiError) and is_too_large(error):
+            raise self._final(error)
         if isinstance(error, HqApiError) and error.from_hq:
             if error.code in _NO_USE:
                 raise self._final(error)

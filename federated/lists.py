@@ -100,7 +100,7 @@ class Lists:
         try:
             body = await location.read("FindInstances", request, ask.left_s(), ask.metadata)
         except Silence as silence:
-            kept = location.last_good.get("FindInstances", find.key + token)
+            kept = location.last_good.get("FindInstances", ask.asker() + find.key + token)
             if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
                 raise
             answer = merge.listed(kept.body)
@@ -108,7 +108,7 @@ class Lists:
             return Told(merge.part(cursor, answer), source)
         answer = _listed(body)
         location.saw(answer.source)
-        location.last_good.keep("FindInstances", find.key + token, body, self._clock.now())
+        location.last_good.keep("FindInstances", ask.asker() + find.key + token, body, self._clock.now())
         return Told(merge.part(cursor, answer), answer.source)
 
 

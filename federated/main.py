@@ -19,7 +19,7 @@ from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credentials import Credentials
 from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config import BadConfig, ConfigFile
+from federated.config import BadConfig, ConfigFile, check_plain
 from federated.front import Front
 from federated.locations import Locations
 from federated.server import Server
@@ -90,7 +90,8 @@ def cli(**given: Any) -> None:
     """
     security, dialer = _security(given)
     try:
-        file = ConfigFile(given["config"])
+        may_be_plain = given["insecure"] or dialer.is_encrypted
+        file = ConfigFile(given["config"]) if may_be_plain else ConfigFile(given["config"], check_plain)
     except (BadConfig, OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--config {given['config']}: {error}") from error
     set_up_logs(given["log_level"], given["log_format"])

@@ -8,11 +8,16 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+
+from federated.config import is_name
 from federated.merge import Cursor
 from hqpb.v1 import service_pb2
 from serving.errors import HqError, invalid
 
 _LONGEST: Final = 256 * 1024
+_MOST_LOCATIONS: Final = 1_000
 
 
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
@@ -42,8 +47,8 @@ def cursors_of(text: str, digest: str) -> dict[str, Cursor]:
     """Cursors by location; one that is not among them was not reached yet. Raises InvalidRequest."""
     vector = _decode(text, "p", digest, "page_token")
     try:
-        return {name: _cursor(*entry) for name, entry in vector.items()}
-    except (TypeError, ValueError) as error:
+        return {name: _cursor(name, *entry) for name, entry in vector.items()}
+    except (TypeError, ValueError, DecodeError, json_format.Error) as error:
         raise _foreign("page_token") from error
 
 
@@ -55,15 +60,29 @@ def resume_token(digest: str, tokens: Mapping[str, str]) -> str:
 def tokens_of(text: str, digest: str) -> dict[str, str]:
     """Resume tokens by location. Raises InvalidRequest."""
     vector = _decode(text, "w", digest, "resume_token")
-    if not all(isinstance(token, str) for token in vector.values()):
+    if not all(_is_word(token) for token in vector.values()):
         raise _foreign("resume_token")
     return vector
 
 
-def _cursor(token: object, after: object, done: str | None) -> Cursor:
-    if not isinstance(token, str) or not isinstance(after, str):
+def _is_word(value: object) -> bool:
+    """Ids and what locations give out are ASCII; half a surrogate pair could not even be sent."""
+    return isinstance(value, str) and value.isascii()
+
+
+def _cursor(name: str, token: Any, after: Any, done: str | None) -> Cursor:
+    if not _is_word(token) or not _is_word(after):
         raise TypeError
-    return Cursor(token, after, None if done is None else base64.b64decode(done, validate=True))
+    return Cursor(token, after, None if done is None else _source(name, base64.b64decode(done, validate=True)))
+
+
+def _source(name: str, encoded: bytes) -> bytes:
+    """The same, which goes into answers as it is, in JSON too. Raises ValueError and others: it is no Source of this."""
+    source = service_pb2.Source.FromString(encoded)
+    json_format.MessageToDict(source)
+    if source.cluster != name:
+        raise ValueError
+    return encoded
 
 
 def _encode(kind: str, digest: str, vector: Mapping[str, Any]) -> str:
@@ -78,6 +97,8 @@ def _decode(text: str, kind: str, digest: str, field: str) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as error:
         raise _foreign(field) from error
     if found != kind or not isinstance(vector, dict):
+        raise _foreign(field)
+    if len(vector) > _MOST_LOCATIONS or not all(map(is_name, vector)):
         raise _foreign(field)
     if of_filter != digest:
         raise invalid(field, "it belongs to another filter: send the filter that it came from")

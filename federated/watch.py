@@ -120,7 +120,8 @@ class _Stream:
         """This portion is being given out."""
         if portion.forget:
             self.vector.pop(portion.name, None)
-            self._watches.resyncs[portion.name] = self._watches.resyncs.get(portion.name, 0) + 1
+            if portion.name in self._locations.by_name:  # others are whatever a caller wrote into its token
+                self._watches.resyncs[portion.name] = self._watches.resyncs.get(portion.name, 0) + 1
         elif portion.token:
             self.vector[portion.name] = portion.token
 

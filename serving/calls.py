@@ -53,7 +53,8 @@ def _address(peer: str) -> str:
 
 
 @lru_cache(4_096)  # calls of one connection have one peer
-def _host(peer: str) -> str:
+def grpc_host(peer: str) -> str:
+    """The address without its port of what gRPC calls a peer."""
     return host_of(_address(peer))
 
 
@@ -86,7 +87,7 @@ class GrpcCall(Call):
 
     @property
     def host(self) -> str:
-        return _host(self._context.peer())
+        return grpc_host(self._context.peer())
 
     def header(self, name: str) -> str:
         if self._headers is None:  # gRPC makes its metadata anew for each look, which takes some 10 µs

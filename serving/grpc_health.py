@@ -6,7 +6,7 @@ Its calls are methods like any other, so that limits and patience hold for them,
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ from serving.methods import Answer, Call, Method, Streaming, Unary
 
 HEALTH_SERVICE: Final = "grpc.health.v1.Health"
 _LOOK_EVERY_S: Final = 1.0
+_REQUEST: Final = health_pb2.HealthCheckRequest
 _STATUS: Final = health_pb2.HealthCheckResponse
 
 
@@ -34,10 +35,10 @@ class HealthOverGrpc:
 
     def methods(self) -> list[Method]:
         """Check and Watch, which everybody may call."""
-        proto, json = parse_proto(health_pb2.HealthCheckRequest), parse_json(health_pb2.HealthCheckRequest)
+        parsers = self._known(parse_proto(_REQUEST)), self._known(parse_json(_REQUEST))
         return [
-            Unary(f"{HEALTH_SERVICE}/Check", lambda b: self._known(proto(b)), json, self._check, OPEN),
-            Streaming(f"{HEALTH_SERVICE}/Watch", lambda b: self._known(proto(b)), json, self._watch, OPEN),
+            Unary(f"{HEALTH_SERVICE}/Check", *parsers, self._check, OPEN),
+            Streaming(f"{HEALTH_SERVICE}/Watch", *parsers, self._watch, OPEN),
         ]
 
     def start(self) -> None:
@@ -53,9 +54,9 @@ class HealthOverGrpc:
         self._leaving = True
         self._look()
 
-    def _known(self, request: Any) -> bool:
+    def _known(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
         """Whether the service is one of ours; its name is kept nowhere, for it may be as long as a caller likes."""
-        return request.service in self._services
+        return lambda body: parse(body).service in self._services
 
     async def _check(self, is_known: bool, _: Call) -> Answer:
         if not is_known:

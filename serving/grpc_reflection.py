@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 import grpc
 from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
 
 from serving.admission import Admission
+from serving.calls import grpc_host
 from serving.errors import Overloaded
 
 _MAX_REQUEST_BYTES: Final = 4_096  # a name, which is sent back
@@ -18,15 +19,12 @@ _MAX_REQUEST_BYTES: Final = 4_096  # a name, which is sent back
 class BoundedReflection(reflection.aio.ReflectionServicer):  # type: ignore[misc]
     """Describes services. Each stream counts as one of its peer's, and ends after a while."""
 
-    def __init__(
-        self, services: Sequence[str], admission: Admission, host: Callable[[Any], str], patience_s: float
-    ) -> None:
-        """`host` says which peer a context is of."""
+    def __init__(self, services: Sequence[str], admission: Admission, patience_s: float) -> None:
         super().__init__(services)
-        self._admission, self._host, self._patience_s = admission, host, patience_s
+        self._admission, self._patience_s = admission, patience_s
 
     async def ServerReflectionInfo(self, requests: Any, context: Any) -> AsyncIterator[Any]:  # noqa: N802
-        peer = self._host(context)
+        peer = grpc_host(context.peer())
         try:
             self._admission.open_stream(peer)
         except Overloaded as error:

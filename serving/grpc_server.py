@@ -10,8 +10,7 @@ from typing import Any, NoReturn, cast
 import grpc
 from google.protobuf import descriptor_pool
 from grpc import aio
-from grpc_health.v1 import health_pb2_grpc  # type: ignore[import-untyped]
-from grpc_reflection.v1alpha import reflection  # type: ignore[import-untyped]
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ignore[import-untyped]
 
 from serving import wire
 from serving.admission import Admission
@@ -19,6 +18,7 @@ from serving.arrivals import Arrivals
 from serving.auth.guard import Guard
 from serving.calls import GrpcCall, closing_stream
 from serving.grpc_health import HEALTH_SERVICE, HealthOverGrpc
+from serving.grpc_reflection import BoundedReflection
 from serving.health import Health
 from serving.limits import Limits
 from serving.methods import Method, Streaming, Unary
@@ -51,10 +51,10 @@ class GrpcServer:
         self._arrivals = Arrivals(shared.limits.slow_request_s)
         services = sorted({m.path.partition("/")[0] for m in methods})
         self._health = HealthOverGrpc(health, services)
-        self._server.add_generic_rpc_handlers(tuple(self._handlers(methods)))
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        self._server.add_generic_rpc_handlers(tuple(self._handlers([*methods, *self._health.methods()])))
         described = _described([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
-        reflection.enable_server_reflection(described, self._server)
+        reflecting = BoundedReflection(described, shared.admission, shared.limits.slow_request_s)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, self._server)
 
     def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
         """A further address, before `start`: host:port, with TLS if there are credentials; return the port.
@@ -108,25 +108,26 @@ class GrpcServer:
         admission, clock, ids, now = shared.admission, shared.clock, shared.ids, shared.clock.now
         stats = shared.traffic.stats("grpc", method.path)
         max_bytes = admission.max_response_bytes
-
+        limits = (admission.open_call, admission.close_call, admission.check_rate)
+        open_call, close_call, check_rate = (_free, _free, _free) if method.rule.is_open else limits
         arrivals = self._arrivals
 
         async def handle(_: object, context: Context) -> bytes:
             call = GrpcCall(context, clock, ids)
             try:
                 caller = peer = call.host
-                admission.open_call(peer)
+                open_call(peer)
                 try:
                     if admit is not None:
                         admit(call)
                         caller = call.caller
-                    admission.check_rate(caller)
+                    check_rate(caller)
                     request = await arrivals.request(context)
                     started = now()
                     body = (await run(parse(request), call)).proto()
                     stats.answered(now() - started)
                 finally:
-                    admission.close_call(peer)
+                    close_call(peer)
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
                 if call.known_request_id:
@@ -152,8 +153,7 @@ class GrpcServer:
                     if guard.admit is not None:
                         guard.admit(call)
                     admission.check_rate(call.caller)
-                    request = await arrivals.request(context)
-                    parsed = method.parse(request)
+                    parsed = method.parse(await arrivals.request(context))  # its bytes are not kept while it goes on
                     async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
                         async for answer in answers:
                             body = answer.proto()
@@ -167,6 +167,10 @@ class GrpcServer:
                 await _abort(context, call, error, stats, admission, guard)
 
         return handle
+
+
+def _free(_: str) -> None:
+    """Health answers under overload: balancers that take a busy replica for a dead one would make it worse."""
 
 
 async def _abort(

@@ -45,4 +45,4 @@ class Surroundings:
 
     def guard(self, path: str, rule: Rule) -> Guard:
         """What is to be done about security in calls of a method, or for a page."""
-        return Guard(self.security.gate if self.security is not None else None, path, rule)
+        return Guard(self.security.gate if self.security is not None else None, path, rule, self.admission)

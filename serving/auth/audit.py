@@ -1,4 +1,4 @@
-"""The audit log: one JSON line for each call that was denied and for each write."""
+"""The audit log: one JSON line for each write and for each call that was denied (of floods, a sum: `denials.py`)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Line(NamedTuple):
         decision: allow or deny.
         outcome: OK, or the reason of the error; "begun" before an order.
         version: at which it was stored; 0: it was not, or that is not known.
+        count: calls that the line stands for: it is the last of so many that the caller was denied.
     """
 
     identity: str
@@ -39,6 +40,7 @@ class Line(NamedTuple):
     outcome: str
     version: int
     request_id: str
+    count: int = 1
 
 
 class Sink(Protocol):

@@ -11,6 +11,7 @@ from typing import Any, Final
 from serving.auth.access import Access, Grants
 from serving.auth.audit import Audit, Line
 from serving.auth.certificates import Certificates
+from serving.auth.denials import Denials
 from serving.auth.errors import Unauthenticated
 from serving.auth.identity import Identity, Kind
 from serving.auth.policy import Policy
@@ -35,6 +36,7 @@ class Gate:
     Attributes:
         denied: how many calls were, by reason.
         tickets, certificates: None: this kind of proof is not accepted.
+        denials: lines about them, on their way to the audit log.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Gate:
         self._decided: dict[Rule, dict[str, Access]] = {}
         self._leases: dict[_Lease, None] = {}
         self.denied: Counter[str] = Counter()
+        self.denials = Denials(audit.record, clock)
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -188,12 +191,15 @@ class Gate:
         self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
         line = self._line(call, path, rule, "deny", error.reason)
-        self._audit.record(line._replace(key=key))
+        self.denials.record(line.identity or call.host, line._replace(key=key))
 
     def _wrote(self, call: Call, method: Unary, key: str, outcome: str) -> None:
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):
-            self._audit.record(line._replace(key=touch.key, version=touch.version, outcome=touch.outcome or outcome))
+            came_to = touch.outcome or outcome
+            decision = "deny" if came_to in DENIALS else "allow"  # an item of a batch, alone
+            line = line._replace(key=touch.key, version=touch.version, decision=decision, outcome=came_to)
+            self._audit.record(line)
 
     def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> Line:
         identity = call.access.identity or self._claimed(call)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
+from serving.admission import Admission
 from serving.auth.gate import Admit, Gate
 from serving.auth.rules import Rule
 from serving.errors import HqError
@@ -21,9 +22,10 @@ class Guard:
 
     __slots__ = ("_gate", "_path", "_rule", "admit")
 
-    def __init__(self, gate: Gate | None, path: str, rule: Rule) -> None:
+    def __init__(self, gate: Gate | None, path: str, rule: Rule, admission: Admission) -> None:
         self._gate, self._path, self._rule = gate, path, rule
-        self.admit: Admit | None = gate.admitter(rule) if gate is not None else None
+        admit = gate.admitter(rule) if gate is not None else None
+        self.admit = _charging(admit, admission) if admit is not None and admission.peer_rate is not None else admit
 
     def recorded(self, method: Unary) -> Callable[[Any, Call], Awaitable[Answer]]:
         """The method's `run`; what it writes is recorded."""
@@ -37,3 +39,16 @@ class Guard:
         """The call ended with this error."""
         if self._gate is not None:
             self._gate.refused(call, self._path, self._rule, error)
+
+
+def _charging(admit: Admit, admission: Admission) -> Admit:
+    """The same, but calls that are not let in count as their peer's: those of nobody have no identity to count by."""
+
+    def charging(call: Call) -> None:
+        try:
+            admit(call)
+        except HqError:
+            admission.check_rate(call.host)
+            raise
+
+    return charging

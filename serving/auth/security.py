@@ -39,6 +39,8 @@ class Security:
 
     def close(self) -> None:
         """The process ends."""
+        if self.gate is not None:
+            self.gate.denials.tell_rest(all_of_it=True)
         self.audit.close()
 
     def refresh(self) -> None:
@@ -48,6 +50,7 @@ class Security:
                 use()
         if self.gate is not None:
             self.gate.end_leases()
+            self.gate.denials.tell_rest()
 
     def note(self) -> str:
         """What an operator should know, in a sentence; empty: nothing."""

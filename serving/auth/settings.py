@@ -108,6 +108,7 @@ _NEEDS: Final = (
     ("grpc_mtls", ("client_ca",)),
     ("jwks", ("issuer", "audience", "policy")),
     ("issuer", ("jwks",)),
+    ("audit_log", ("policy",)),
 )
 
 

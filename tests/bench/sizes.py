@@ -23,7 +23,7 @@ async def run(bench: Bench) -> None:
     """The group `sizes`: 10,000, 100,000 and 1,000,000 instances (quick: up to 10,000)."""
     base = await _empty_memory(bench)
     bench.fact(GROUP, "memory of a replica without instances", [base / 1e6], "MB")
-    for size in (2_000, 5_000, 10_000) if bench.quick else (10_000, 100_000, 1_000_000):
+    for size in (2_000, 10_000) if bench.quick else (10_000, 100_000, 1_000_000):
         async with stand((bench.kept or bench.directory) / f"{GROUP}-{size}", size, replicas=0) as made:
             await _cold_start(bench, made, size, base)
             if size >= 10_000:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from pathlib import Path
 
 from hq.embedded import EmbeddedEtcd, find_etcd
 from hq.store.etcd import EtcdConfig, EtcdStore
@@ -21,7 +20,7 @@ from tests.bench.bench import Bench
 from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.population import Population, Stored
 from tests.bench.stand import PREFIX
-from tests.bench.usage import disk_bytes
+from tests.bench.usage import written_bytes
 
 GROUP = "storage"
 _INSTANCES = 100_000
@@ -50,7 +49,7 @@ async def _hour(bench: Bench) -> None:
         population = Population(instances)
         await fill(etcd.endpoint, population, PREFIX, with_raw=False)
         load = _Hour(store, list(population), instances / _INSTANCES)
-        curve = await load.run(minutes, directory)
+        curve = await load.run(minutes, etcd.process.pid)
     finally:
         await store.close()
         await etcd.kill()
@@ -71,10 +70,10 @@ class _Hour:
         self.beats_per_s, self.changes_per_s = _BEATS_PER_S * scale, _CHANGES_PER_S * scale
         self.took_s = self.written_per_beat = 0.0
 
-    async def run(self, minutes: int, directory: Path) -> list[tuple[float, float]]:
+    async def run(self, minutes: int, etcd_pid: int) -> list[tuple[float, float]]:
         """Return (minute, megabytes of the database)."""
         began, curve, mark = time.monotonic(), [(0.0, await self._db_mb())], 0
-        before, beats = _written_bytes(directory), 0.0
+        before, beats = written_bytes(etcd_pid), 0.0
         for minute in range(1, minutes + 1):
             await asyncio.gather(*(self._flushes(60 * _FLUSHES_PER_S // 4) for _ in range(4)))
             beats += 60 * self.beats_per_s
@@ -86,7 +85,7 @@ class _Hour:
                 await asyncio.sleep(0.3)  # etcd compacts in the background, in batches
             curve.append((float(minute), await self._db_mb()))
         self.took_s = time.monotonic() - began
-        self.written_per_beat = (_written_bytes(directory) - before) / beats
+        self.written_per_beat = (written_bytes(etcd_pid) - before) / beats
         return curve
 
     async def _flushes(self, count: int) -> None:
@@ -113,8 +112,3 @@ class _Hour:
     async def _db_mb(self) -> float:
         (member,) = await self._store.members()
         return member.db_size_bytes / 1e6
-
-
-def _written_bytes(directory: Path) -> int:
-    """By etcd so far: the log, whose old segments are kept here, and the database."""
-    return disk_bytes(directory / "etcd")

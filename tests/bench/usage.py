@@ -25,6 +25,7 @@ def memory_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def disk_bytes(directory: Path) -> int:
-    """Of all files below a directory, as allocated."""
-    return sum(path.stat().st_blocks * 512 for path in directory.rglob("*") if path.is_file())
+def written_bytes(pid: int) -> int:
+    """What the process has sent to the disk so far: a log, say, and a database."""
+    rows = dict(row.split(": ") for row in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return int(rows["write_bytes"])

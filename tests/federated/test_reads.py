@@ -206,6 +206,41 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(
     assert ids(await front.stub.FindInstances(strong)) == [("a", "east")]
 
 
+async def test_where_a_front_asks_for_no_tickets_an_old_answer_is_for_the_ticket_that_it_was_given_to(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    ann = (("authorization", "Bearer ann"),)
+    await front.stub.FindInstances(allowing, metadata=ann)
+    await front.stub.CountInstances(count, metadata=ann)
+    await west.stop()
+    for stranger in ((), (("authorization", "Bearer bob"),)):
+        assert ids(await front.stub.FindInstances(allowing, metadata=stranger)) == [("a", "east")]
+        assert [g.total for g in (await front.stub.CountInstances(count, metadata=stranger)).groups] == [1]
+    assert ids(await front.stub.FindInstances(allowing, metadata=ann)) == [("a", "east"), ("b", "west")]
+    assert [g.total for g in (await front.stub.CountInstances(count, metadata=ann)).groups] == [2]
+
+
+async def test_a_request_that_is_too_large_for_a_location_does_not_make_it_silent_for_others(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east")
+    east.put("a")
+    front = await start_front(locations, "5s")
+    large = pb.FindInstancesRequest()
+    large.field_mask.paths.append("spec")  # the front adds two more
+    large.filter.instance_id.append("x" * (4 * 1024 * 1024 - large.ByteSize() - 20))
+    error = await refused(front.stub.FindInstances(large))
+    assert error.code() is Code.RESOURCE_EXHAUSTED
+    assert front.front.locations.by_name["east"].standing.is_up
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east")]
+
+
 async def test_replicas_of_another_cluster_are_not_taken_for_this_one(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:

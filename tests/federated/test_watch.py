@@ -155,6 +155,17 @@ async def test_a_token_without_a_location_makes_the_watcher_forget_what_it_may_h
     await second.end()
 
 
+async def test_a_location_that_only_a_token_names_is_not_counted(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    front = await start_front(await start_locations("east"))
+    token = tokens.resume_token(tokens.filter_digest(pb.InstanceFilter()), {"made-up": "1"})
+    watcher = Watcher(front.stub, token)
+    await eventually(lambda: watcher.kinds["made-up"] == ["RESYNC"] and watcher.synced == {"east"})
+    await watcher.end()
+    assert set(front.front.watches.resyncs) == {"east"}
+
+
 async def test_locations_come_and_go_under_a_watch(start_locations: StartLocations, start_front: StartFront) -> None:
     east, west, south = locations = await start_locations("east", "west", "south")
     for location in locations:

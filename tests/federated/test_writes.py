@@ -40,6 +40,23 @@ async def test_a_new_instance_goes_where_the_caller_says(
     assert "which one?" in (error.details() or "")
 
 
+async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    front = await start_front(locations, "5s")
+    clock = SystemClock()
+    gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
+    call = Call(access=gate.access(Identity("web-uploader", Kind.TICKET, clock.wall_ms()), UPLOAD))
+    own, foreign = instance("a", "east"), instance("b", "west")
+    own.meta.service_id, foreign.meta.service_id = "web", "mail"
+    with pytest.raises(PermissionDenied):
+        await front.front.applying.apply(pb.ApplyInstancesRequest(instance=[own, foreign]), call)
+    assert [one.instances for one in locations] == [{}, {}]
+    assert await front.front.applying.apply(pb.ApplyInstancesRequest(instance=[own]), call)
+    assert [touch.key for touch in call.touches] == ["a"]
+
+
 async def test_where_there_is_one_location_it_need_not_be_named(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:

@@ -45,6 +45,20 @@ def test_what_callers_choose_cannot_make_two_lines_of_one_nor_a_long_one(tmp_pat
     assert json.loads(line)["identity"].startswith('x"\n')
 
 
+async def test_an_item_of_a_batch_that_was_denied_is_recorded_as_denied() -> None:
+    sink, clock = FailingSink(), ManualClock()
+    gate = Gate(Policy(), None, None, Audit(sink, clock), clock)
+
+    async def run(request: Any, call: Call) -> Any:
+        call.touched("web-1", 7)
+        call.touched("mail-1", outcome=PermissionDenied.reason)
+
+    batch = Unary("S/Apply", bytes, bytes, run, UPLOAD)
+    await gate.recorded(batch)(None, Call(access=Access(Identity("ann", Kind.TICKET, 0), UPLOAD, {})))
+    told = [(one["key"], one["decision"]) for one in map(json.loads, sink.lines)]
+    assert told == [("web-1", "allow"), ("mail-1", "deny")]
+
+
 def test_full_files_are_renamed_and_the_oldest_given_up(tmp_path: Path) -> None:
     audit = Audit(FileSink(tmp_path / "audit", max_bytes=1_000, kept=2), ManualClock())
     for number in range(50):

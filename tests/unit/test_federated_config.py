@@ -68,6 +68,20 @@ def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
     assert file.fault == ""
 
 
+def test_replicas_elsewhere_are_asked_in_plain_text_neither_from_the_start_nor_from_a_change_on(tmp_path: Path) -> None:
+    path = tmp_path / "front.yaml"
+    here, elsewhere = ("locations: {east: {replicas: ['" + address + ":7071']}}" for address in ("127.0.0.1", "10.0.0.1"))
+    path.write_text(here)
+    file = ConfigFile(path, check_plain)
+    path.write_text(elsewhere)
+    assert not file.reread()
+    assert file.current.locations["east"].replicas == ("127.0.0.1:7071",)
+    assert "10.0.0.1:7071" in file.fault
+    refused = CliRunner().invoke(cli, ["--config", str(path)])
+    assert refused.exit_code == 2
+    assert "--location-ca" in refused.output
+
+
 def test_a_file_that_is_gone_keeps_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "front.yaml"
     path.write_text(GOOD)
