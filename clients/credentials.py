@@ -9,6 +9,7 @@ error, log line or repr.
 
 from __future__ import annotations
 
+import ipaddress
 import logging
 import re
 import time
@@ -188,4 +189,7 @@ def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
 
 def _is_loopback(address: str) -> bool:
     host = address.rpartition(":")[0].strip("[]")
-    return host in ("localhost", "::1") or host.startswith("127.") or address.startswith("unix:")
+    try:
+        return host == "localhost" or address.startswith("unix:") or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, however it begins
+        return False

@@ -57,7 +57,7 @@ def parse(text: str) -> FrontConfig:
     """
     try:
         loaded = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except Exception as error:  # PyYAML also stumbles with errors that are none of its own
         raise BadConfig(f"it is no YAML: {error}") from error
     faults: list[str] = []
     listed = _mapping(loaded, "the file", faults)

@@ -168,7 +168,7 @@ class Follower:
             HqError: the request can never succeed as it is.
         """
         self._failures += 1
-        if isinstance(error, HqApiError) and is_too_large(error):
+        if isinstance(error, HqApiError) and is_too_large(error) and self._failures > 1:
             raise self._final(error)
         if isinstance(error, HqApiError) and error.from_hq:
             if error.code in _NO_USE:

@@ -51,7 +51,8 @@ _option = _FLAGS.option
 @_option(
     "--insecure",
     is_flag=True,
-    help="Serve on other than loopback addresses although nothing is encrypted and nobody is asked who they are.",
+    help="Serve on, and ask locations on, other than loopback addresses although nothing is encrypted and nobody is "
+    "asked who they are.",
 )
 @settings.flags(_FLAGS)
 @_option("--location-ca", default="", metavar="FILE", help="Speak TLS with the locations, and trust this CA (PEM).")

@@ -77,7 +77,7 @@ def _cursor(name: str, token: Any, after: Any, done: str | None) -> Cursor:
 
 
 def _source(name: str, encoded: bytes) -> bytes:
-    """The same, which goes into answers as it is, in JSON too. Raises ValueError and others: it is no Source of this."""
+    """The same: it goes into answers as it is, in JSON too. Raises ValueError and others: it is no Source of this."""
     source = service_pb2.Source.FromString(encoded)
     json_format.MessageToDict(source)
     if source.cluster != name:

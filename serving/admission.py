@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 from serving.clock import Clock
@@ -102,6 +104,19 @@ class Admission:
             raise Overloaded(words, limit="max_bodies_bytes")
         self.bodies_of.take(peer, size_bytes)
         self.bodies_bytes += size_bytes
+
+    @contextmanager
+    def holding(self, peer: str, size_bytes: int) -> Iterator[None]:
+        """Count the request of a stream as a body for as long as the stream goes on, which keeps what it asks for.
+
+        Raises:
+            Overloaded: as `hold_body`.
+        """
+        self.hold_body(peer, size_bytes)
+        try:
+            yield
+        finally:
+            self.release_body(peer, size_bytes)
 
     def release_body(self, peer: str, size_bytes: int) -> None:
         """Count a body out."""

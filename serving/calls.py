@@ -14,7 +14,7 @@ from serving.auth.access import UNCHECKED
 from serving.clock import Clock
 from serving.current import CURRENT
 from serving.methods import Answer, Call
-from serving.shares import host_of
+from serving.shares import address_of, host_of
 
 Scope = Mapping[str, Any]
 
@@ -140,7 +140,7 @@ class HttpCall(Call):
     @property
     def host(self) -> str:
         client = self._scope.get("client")
-        return client[0] if client else ""
+        return address_of(client[0]) if client else ""
 
     @property
     def peer(self) -> str:

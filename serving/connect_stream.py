@@ -84,7 +84,8 @@ class StreamEndpoint:
         self._admission.check_rate(call.caller)
         self._admission.open_stream(peer)
         try:
-            await self._pump(request, call, timeout_s, stream)
+            with self._admission.holding(peer, len(message)):
+                await self._pump(request, call, timeout_s, stream)
         finally:
             self._admission.close_stream(peer)
 

@@ -144,12 +144,13 @@ class AlreadyExists(HqError):
     reason = "ALREADY_EXISTS"
 
     def __init__(self, instance_id: str, current: int) -> None:
-        super().__init__(f"instance {instance_id} exists already, at version {current}")
+        """`current` 0: the caller may not know the version."""
+        super().__init__(f"instance {instance_id} exists already" + (f", at version {current}" if current else ""))
         self.current = current
 
     @property
     def metadata(self) -> dict[str, str]:
-        return {"current_version": str(self.current)}
+        return {"current_version": str(self.current)} if self.current else {}
 
 
 # --- fix the request ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -95,13 +96,16 @@ def limits_of(given: Mapping[str, Any]) -> Limits:
 def is_loopback(address: str) -> bool:
     """Whether host:port can be reached from this machine only."""
     host = address.rpartition(":")[0].strip("[]")
-    return host == "localhost" or host == "::1" or host.startswith("127.")
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, however it begins
+        return False
 
 
 _LIMITS = {
     "max_request_bytes": "Largest request, after decompression.",
     "max_response_bytes": "Largest answer, or message of a stream.",
-    "max_bodies_bytes": "HTTP request bodies being received, all connections together.",
+    "max_bodies_bytes": "HTTP request bodies being received and requests of open watches, all together.",
     "max_bodies_bytes_per_peer": "Of these, from one address.",
     "max_json_depth": "Nesting of JSON requests; 128 at most.",
     "max_header_bytes": "Headers or metadata of one request.",
@@ -109,7 +113,7 @@ _LIMITS = {
     "max_calls_per_peer": "Of these, from one address; a front is one.",
     "max_streams": "Watches at the same time, both transports together.",
     "max_streams_per_peer": "Of these, from one address.",
-    "max_calls_per_peer_s": "Calls per second of one identity, or address where there is none; 0: no limit.",
+    "max_calls_per_peer_s": "Calls per second of one identity, or address where none is let in; 0: no limit.",
     "max_connections": "Connections of each transport.",
     "max_connections_per_peer": "Of these over HTTP, from one address.",
     "max_streams_per_connection": "Calls at the same time on one gRPC connection.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, NoReturn, cast
 
 import grpc
@@ -21,7 +21,7 @@ from serving.grpc_health import HEALTH_SERVICE, HealthOverGrpc
 from serving.grpc_reflection import BoundedReflection
 from serving.health import Health
 from serving.limits import Limits
-from serving.methods import Method, Streaming, Unary
+from serving.methods import Answer, Method, Streaming, Unary
 from serving.surroundings import Surroundings
 from serving.traffic import CallStats
 
@@ -144,6 +144,13 @@ class GrpcServer:
         guard = self._shared.guard(method.path, method.rule)
         arrivals = self._arrivals
 
+        async def send(context: Context, answers: AsyncIterator[Answer]) -> None:
+            async for answer in answers:
+                body = answer.proto()
+                if len(body) > admission.max_response_bytes:
+                    admission.refuse_answer(len(body))
+                await context.write(body)  # waits while the reader is slow
+
         async def handle(_: object, context: Context) -> None:
             call = GrpcCall(context, clock, ids)
             try:
@@ -153,13 +160,11 @@ class GrpcServer:
                     if guard.admit is not None:
                         guard.admit(call)
                     admission.check_rate(call.caller)
-                    parsed = method.parse(await arrivals.request(context))  # its bytes are not kept while it goes on
-                    async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
-                        async for answer in answers:
-                            body = answer.proto()
-                            if len(body) > admission.max_response_bytes:
-                                admission.refuse_answer(len(body))
-                            await context.write(body)  # waits while the reader is slow
+                    request = await arrivals.request(context)
+                    size_bytes, parsed, request = len(request), method.parse(request), b""
+                    with admission.holding(peer, size_bytes):
+                        async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
+                            await send(context, answers)
                 finally:
                     admission.close_stream(peer)
                 stats.ended("OK")

@@ -7,7 +7,7 @@ from typing import Final
 
 from serving import gzipping, wire
 from serving.asgi import Endpoint, Headers, Receive, Scope, Send, respond, respond_error
-from serving.auth.rules import NOBODY, PAGES
+from serving.auth.rules import NOBODY, OPEN, PAGES
 from serving.calls import HttpCall
 from serving.connect_stream import StreamEndpoint
 from serving.connect_unary import UnaryEndpoint
@@ -43,6 +43,8 @@ class HttpApp:
             page = self._page(_path(scope), scope["method"])
             if guard is not None and guard.admit is not None:
                 guard.admit(call)
+            if PAGES.get(_path(scope)) is not OPEN:
+                self._shared.admission.check_rate(call.caller)
             answer = await page(PageRequest(headers, scope["query_string"], call))
             body = answer.body
             answer_headers: Headers = [(b"content-type", answer.content_type.encode("latin-1")), *answer.headers]
@@ -51,6 +53,7 @@ class HttpApp:
                 answer_headers.append((b"content-encoding", b"gzip"))
         except BaseException as error:
             told = wire.as_hq_error(error, call)
+            self._shared.admission.count(told)
             if guard is not None:
                 guard.refused(call, told)
             await respond_error(send, told, [])

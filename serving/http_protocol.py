@@ -19,6 +19,7 @@ from serving.admission import Admission
 from serving.errors import HqError, Overloaded
 from serving.http_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.limits import Limits
+from serving.shares import address_of
 
 _LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 
@@ -55,7 +56,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _count_in(self) -> None:
         if len(self.connections) > self.limits.max_connections:
             raise TooManyConnections("max_connections")
-        host = self.client[0] if self.client else ""
+        host = address_of(self.client[0]) if self.client else ""
         try:
             self.admission.connections_of.take(host)
         except Overloaded as error:

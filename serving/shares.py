@@ -7,7 +7,12 @@ from serving.errors import Overloaded
 
 def host_of(peer: str) -> str:
     """The address of a peer without its port: a new connection makes no new peer."""
-    return peer.rpartition(":")[0]
+    return address_of(peer.rpartition(":")[0])
+
+
+def address_of(host: str) -> str:
+    """The one way to write an address, whichever transport says it: no brackets, IPv4 as such."""
+    return host.strip("[]").removeprefix("::ffff:") if ":" in host else host
 
 
 class Shares:

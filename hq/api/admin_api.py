@@ -42,18 +42,19 @@ class AdminApi:
         return MessageAnswer(admin_pb2.GetGuardResponse(guard=self._admin.guard(), source=self._source()))
 
     async def _release(self, request: admin_pb2.ReleaseGuardRequest, call: Call) -> Answer:
-        check_guard_order(request)
-        guard = await self._admin.order_guard(
-            service_pb2.GUARD_OVERRIDE_KIND_RELEASE, *_words(request), self._deadline(call)
-        )
+        guard = await self._order(service_pb2.GUARD_OVERRIDE_KIND_RELEASE, request, call)
         return MessageAnswer(admin_pb2.ReleaseGuardResponse(guard=guard))
 
     async def _force(self, request: admin_pb2.ForceGuardRequest, call: Call) -> Answer:
-        check_guard_order(request)
-        guard = await self._admin.order_guard(
-            service_pb2.GUARD_OVERRIDE_KIND_FORCE, *_words(request), self._deadline(call)
-        )
+        guard = await self._order(service_pb2.GUARD_OVERRIDE_KIND_FORCE, request, call)
         return MessageAnswer(admin_pb2.ForceGuardResponse(guard=guard))
+
+    async def _order(
+        self, kind: int, request: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest, call: Call
+    ) -> service_pb2.GuardState:
+        check_guard_order(request)
+        call.access.check_all("the guard")
+        return await self._admin.order_guard(kind, *_words(request, call), self._deadline(call))
 
     async def _replicas(self, request: admin_pb2.ListReplicasRequest, call: Call) -> Answer:
         members = await self._admin.members()
@@ -61,6 +62,7 @@ class AdminApi:
         return MessageAnswer(answer)
 
     async def _quarantine(self, request: admin_pb2.ListQuarantineRequest, call: Call) -> Answer:
+        call.access.check_all("records that cannot be read")
         answer = admin_pb2.ListQuarantineResponse(records=self._admin.quarantine(), source=self._source())
         return MessageAnswer(answer)
 
@@ -68,13 +70,13 @@ class AdminApi:
         require(check_page_size(request.page_size))
         if request.instance_id:
             require(check_id(request.instance_id, "instance_id"))
-        found = self._admin.transitions(request.instance_id, request.page_size)
+        found = self._admin.transitions(request.instance_id, request.page_size, call.access.covers)
         return MessageAnswer(admin_pb2.ListTransitionsResponse(transitions=found, source=self._source()))
 
     async def _suspend(self, request: admin_pb2.SuspendNodeRequest, call: Call) -> Answer:
         check_suspension(request)
         call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
-        suspension = await self._admin.suspend(request.node_name, *_words(request), self._deadline(call))
+        suspension = await self._admin.suspend(request.node_name, *_words(request, call), self._deadline(call))
         return MessageAnswer(admin_pb2.SuspendNodeResponse(suspension=suspension))
 
     async def _resume(self, request: admin_pb2.ResumeNodeRequest, call: Call) -> Answer:
@@ -84,7 +86,8 @@ class AdminApi:
         return MessageAnswer(admin_pb2.ResumeNodeResponse())
 
     async def _suspensions(self, request: admin_pb2.ListSuspensionsRequest, call: Call) -> Answer:
-        answer = admin_pb2.ListSuspensionsResponse(suspensions=self._admin.suspensions(), source=self._source())
+        found = [one for one in self._admin.suspensions() if call.access.covers_node(one.node_name)]
+        answer = admin_pb2.ListSuspensionsResponse(suspensions=found, source=self._source())
         return MessageAnswer(answer)
 
     def _source(self) -> service_pb2.Source:
@@ -96,10 +99,11 @@ class AdminApi:
 
 
 def _words(
-    order: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest | admin_pb2.SuspendNodeRequest,
+    order: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest | admin_pb2.SuspendNodeRequest, call: Call
 ) -> tuple[int, str, str]:
-    """For how long in milliseconds, who, why."""
-    return order.duration.ToMilliseconds(), order.by, order.reason
+    """For how long in milliseconds, who, why. Who is known beats who it is said to be."""
+    identity = call.access.identity
+    return order.duration.ToMilliseconds(), identity.name if identity else order.by, order.reason
 
 
 def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:

@@ -13,6 +13,7 @@ from hq.api.answers import Answers
 from hq.entry import Entry
 from hq.query import Query
 from hq.registry.changes import SCHEDULER_PATHS
+from hq.registry.explain import guard_in_short
 from hq.registry.permits import Permit, check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
@@ -31,7 +32,7 @@ from hq.validation import (
 )
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.auth.access import WRITERS, Access
-from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Role, Rule
+from serving.auth.rules import BEGIN, FETCH, INSPECT, READ, REPORT, UPDATE, UPLOAD, Role, Rule
 from serving.auth.subjects import subject
 from serving.errors import HqError, invalid
 from serving.jsonio import MessageAnswer, parse_json, parse_proto
@@ -143,7 +144,10 @@ class InstanceApi:
     async def _explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
         told = await self._registry.explain.explain(request.id, call.deadline)
-        call.access.check(request.id, told.meta.service_id, told.node_name)
+        access = call.access
+        access.check(request.id, told.meta.service_id, told.node_name)
+        if access.is_checked and not INSPECT.roles & access.grants.keys():
+            told.guard.CopyFrom(guard_in_short(told.guard))
         return MessageAnswer(told)
 
     # --- writes -----------------------------------------------------------------------------------------------------
@@ -237,7 +241,12 @@ class InstanceApi:
         if request.node and Role.UPLOADER not in access.grants:
             access.check_node(request.node, (Role.AGENT,))
         found = await self._registry.revisions.get(
-            request.instance_id, request.revision_id, request.node, access.check, is_guarded=access.is_checked
+            request.instance_id,
+            request.revision_id,
+            request.node,
+            access.check,
+            is_agent=access.covers_node(request.node, (Role.AGENT,)),
+            is_guarded=access.is_checked,
         )
         call.touched(request.instance_id, found.entry.version)
         answer = service_pb2.GetRevisionResponse(

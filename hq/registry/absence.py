@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from hq.entry import Entry
 from hq.replica import Replica
-from serving.errors import HqError, NotFound, Stop
+from serving.errors import HqError, NotFound, Stop, WrongNode
 
 
 def of_epoch(error: HqError, replica: Replica) -> HqError:
@@ -11,3 +12,9 @@ def of_epoch(error: HqError, replica: Replica) -> HqError:
     if isinstance(error, NotFound | Stop):
         error.epoch = replica.cache.epoch
     return error
+
+
+def not_on(entry: Entry, node: str) -> WrongNode:
+    """The instance does not live there. Where it does is for those to read who may."""
+    where = "lives on another node" if entry.traits.node else "has no node yet"
+    return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}, not on {node or 'none'}")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
+from collections.abc import Callable
+from itertools import islice
 
 from hq.registry.explain import guard_state
 from hq.replica import Replica
@@ -66,11 +69,14 @@ class Admin:
         found = self._r.watchman.orders.suspensions()
         return [_suspension(s.node, s.by, s.reason, s.since_ms, s.until_ms) for s in found]
 
-    def transitions(self, instance_id: str, at_most: int) -> list[admin_pb2.Transition]:
-        """Newest first."""
+    def transitions(
+        self, instance_id: str, at_most: int, is_shown: Callable[[str, str], bool] = lambda _service, _node: True
+    ) -> list[admin_pb2.Transition]:
+        """Newest first; those that `is_shown` for the service of the instance (empty: it is gone) and the node."""
         self._r.check_loaded()
         answers = []
-        for t in self._r.watchman.tracker.transitions(instance_id, at_most or 100):
+        all_of_it = self._r.watchman.tracker.transitions(instance_id, sys.maxsize)
+        for t in islice((t for t in all_of_it if is_shown(self._service(t.key.instance_id), t.node)), at_most or 100):
             transition = admin_pb2.Transition(
                 instance_id=t.key.instance_id,
                 revision_id=t.key.revision_id,
@@ -82,6 +88,10 @@ class Admin:
             transition.time.FromMilliseconds(t.wall_ms)
             answers.append(transition)
         return answers
+
+    def _service(self, instance_id: str) -> str:
+        entry = self._r.cache.get(instance_id)
+        return entry.traits.service if entry else ""
 
     def quarantine(self) -> list[admin_pb2.QuarantinedRecord]:
         """In order of keys."""

@@ -100,6 +100,15 @@ def _summary(instance: instance_pb2.Instance, revisions: list[service_pb2.Revisi
     return f"{state}; revision {wanted[0].id} is wanted ready: {wanted[0].summary}"
 
 
+def guard_in_short(state: service_pb2.GuardState) -> service_pb2.GuardState:
+    """What concerns the readers of one instance: whether flips are held back, and why; not who ordered what."""
+    short = service_pb2.GuardState(holding=state.holding, verdict=state.verdict if state.holding else "")
+    for name in ("since", "until"):
+        if state.HasField(name):
+            getattr(short, name).CopyFrom(getattr(state, name))
+    return short
+
+
 def guard_state(watchman: Watchman, replica: Replica) -> service_pb2.GuardState:
     """What the guard of this replica does."""
     sweep, now, wall_ms = watchman.sweep, replica.clock.now(), replica.clock.wall_ms()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hq import statuses
 from hq.entry import Entry, Mark
 from hq.liveness.beats import Beat
-from hq.registry.absence import of_epoch
+from hq.registry.absence import not_on, of_epoch
 from hq.registry.repeats import beat_of
 from hq.replica import Replica
 from hq.store.commit import Conflict
@@ -30,7 +30,6 @@ from serving.errors import (
     OutdatedReport,
     Stop,
     UnknownRevision,
-    WrongNode,
     WrongUid,
 )
 
@@ -174,10 +173,9 @@ class Reports:
             return NotFound(f"there is no instance {instance_id}")
         traits = entry.traits
         if uid and uid != traits.uid:
-            return WrongUid(instance_id, f"instance {instance_id} has another life by now: uid {traits.uid}, not {uid}")
+            return WrongUid(instance_id, f"instance {instance_id} has another life by now, no longer that of uid {uid}")
         if node != traits.node:
-            where = f"lives on node {traits.node}" if traits.node else "has no node yet"
-            return WrongNode(instance_id, f"instance {instance_id} {where}, not on {node or 'none'}")
+            return not_on(entry, node)
         if revision_id not in traits.revisions:
             return UnknownRevision(
                 f"{instance_id}/{revision_id}",

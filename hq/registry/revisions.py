@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hq.entry import Entry
-from hq.registry.absence import of_epoch
+from hq.registry.absence import not_on, of_epoch
 from hq.registry.changes import decode_secrets
 from hq.registry.permits import Permit, anything, check_entry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
-from serving.errors import HqError, NotFound, Retry, UnknownRevision, WrongNode
+from serving.errors import HqError, NotFound, Retry, UnknownRevision
 
 
 class Fetched(NamedTuple):
@@ -28,12 +28,20 @@ class Revisions:
         self._r = replica
 
     async def get(
-        self, instance_id: str, revision_id: str, node: str, permit: Permit = anything, *, is_guarded: bool = False
+        self,
+        instance_id: str,
+        revision_id: str,
+        node: str,
+        permit: Permit = anything,
+        *,
+        is_agent: bool = True,
+        is_guarded: bool = False,
     ) -> Fetched:
         """All revisions, or one, of an instance on this node (empty: wherever it is).
 
-        With `is_guarded`, descriptors are given out after a fence only: once a move was acknowledged, no replica
-        gives them to the node that the instance left, however far it lags behind.
+        An agent, whose node it is, must hear that the instance is not there (any more): it stops. To others only what
+        the permit allows is told. With `is_guarded`, descriptors are given out after a fence only: once a move was
+        acknowledged, no replica gives them to the node that the instance left, however far it lags behind.
 
         Raises:
             NotFound, WrongNode, UnknownRevision: after a fence, so it is final.
@@ -41,7 +49,7 @@ class Revisions:
         """
         self._r.check_loaded()
         try:
-            found = self._fetch(instance_id, revision_id, node, permit)
+            found = self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
             if not is_guarded or not any(revision.secret for revision in found.revisions):
                 return found
             await self._r.fence.passed(hurry=True)
@@ -50,18 +58,19 @@ class Revisions:
                 raise
             await self._r.fence.passed(hurry=False)
         try:
-            return self._fetch(instance_id, revision_id, node, permit)
+            return self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
         except HqError as error:
             raise of_epoch(error, self._r) from None
 
-    def _fetch(self, instance_id: str, revision_id: str, node: str, permit: Permit) -> Fetched:
+    def _fetch(self, instance_id: str, revision_id: str, node: str, permit: Permit, *, is_agent: bool) -> Fetched:
         entry = self._r.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
-        if node and node != entry.traits.node:
-            where = f"lives on node {entry.traits.node}" if entry.traits.node else "has no node yet"
-            raise WrongNode(instance_id, f"instance {instance_id} {where}, not on {node}")
-        check_entry(permit, entry)
+        is_elsewhere = bool(node) and node != entry.traits.node
+        if not (is_elsewhere and is_agent):
+            check_entry(permit, entry)
+        if is_elsewhere:
+            raise not_on(entry, node)
         if revision_id and revision_id not in entry.traits.revisions:
             subject = f"{instance_id}/{revision_id}"
             raise UnknownRevision(subject, f"instance {instance_id} has no revision {revision_id}")

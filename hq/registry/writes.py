@@ -140,7 +140,7 @@ class Writes:
                 check_entry(permit, entry)  # before its version is told
             spec_at, _ = cache.stored_versions(instance_id)
             if not spec_at or demanded.version:
-                await self._standing(instance_id, demanded, deadline)
+                await self._standing(instance_id, demanded, deadline, permit)
                 spec_at, _ = cache.stored_versions(instance_id)
             if (entry := cache.get(instance_id)) is not None:
                 check_entry(permit, entry)
@@ -304,6 +304,10 @@ class Writes:
         if entry is not None and self._is_of(instance_id, request_id):
             check_entry(permit, entry)
             return entry
+        try:
+            permit(instance_id, entry.traits.service if entry else "", entry.traits.node if entry else "")
+        except PermissionDenied:
+            version = 0  # that the id is taken must be told, and no more
         raise AlreadyExists(instance_id, version)
 
     def _is_of(self, instance_id: str, request_id: str) -> bool:

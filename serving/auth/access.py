@@ -85,9 +85,18 @@ class Access:
         if not self.proves(services, nodes):
             self.deny("all that the filter matches: name your services in service_id, or your node in node_name")
 
+    def covers_node(self, node: str, roles: Iterable[Role] = READERS) -> bool:
+        """All of the node is within reach in one of these roles."""
+        return not self.is_checked or any(s.services is None and s.covers("", node) for s in self._scopes(roles))
+
+    def check_all(self, what: str) -> None:
+        """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
+        if not self.is_unlimited:
+            self.deny(f"{what}: it concerns all services and nodes, and the reach does not")
+
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
         """Raises PermissionDenied unless all of the node is within reach."""
-        if self.is_checked and not any(s.services is None and s.covers("", node) for s in self._scopes(roles)):
+        if not self.covers_node(node, roles):
             self.deny(f"node {node or '(none)'} ({field})", roles, node)
 
     def deny(self, what: str, roles: Iterable[Role] = (), key: str = "") -> NoReturn:

@@ -28,7 +28,7 @@ class Line(NamedTuple):
         decision: allow or deny.
         outcome: OK, or the reason of the error; "begun" before an order.
         version: at which it was stored; 0: it was not, or that is not known.
-        count: calls that the line stands for: it is the last of so many that the caller was denied.
+        calls: that the line stands for: it is the last of so many that the caller was denied.
     """
 
     identity: str
@@ -40,7 +40,7 @@ class Line(NamedTuple):
     outcome: str
     version: int
     request_id: str
-    count: int = 1
+    calls: int = 1
 
 
 class Sink(Protocol):
@@ -132,7 +132,10 @@ class FileSink:
 
 
 class LogSink:
-    """Beside everything else that is logged, where no file was named."""
+    """Beside everything else that is logged, where no file was named; whatever the level of the log."""
+
+    def __init__(self) -> None:
+        log.setLevel(logging.INFO)
 
     def write(self, line: str) -> None:
         log.info("%s", line)

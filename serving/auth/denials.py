@@ -24,7 +24,7 @@ class _Caller:
 
 
 class Denials:
-    """Hands lines on to `write`: of each caller 200 at once, then ten a second, each with the `count` of its calls."""
+    """Hands lines on to `write`: of each caller 200 at once, then ten a second, each with the number of its calls."""
 
     def __init__(self, write: Callable[[Line], object], clock: Clock) -> None:
         self._write, self._clock = write, clock
@@ -38,7 +38,7 @@ class Denials:
         """A call of this caller (an identity, else a peer) was denied."""
         found = self._callers.pop(caller, None) or _Caller(self._clock.now())
         self._callers[caller] = found
-        found.left_out, found.last = found.left_out + line.count, line
+        found.left_out, found.last = found.left_out + line.calls, line
         self._tell(found)
         if len(self._callers) > _MAX_CALLERS:
             oldest = self._callers.pop(next(iter(self._callers)))
@@ -64,5 +64,5 @@ class Denials:
 
     def _sum_up(self, caller: _Caller) -> None:
         if caller.last is not None:
-            self._write(caller.last._replace(count=caller.left_out))
+            self._write(caller.last._replace(calls=caller.left_out))
         caller.left_out, caller.last = 0, None

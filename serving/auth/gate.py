@@ -147,6 +147,8 @@ class Gate:
         if identity is not None and identity.expires_at * 1000 < self._clock.wall_ms():
             proof = "ticket" if identity.kind is Kind.TICKET else "certificate"
             raise Unauthenticated(f"the {proof} of {identity.name} has expired: go on with a new one")
+        if identity is not None and identity.key and self.tickets is not None and not self.tickets.accepts(identity):
+            raise Unauthenticated(f"the key that signed the ticket of {identity.name} is withdrawn: bring a new ticket")
         if identity is not None and self.access(identity, access.rule).grants != access.grants:
             raise PermissionDenied(f"the rights of {identity.name} are others now: call again")
 

@@ -20,8 +20,10 @@ class Identity:
     Attributes:
         name: the SPIFFE id of the certificate, or the subject of the ticket.
         expires_at: Unix time in seconds at which the proof ends; any allowance for skew is in it.
+        key: which of the issuer's keys signed the ticket, by its contents; certificates have none.
     """
 
     name: str
     kind: Kind
     expires_at: float
+    key: str = ""

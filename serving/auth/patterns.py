@@ -13,16 +13,15 @@ _NODE_NAME: Final = r"(?P<node>[A-Za-z0-9._:@-]{1,253})"
 class Patterns:
     """Names of services, nodes or clusters; `*` stands for anything. `name in patterns` looks at the whole name."""
 
-    __slots__ = ("_exact", "_regex", "words")
+    __slots__ = ("_exact", "_globs", "words")
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
         self._exact = frozenset(word for word in words if "*" not in word)
-        globs = [".*".join(map(re.escape, word.split("*"))) for word in words if "*" in word]
-        self._regex = re.compile("|".join(globs), re.DOTALL) if globs else None
+        self._globs = tuple(tuple(word.split("*")) for word in words if "*" in word)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._exact or (self._regex is not None and self._regex.fullmatch(name) is not None)
+        return name in self._exact or any(_matches(glob, name) for glob in self._globs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Patterns) and other.words == self.words
@@ -32,6 +31,22 @@ class Patterns:
 
     def __repr__(self) -> str:
         return f"Patterns({', '.join(self.words)})"
+
+
+def _matches(parts: Sequence[str], name: str) -> bool:
+    """The parts stand in the name in this order, the first at its beginning, the last at its end.
+
+    A regular expression would try each way to part the name, which takes minutes for a long one.
+    """
+    at, end = len(parts[0]), len(name) - len(parts[-1])
+    if at > end or not (name.startswith(parts[0]) and name.endswith(parts[-1])):
+        return False
+    for part in parts[1:-1]:
+        found = name.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
 
 
 class IdentityPattern:

@@ -75,13 +75,20 @@ def parse(text: bytes) -> Policy:
     """
     try:
         loaded = yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
-        raise BadSecurity(f"it is no YAML: {error}") from error
+    except Exception as error:  # PyYAML also stumbles with errors that are none of its own
+        raise BadSecurity(f"it is no YAML: {_fault(error)}") from error
     faults: list[str] = []
     grants = tuple(_grants(loaded, faults))
     if faults:
         raise BadSecurity("; ".join(faults[:_MAX_FAULTS]))
     return Policy(grants)
+
+
+def _fault(error: Exception) -> str:
+    """What and where, without the lines themselves, which PyYAML would quote."""
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or type(error).__name__
+    return what if mark is None else f"{what}, line {mark.line + 1}"
 
 
 def _grants(loaded: Any, faults: list[str]) -> Iterator[Grant]:

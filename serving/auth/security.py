@@ -53,10 +53,10 @@ class Security:
             self.gate.denials.tell_rest()
 
     def note(self) -> str:
-        """What an operator should know, in a sentence; empty: nothing."""
-        faults = [f"--{file.name} as it is now is not in force: {file.fault}" for file, _ in self._files if file.fault]
+        """What an operator should know, in a sentence; empty: nothing. Anybody may read it: why stands in the log."""
+        faults = [f"--{file.name} as it is now is not in force, see the log" for file, _ in self._files if file.fault]
         if self.audit.fault:
-            faults.append(f"the audit log cannot be written, orders are refused: {self.audit.fault}")
+            faults.append("the audit log cannot be written, orders are refused, see the log")
         return "; ".join(faults)
 
     def file_faults(self) -> dict[tuple[str, ...], float]:

@@ -43,6 +43,9 @@ def flags(made: Flags) -> Callable[[F], F]:
         made.option(
             "--clock-skew", type=Duration(), default="30s", help="How far an issuer's clock may be off (exp and nbf)."
         ),
+        made.option(
+            "--max-ticket-life", type=Duration(), default="24h", help="Tickets that are good for longer are refused."
+        ),
     )
 
 
@@ -94,7 +97,7 @@ def _gate(given: Mapping[str, Any], audit: Audit, clock: Clock, cluster: str | N
         gate = Gate(policy.current, None, certificates, audit, clock, cluster)
         return gate, [(policy, lambda: gate.use(policy.current))]
     keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
-    demands = Demands(given["audience"], given["issuer"], given["clock_skew"])
+    demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_ticket_life"])
     tickets = Tickets(keys.current, demands, clock)
     gate = Gate(policy.current, tickets, certificates, audit, clock, cluster)
     return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tickets.use(keys.current))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any, Final
 import jwt
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from serving.auth.errors import BadSecurity, Unauthenticated
 from serving.auth.identity import Identity, Kind
@@ -18,6 +20,7 @@ from serving.clock import Clock
 
 Keys = Mapping[str, jwt.PyJWK]
 
+_AS_DER: Final = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
 _LONGEST: Final = 8_192  # characters
 _REMEMBERED: Final = 16_384
 _LEAST_RSA_BITS: Final = 2_048
@@ -33,11 +36,17 @@ _OPTIONS: Final[jwt.types.Options] = {
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a ticket must say. `skew_s`: how far the clock of its issuer may be off."""
+    """What a ticket must say.
+
+    Attributes:
+        skew_s: how far the clock of its issuer may be off.
+        max_life_s: for how long it may be good from now on: it cannot be called back.
+    """
 
     audience: str
     issuer: str
     skew_s: float
+    max_life_s: float = 86_400.0
 
 
 def parse_jwks(contents: Sequence[bytes]) -> Keys:
@@ -73,17 +82,27 @@ def _key(entry: Any) -> jwt.PyJWK:
     return key
 
 
+def _fingerprints(keys: Keys) -> dict[str, str]:
+    """What each key is, whatever it is called."""
+    return {kid: hashlib.sha256(key.key.public_bytes(*_AS_DER)).hexdigest() for kid, key in keys.items()}
+
+
 class Tickets:
     """Verifies tickets. Verified ones are remembered, so that the next call costs a lookup."""
 
     def __init__(self, keys: Keys, demands: Demands, clock: Clock) -> None:
-        self._keys, self._demands, self._clock = keys, demands, clock
+        self._demands, self._clock = demands, clock
+        self._keys, self._fingerprints = keys, _fingerprints(keys)
         self._known: dict[str, Identity] = {}
 
     def use(self, keys: Keys) -> None:
         """Other keys are in force now."""
-        self._keys = keys
+        self._keys, self._fingerprints = keys, _fingerprints(keys)
         self._known.clear()
+
+    def accepts(self, identity: Identity) -> bool:
+        """The key that signed its ticket is still in force."""
+        return identity.key in self._fingerprints.values()
 
     def remembered(self, key: str) -> Identity | None:
         """Whose ticket was remembered as this, if it has not expired since."""
@@ -121,7 +140,7 @@ class Tickets:
             ) from error
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Unauthenticated(f"the ticket is refused: {_reason(error)}") from error
-        return self._in_time(claims)
+        return self._in_time(claims, self._fingerprints[key.key_id or ""])
 
     def _key(self, ticket: str) -> jwt.PyJWK:
         try:
@@ -133,14 +152,17 @@ class Tickets:
             raise Unauthenticated("the ticket names no key (kid) that this server knows")
         return key
 
-    def _in_time(self, claims: Mapping[str, Any]) -> Identity:
+    def _in_time(self, claims: Mapping[str, Any], key: str) -> Identity:
         now_s, skew_s = self._clock.wall_ms() / 1000, self._demands.skew_s
         name, expires_at = claims["sub"], _time(claims, "exp")
         if not 0 < len(name) <= _MAX_SUBJECT or not name.isprintable():
             raise Unauthenticated("the ticket's subject (sub) is no name")
+        if expires_at > now_s + self._demands.max_life_s + skew_s:
+            hours = f"{self._demands.max_life_s / 3_600:g} h"
+            raise Unauthenticated(f"the ticket is good for more than {hours} from now: bring one that ends earlier")
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
             raise Unauthenticated("the ticket is not valid yet (nbf): check the clocks, or wait")
-        return Identity(name, Kind.TICKET, expires_at + skew_s)
+        return Identity(name, Kind.TICKET, expires_at + skew_s, key)
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:

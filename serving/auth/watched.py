@@ -38,7 +38,7 @@ class WatchedFiles(Generic[T]):
         self._refused: tuple[bytes, ...] | None = None
         try:
             self._contents = self._read()
-            self.current = make(self._contents)
+            self.current = self._made(self._contents)
         except BadSecurity as error:
             raise BadSecurity(f"--{name} {', '.join(map(str, self._paths))}: {error}") from error
 
@@ -50,7 +50,7 @@ class WatchedFiles(Generic[T]):
             if contents == self._contents:
                 self._blame("")
                 return False
-            self.current = self._make(contents)
+            self.current = self._made(contents)
         except BadSecurity as error:
             # Files that belong together are put in place one after the other: halfway is no fault yet.
             is_halfway = len(self._paths) > 1 and contents != self._refused
@@ -62,6 +62,14 @@ class WatchedFiles(Generic[T]):
         self._blame("")
         log.info("--%s: %s is in force as it is now", self.name, ", ".join(map(str, self._paths)))
         return True
+
+    def _made(self, contents: Sequence[bytes]) -> T:
+        try:
+            return self._make(contents)
+        except BadSecurity:
+            raise
+        except Exception as error:  # a library that stumbles over a file must not end a replica that runs
+            raise BadSecurity(f"it cannot be understood ({type(error).__name__})") from error
 
     def _read(self) -> tuple[bytes, ...]:
         try:

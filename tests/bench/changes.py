@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from functools import partial
 
 from aetcd import rpc
@@ -12,7 +13,7 @@ from tests.bench import load, raw
 from tests.bench.beats import Watched
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape
-from tests.bench.population import report_of
+from tests.bench.population import Stored, report_of
 from tests.bench.stand import SERVICE, Stand, stand
 
 GROUP = "changes"
@@ -52,26 +53,31 @@ async def _status_changes(bench: Bench, made: Stand) -> None:
 async def _uploads(bench: Bench, made: Stand) -> None:
     stored = [s for s, _ in zip(made.population, range(40 * _UPLOAD), strict=False)]
     groups = [stored[i : i + _UPLOAD] for i in range(0, len(stored), _UPLOAD)]
-    bodies = []
-    for turn in range(2):  # going round, every upload changes what the turn before left
-        for group in groups:
-            request = service_pb2.ApplyInstancesRequest()
-            for s in group:
-                uploaded = request.instance.add()
-                uploaded.meta.id, uploaded.meta.service_id = s.id, s.service
-                uploaded.meta.annotations["upload"] = str(turn)
-                uploaded.spec.revision.add(id=f"r-{turn}", target=instance_pb2.REVISION_TARGET_READY)
-            bodies.append(request.SerializeToString())
-    empty = await made.empty({"apply": await made.ask("ApplyInstances", bodies[0])})
+    numbers = itertools.count()
+
+    def bodies() -> list[bytes]:
+        """Two rounds of uploads, each of which changes what was there, whatever that was."""
+        return [_upload(group, next(numbers)) for _ in range(2) for group in groups]
+
+    empty = await made.empty({"apply": await made.ask("ApplyInstances", bodies()[0])})
     puts = [rpc.RequestOp(request_put=rpc.PutRequest(key=f"/raw/{s.id}".encode(), value=s.spec)) for s in groups[0]]
     txn = rpc.TxnRequest(success=puts).SerializeToString()
     http = partial(load.http, content_type="application/proto", connections=4)
     sides: dict[str, Side] = {
-        "hq": lambda seconds: http(made.hq("ApplyInstances", http=True), bodies, seconds=seconds),
-        "empty": lambda seconds: http(empty.target("apply", http=True), bodies, seconds=seconds),
+        "hq": lambda seconds: http(made.hq("ApplyInstances", http=True), bodies(), seconds=seconds),
+        "empty": lambda seconds: http(empty.target("apply", http=True), bodies(), seconds=seconds),
         "etcd txn": partial(load.grpc, made.raw("KV/Txn"), [txn], shape=Shape(4, 1)),
     }
     await bench.compare(GROUP, "Uploads of 20 instances, HTTP proto", sides, per_answer=_UPLOAD)
+
+
+def _upload(group: list[Stored], number: int) -> bytes:
+    request = service_pb2.ApplyInstancesRequest()
+    for s in group:
+        uploaded = request.instance.add()
+        uploaded.meta.id, uploaded.meta.service_id = s.id, s.service
+        uploaded.spec.revision.add(id=f"r-{number}", target=instance_pb2.REVISION_TARGET_READY)
+    return request.SerializeToString()
 
 
 async def _bursts(made: Stand, times: int) -> list[float]:

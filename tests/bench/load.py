@@ -121,10 +121,11 @@ async def http(
     if found is None:
         raise LoadFailed(words[-2000:])
     done, failed, duration_us, read_bytes, p50, p90, p99, most = (float(word) for word in found[1].split())
-    if failed or not done:
+    if failed:
         raise LoadFailed(f"{failed:.0f} of {done:.0f} requests to {target.path} failed: {words[-2000:]}")
     times = (p50 / 1000, p90 / 1000, p99 / 1000, most / 1000)
-    return Sample(done / duration_us * 1e6, *times, spent_s / done * 1e6, read_bytes / done)
+    answered = max(1.0, done)
+    return Sample(done / duration_us * 1e6, *times, spent_s / answered * 1e6, read_bytes / answered)
 
 
 def _script(directory: Path, messages: Sequence[bytes], content_type: str) -> Path:

@@ -249,7 +249,7 @@ def test_files_that_cannot_be_used_are_told_by_name_at_start(
     assert "hush" not in str(told.value)
 
 
-@pytest.mark.parametrize("address", ["hq.example:7071", "10.0.0.1:7071", "[2001:db8::1]:7071"])
+@pytest.mark.parametrize("address", ["hq.example:7071", "127.evil.example:7071", "10.0.0.1:7071", "[2001:db8::1]:7071"])
 def test_a_ticket_is_not_sent_in_plain_text_to_another_machine(tmp_path: Path, address: str) -> None:
     (tmp_path / "ticket").write_text("abc.def.ghi")
     credentials = Credentials(CredentialFiles(ticket_file=str(tmp_path / "ticket")))

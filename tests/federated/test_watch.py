@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import grpc
+import random
 
+import grpc
+import pytest
+
+from clients.errors import HqApiError
+from federated import tokens
+from federated.clock import SystemClock
+from federated.following import Follower
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import TooLarge
 from tests.federated.answers import refused
 from tests.federated.conftest import StartFront, StartLocations, running_front
 from tests.federated.fake_location import FakeLocation
@@ -164,6 +172,17 @@ async def test_a_location_that_only_a_token_names_is_not_counted(
     await eventually(lambda: watcher.kinds["made-up"] == ["RESYNC"] and watcher.synced == {"east"})
     await watcher.end()
     assert set(front.front.watches.resyncs) == {"east"}
+
+
+async def test_a_watch_that_is_too_large_for_a_location_ends_instead_of_asking_for_ever(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    front = await start_front(await start_locations("east"))
+    follower = Follower("east", front.front.locations, pb.InstanceFilter(), "", SystemClock(), random.Random(1))
+    too_large = HqApiError(grpc.StatusCode.RESOURCE_EXHAUSTED, "Received message larger than max")
+    follower.failed(too_large)  # once may be something else: another replica may take it
+    with pytest.raises(TooLarge):
+        follower.failed(too_large)
 
 
 async def test_locations_come_and_go_under_a_watch(start_locations: StartLocations, start_front: StartFront) -> None:

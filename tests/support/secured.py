@@ -84,6 +84,7 @@ class Secured:
             "audience": AUDIENCE,
             "issuer": ISSUER,
             "clock_skew": 30.0,
+            "max_ticket_life": 86_400.0,
             "policy": str(self.policy),
             "audit_log": str(self.audit),
             "insecure": False,
@@ -103,7 +104,7 @@ class Secured:
 
     def flags(self, given: dict[str, Any]) -> list[str]:
         """The same for a command line."""
-        words = {k: f"{v:g}s" if k == "clock_skew" else v for k, v in given.items() if v and k != "insecure"}
+        words = {k: f"{v}s" if isinstance(v, float) else v for k, v in given.items() if v and k != "insecure"}
         return [part for k, v in words.items() for part in (f"--{k.replace('_', '-')}", str(v))]
 
 

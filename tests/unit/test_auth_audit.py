@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from serving.auth.audit import Audit, FileSink, Line
+from serving.auth.access import Access
+from serving.auth.audit import Audit, FileSink, Line, LogSink
 from serving.auth.errors import AuditUnavailable, BadSecurity
+from serving.auth.gate import Gate
+from serving.auth.identity import Identity, Kind
+from serving.auth.policy import Policy
+from serving.auth.rules import UPLOAD
 from serving.clock import ManualClock
+from serving.errors import PermissionDenied
+from serving.methods import Call, Unary
 
 LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
 
@@ -87,3 +97,17 @@ def test_a_failure_is_known_until_a_line_is_written_again() -> None:
 def test_a_log_that_cannot_be_opened_is_refused_at_start(tmp_path: Path) -> None:
     with pytest.raises(BadSecurity, match="--audit-log"):
         FileSink(tmp_path / "nowhere" / "audit")
+
+
+def test_lines_are_written_to_the_log_whatever_its_level() -> None:
+    audit, written = Audit(LogSink(), ManualClock()), io.StringIO()
+    root, handler = logging.getLogger(), logging.StreamHandler(written)
+    level = root.level
+    root.setLevel(logging.ERROR)
+    root.addHandler(handler)
+    try:
+        assert audit.record(LINE)
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    assert json.loads(written.getvalue())["identity"] == "ann"

@@ -19,7 +19,7 @@ def test_a_stranger_who_floods_gets_few_lines_that_stand_for_all_of_its_calls() 
         clock.advance(0.0001)
     denials.tell_rest(all_of_it=True)
     assert len(lines) < 400
-    assert sum(line.count for line in lines) == 100_000
+    assert sum(line.calls for line in lines) == 100_000
     assert lines[-1].request_id == "r-99999"
 
 
@@ -34,7 +34,7 @@ def test_a_flood_takes_no_line_from_others_and_ends_with_its_sum() -> None:
     assert lines[-1] == denied(1, "ann"), "not yet"
     clock.advance(1.0)
     denials.tell_rest()
-    assert lines[-1] == denied(999)._replace(count=800)
+    assert lines[-1] == denied(999)._replace(calls=800)
     clock.advance(3_600.0)
     denials.tell_rest()
     assert not denials.callers(), "who is quiet takes no memory"

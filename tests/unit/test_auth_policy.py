@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,6 +17,7 @@ from serving.auth.identity import Identity, Kind
 from serving.auth.patterns import IdentityPattern, Patterns
 from serving.auth.policy import parse
 from serving.auth.rules import READ, Role
+from serving.auth.watched import WatchedFiles
 from serving.errors import PermissionDenied
 from tests.support.secured import POLICY
 
@@ -140,3 +144,36 @@ def test_a_pattern_without_a_star_is_itself_only(word: str, other: str) -> None:
         assert (other in Patterns([word])) is (other == word)
     if word and "*" not in word and "{node}" not in word:
         assert (IdentityPattern(word).match(other) is not None) is (other == word)
+
+
+@given(word=st.text("ab*", max_size=8), name=st.text("ab", max_size=12))
+def test_a_star_stands_for_anything_and_the_rest_for_itself(word: str, name: str) -> None:
+    expected = re.fullmatch(".*".join(map(re.escape, word.split("*"))), name) is not None
+    assert (name in Patterns([word])) == expected
+
+
+def test_a_name_of_a_caller_costs_time_by_its_length_alone() -> None:
+    patterns, begun = Patterns(["*-*-prod"]), time.process_time()
+    assert "-" * 40_000 not in patterns
+    assert time.process_time() - begun < 5, "a matcher that tries all ways takes half a minute of the processor"
+
+
+def test_scalars_that_are_none_of_their_tag_are_faults_like_any_other() -> None:
+    for text in (b'roles: !!int ""', b"roles: !!bool maybe", b'roles: !!float ""'):
+        with pytest.raises(BadSecurity, match="no YAML"):
+            parse(text)
+
+
+def test_a_fault_names_the_line_and_quotes_none() -> None:
+    with pytest.raises(BadSecurity, match="line 2") as raised:
+        parse(b"roles:\n  reader: [{identities: [confidential-name}]\n")
+    assert "confidential" not in str(raised.value)
+
+
+def test_a_file_that_its_parser_stumbles_over_leaves_the_old_one_in_force(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("7")
+    watched = WatchedFiles("file", (path,), lambda contents: 100 // int(contents[0]))
+    path.write_text("0")
+    assert not watched.reread()
+    assert (watched.current, "ZeroDivisionError" in watched.fault) == (14, True)

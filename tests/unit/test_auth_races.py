@@ -93,7 +93,23 @@ async def test_a_replica_that_lags_does_not_give_secrets_to_the_node_that_an_ins
         assert lagging.replica.cache.get("web-1").traits.node == "n1"  # type: ignore[union-attr]
         assert not asked.done()
         behind.speak()
-        with pytest.raises(HqError, match="n2"):
+        with pytest.raises(HqError, match="another node"):
+            await asked
+
+
+async def test_a_replica_that_lags_does_not_tell_the_version_of_a_foreign_instance() -> None:
+    store = MemoryStore()
+    behind = FaultyStore(store, random.Random(1))
+    async with running(store) as giving, running(behind, replica="replica-2", seed=2) as lagging:
+        behind.silence()
+        await giving.writes.create(instance("web-1"), "", deadline(giving), validate_only=False)
+        foreign = access("mail-uploader", UPLOAD).check
+        asked = asyncio.create_task(lagging.writes.delete("web-1", Precondition(1), deadline(lagging), foreign))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert lagging.replica.cache.get("web-1") is None
+        behind.speak()
+        with pytest.raises(PermissionDenied):
             await asked
 
 

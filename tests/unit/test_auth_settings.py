@@ -10,6 +10,7 @@ import pytest
 from serving.auth.errors import BadSecurity
 from serving.auth.settings import check_exposure, security_of
 from serving.clock import SystemClock
+from serving.flags import is_loopback
 from tests.support.secured import Secured
 
 
@@ -57,3 +58,11 @@ def test_others_reach_an_address_only_with_tls_and_identities(
     with pytest.raises(BadSecurity, match="--insecure"):
         check_exposure(given)
     check_exposure({**given, "insecure": True})
+
+
+@pytest.mark.parametrize(
+    "name", ["127.evil.example:7071", "127.0.0.1.evil.example:7071", ":7071", "[::]:7071", "0.0.0.0:1"]
+)
+def test_a_name_that_begins_like_the_loopback_is_another_machine(name: str) -> None:
+    assert not is_loopback(name)
+    assert all(map(is_loopback, ("127.0.0.1:1", "127.1.2.3:1", "localhost:1", "[::1]:1")))

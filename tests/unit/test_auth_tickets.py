@@ -185,3 +185,9 @@ def test_a_certificate_ends_even_if_its_connection_stands(tmp_path: Path) -> Non
 def test_what_only_looks_like_our_id_is_refused(uri: str) -> None:
     with pytest.raises(Unauthenticated):
         spiffe_id(uri, "hq.test")
+
+
+def test_a_ticket_that_is_good_for_longer_than_allowed_is_refused(issuer: Issuer) -> None:
+    assert tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + DEMANDS.max_life_s)).name == "ann"
+    with pytest.raises(Unauthenticated, match="more than 24 h"):
+        tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + DEMANDS.max_life_s + 31))

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from federated.config import BadConfig, ConfigFile, LocationConfig, parse
+from federated.config import BadConfig, ConfigFile, LocationConfig, check_plain, parse
+from federated.main import cli
 
 GOOD = """
 locations:
@@ -38,6 +40,9 @@ def test_locations_are_read_in_order_of_names() -> None:
         ("locations: {east: {replicas: ['a:1']}, west: {replicas: ['a:1']}}", "a:1 is listed for east already"),
         ("locations: {east: {replicas: ['a:1']}}\nreplicas: 3", "replicas: there is no such setting"),
         ("locations: [", "it is no YAML"),
+        ('locations: !!int ""', "it is no YAML"),
+        ("locations: !!bool maybe", "it is no YAML"),
+        ("[" * 100_000, "it is no YAML"),
     ],
 )
 def test_a_fault_is_named_with_its_place(text: str, fault: str) -> None:
@@ -70,7 +75,9 @@ def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
 
 def test_replicas_elsewhere_are_asked_in_plain_text_neither_from_the_start_nor_from_a_change_on(tmp_path: Path) -> None:
     path = tmp_path / "front.yaml"
-    here, elsewhere = ("locations: {east: {replicas: ['" + address + ":7071']}}" for address in ("127.0.0.1", "10.0.0.1"))
+    here, elsewhere = (
+        "locations: {east: {replicas: ['" + address + ":7071']}}" for address in ("127.0.0.1", "10.0.0.1")
+    )
     path.write_text(here)
     file = ConfigFile(path, check_plain)
     path.write_text(elsewhere)

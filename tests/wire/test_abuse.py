@@ -87,6 +87,26 @@ async def test_one_peer_gets_only_its_share_of_the_streams(
     assert admission.refused == {"max_streams_per_peer": 2}
 
 
+@limited(max_bodies_bytes_per_peer=100 * KIB)
+async def test_what_open_watches_ask_for_counts_among_the_bodies_of_their_peer(
+    neighbour: Neighbour, http: RawHttp, grpc_client: Client, admission: Admission
+) -> None:
+    order = "quiet:" + "x" * 40_000
+    held = [grpc_client.open_watch(order) for _ in range(2)]
+    for stream in held:
+        await stream.read()
+    assert 80_000 < admission.bodies_of.held_by("127.0.0.1") < 81_000
+    assert await code_of(anext(grpc_client.watch(order))) is BUSY
+    async with asyncio.timeout(30):
+        answer = await http.post(envelope(b'{"resumeToken":"%s"}' % order.encode()), f"/{WATCH}", **STREAM)
+    assert b'"code":"resource_exhausted"' in answer.body
+    for stream in held:
+        stream.cancel()
+    while admission.bodies_bytes:
+        await asyncio.sleep(0.01)
+    assert await code_of(anext(grpc_client.watch(order))) is grpc.StatusCode.OK
+
+
 @limited(max_calls_per_peer_s=5.0)
 async def test_one_caller_over_its_rate_slows_nobody_else(
     grpc_port: int, grpc_client: Client, http: RawHttp, admission: Admission
@@ -95,6 +115,16 @@ async def test_one_caller_over_its_rate_slows_nobody_else(
     assert codes.count(BUSY) > 20
     assert (await http.post(b'{"id":"web-1"}')).status == 429
     assert admission.refused["max_calls_per_peer_s"] == codes.count(BUSY) + 1
+
+
+@limited(max_calls_per_peer_s=5.0)
+async def test_pages_count_towards_the_rate_of_their_caller_and_those_of_health_do_not(
+    http: RawHttp, admission: Admission
+) -> None:
+    statuses = [(await http.get("/extra")).status for _ in range(40)]
+    assert set(statuses) == {200, 429}
+    assert admission.refused == {"max_calls_per_peer_s": statuses.count(429)}
+    assert [(await http.get(page)).status for page in ("/livez", "/readyz")] == [200, 200]
 
 
 @limited(max_connections_per_peer=4)

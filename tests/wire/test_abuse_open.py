@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc
@@ -13,9 +14,24 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-un
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc  # type: ignore[import-untyped]
 
 from serving.admission import Admission
+from serving.calls import HttpCall, RequestIds, grpc_host
+from serving.clock import SystemClock
+from serving.limits import Limits
+from serving.surroundings import Surroundings
+from tests.support.secured import Secured
+from tests.wire.grpc_client import Client
 from tests.wire.limited import limited
+from tests.wire.raw_http import RawHttp
 
 BUSY = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.fixture
+def shared(limits: Limits, files: Secured) -> Iterator[Surroundings]:
+    """Security is on; nobody here says who they are."""
+    security = files.security()
+    yield Surroundings(limits, SystemClock(), RequestIds("test"), security)
+    security.close()
 
 
 @pytest.fixture
@@ -71,3 +87,56 @@ async def test_reflection_counts_as_a_stream_takes_short_words_and_ends(
     long = stub.ServerReflectionInfo()
     await long.write(ask(file_containing_symbol="x" * 100_000))
     assert await _end(long) is grpc.StatusCode.INVALID_ARGUMENT
+
+
+@limited(max_calls_per_peer_s=5.0)
+async def test_strangers_have_the_rate_of_their_address_though_they_are_not_let_in(
+    channel: aio.Channel, http: RawHttp, files: Secured
+) -> None:
+    codes = [await _refusal(channel) for _ in range(60)]
+    assert set(codes) == {grpc.StatusCode.UNAUTHENTICATED, BUSY}
+    assert codes.count(BUSY) > 20
+    statuses = [(await http.post(b"{}")).status for _ in range(20)]
+    statuses += [(await http.get("/metrics")).status for _ in range(20)]
+    assert 429 in statuses[:20]
+    assert 429 in statuses[20:]
+    assert (await http.get("/livez")).status == 200, "who looks after HQ is always answered"
+    lines = files.audit.read_text().splitlines()
+    told = codes.count(grpc.StatusCode.UNAUTHENTICATED) + statuses.count(401)
+    assert len(lines) == told, "what the rate refused is in no audit log"
+
+
+async def test_a_flood_of_strangers_leaves_sums_in_the_audit_log(
+    channel: aio.Channel, shared: Surroundings, files: Secured
+) -> None:
+    codes = [await _refusal(channel) for _ in range(600)]
+    assert set(codes) == {grpc.StatusCode.UNAUTHENTICATED}
+    assert shared.security is not None
+    shared.security.close()
+    lines = [json.loads(line) for line in files.audit.read_text().splitlines()]
+    assert sum(line["calls"] for line in lines) == 600
+    assert len(lines) < 600
+
+
+async def _refusal(channel: aio.Channel) -> grpc.StatusCode:
+    try:
+        await Client(channel).get("web-1")
+    except aio.AioRpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+# --- one peer, however its address is written, and whatever its watches ask for ---
+
+
+@pytest.mark.parametrize(
+    ("told", "address"),
+    [
+        ("ipv6:%5B::1%5D:40000", "::1"),
+        ("ipv4:10.0.0.1:40000", "10.0.0.1"),
+        ("ipv6:%5B::ffff:10.0.0.1%5D:40000", "10.0.0.1"),
+    ],
+)
+def test_an_address_is_the_same_peer_over_both_transports(told: str, address: str) -> None:
+    mapped = f"::ffff:{address}" if "." in address else address
+    assert grpc_host(told) == address == HttpCall({"client": (mapped, 40_000)}, {}, RequestIds("test")).host

@@ -17,6 +17,7 @@ from tests.support.instances_of import create
 from tests.support.scenes import eventually
 from tests.support.secured import Caller, Secured, Served, last_words, secure_channel, served
 from tests.support.tickets import Issuer, bearer
+from tests.wire.secured_http import secured_http
 
 COUNT = pb.CountInstancesRequest()
 WATCH = pb.WatchInstancesRequest()
@@ -116,6 +117,35 @@ async def test_a_broken_policy_keeps_the_old_one_and_says_so(replica: Served, re
     assert "--policy" in refresh(replica)
     files.policy.write_text(good)
     assert not refresh(replica)
+
+
+async def test_what_anybody_may_read_names_the_file_at_fault_and_nothing_of_it(replica: Served, files: Secured) -> None:
+    files.policy.write_text("roles: {confidential-name: [{identities: [x]}]}")
+    assert refresh(replica) == "--policy as it is now is not in force, see the log"
+    async with secured_http(replica, files) as anybody:
+        text = (await anybody.get("/readyz")).text
+    assert ("--policy" in text, "confidential" in text) == (True, False)
+
+
+async def test_a_stream_ends_with_the_key_of_its_ticket_and_others_go_on(
+    replica: Served, reader: Caller, files: Secured, tmp_path: Path
+) -> None:
+    following = Issuer(tmp_path / "next", "key-2")
+    files.issuer.publish(files.issuer, following)
+    assert not refresh(replica)
+    async with secure_channel(replica.addresses.grpc, files.authority) as channel:
+        ending, going_on = reader.watch(WATCH), Caller(channel, following.ticket("reader/bob")).watch(WATCH)
+        await ending.read()
+        await going_on.read()
+        files.issuer.publish(following)
+        assert not refresh(replica)
+        assert await last_words(ending) == (
+            "UNAUTHENTICATED",
+            "the key that signed the ticket of reader/ann is withdrawn",
+        )
+        await Caller(channel, following.ticket("admin")).call("CreateInstance", create("web-1"))
+        while not (await going_on.read()).events:
+            pass
 
 
 async def test_a_withdrawn_key_is_withdrawn_at_once_and_a_new_one_taken(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hq.liveness.deadlines import RevisionKey
+from hq.liveness.tracker import Transition
 from hqpb.v1 import admin_pb2
+from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.instances_of import SECRET_KEY, create, instance, report, revision
 from tests.support.secured import Secured, Served
@@ -90,6 +93,71 @@ async def test_an_operator_of_a_rack_suspends_its_nodes_only(as_: As) -> None:
     assert (await as_("rack-operator").refusal("SuspendNode", request))[0] == "PERMISSION_DENIED"
     request.node_name = "rack1-7"
     assert (await as_("rack-operator").refusal("SuspendNode", request))[0] == "OK"
+
+
+async def test_the_guard_of_all_is_not_ordered_by_an_operator_of_a_rack(as_: As) -> None:
+    for name, request in (
+        ("ReleaseGuard", admin_pb2.ReleaseGuardRequest(by="ann", reason="test")),
+        ("ForceGuard", admin_pb2.ForceGuardRequest(by="ann", reason="test")),
+    ):
+        assert (await as_("rack-operator").refusal(name, request))[0] == "PERMISSION_DENIED"
+
+
+async def test_an_operator_of_a_rack_is_shown_what_happens_on_its_nodes_only(replica: Served, as_: As) -> None:
+    for node in ("rack1-7", "rack2-7"):
+        request = admin_pb2.SuspendNodeRequest(node_name=node, by="ann", reason="disk")
+        request.duration.FromSeconds(60)
+        await as_("operator").call("SuspendNode", request)
+        await as_("admin").call("CreateInstance", create(f"on-{node}", node=node))
+    tracker, condition = replica.server.replica.watchman.tracker, model.Condition()
+    for number, node in enumerate(("rack1-7", "rack2-7")):
+        key = RevisionKey(f"on-{node}", "r1")
+        tracker._transitions.append(Transition(key, node, False, number, 0, condition))
+    for caller, nodes in (("operator", {"rack1-7", "rack2-7"}), ("rack-operator", {"rack1-7"})):
+        listed = await as_(caller).call("ListSuspensions", admin_pb2.ListSuspensionsRequest())
+        assert {one.node_name for one in listed.suspensions} == nodes
+        moves = await as_(caller).call("ListTransitions", admin_pb2.ListTransitionsRequest(page_size=2))
+        assert {one.node_name for one in moves.transitions} == nodes
+    quarantine = admin_pb2.ListQuarantineRequest()
+    assert (await as_("rack-operator").refusal("ListQuarantine", quarantine))[0] == "PERMISSION_DENIED"
+
+
+async def test_an_order_is_in_the_name_of_who_gave_it_whatever_it_says(as_: As) -> None:
+    request = admin_pb2.SuspendNodeRequest(node_name="n1", by="somebody else", reason="disk")
+    request.duration.FromSeconds(60)
+    assert (await as_("operator").call("SuspendNode", request)).suspension.by == "operator"
+    forced = await as_("operator").call("ForceGuard", admin_pb2.ForceGuardRequest(by="somebody else", reason="test"))
+    assert forced.guard.override.by == "operator"
+
+
+async def test_a_reader_is_not_told_who_ordered_the_guard(as_: As) -> None:
+    await as_("operator").call("ForceGuard", admin_pb2.ForceGuardRequest(by="ann", reason="a delicate matter"))
+    explain = pb.ExplainInstanceRequest(id="web-1")
+    for caller in ("reader/ann", "web-reader", "agent/n1"):
+        guard = (await as_(caller).call("ExplainInstance", explain)).guard
+        assert not guard.HasField("override")
+        assert (guard.expected, guard.nodes, guard.waiting) == (0, 0, 0)
+    assert (await as_("admin").call("ExplainInstance", explain)).guard.override.reason == "a delicate matter"
+
+
+async def test_nobody_learns_where_a_foreign_instance_lives(as_: As) -> None:
+    fetch = pb.GetRevisionRequest(instance_id="web-2", node="n1")
+    assert (await as_("mail-uploader").refusal("GetRevision", fetch))[0] == "PERMISSION_DENIED"
+    begin = pb.BeginReportingRequest(instance_id="web-2", revision_id="r1", node="n1")
+    stale = report("web-2", "n1", incarnation=1)
+    stale.uid = 1
+    known = await as_("admin").call("GetInstance", pb.GetInstanceRequest(id="web-2"))
+    for name, request in (("GetRevision", fetch), ("BeginReporting", begin), ("ReportStatus", stale)):
+        code, words = await as_("agent/n1").refusal(name, request)
+        assert code == "FAILED_PRECONDITION"  # its agent must hear that it is to stop
+        assert "n2" not in words
+        assert str(known.instance.meta.uid) not in words
+
+
+async def test_that_an_id_is_taken_is_told_without_its_version_to_those_who_may_not_read_it(as_: As) -> None:
+    for caller, told in (("web-uploader", False), ("admin", True)):
+        code, words = await as_(caller).refusal("CreateInstance", create("mail-1", "web"))
+        assert (code, "version" in words) == ("ALREADY_EXISTS", told)
 
 
 # --- agents ---------------------------------------------------------------------------------------------------------
