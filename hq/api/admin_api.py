@@ -54,7 +54,7 @@ class AdminApi:
     ) -> service_pb2.GuardState:
         check_guard_order(request)
         call.access.check_all("the guard")
-        return await self._admin.order_guard(kind, *_words(request, call), self._deadline(call))
+        return await self._admin.order_guard(kind, *_words(request, call), self._registry.deadline(call.deadline))
 
     async def _replicas(self, request: admin_pb2.ListReplicasRequest, call: Call) -> Answer:
         members = await self._admin.members()
@@ -76,13 +76,15 @@ class AdminApi:
     async def _suspend(self, request: admin_pb2.SuspendNodeRequest, call: Call) -> Answer:
         check_suspension(request)
         call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
-        suspension = await self._admin.suspend(request.node_name, *_words(request, call), self._deadline(call))
+        suspension = await self._admin.suspend(
+            request.node_name, *_words(request, call), self._registry.deadline(call.deadline)
+        )
         return MessageAnswer(admin_pb2.SuspendNodeResponse(suspension=suspension))
 
     async def _resume(self, request: admin_pb2.ResumeNodeRequest, call: Call) -> Answer:
         require(check_id(request.node_name, "node_name"))
         call.access.check_node(request.node_name, (Role.OPERATOR,), "node_name")
-        await self._admin.resume(request.node_name, self._deadline(call))
+        await self._admin.resume(request.node_name, self._registry.deadline(call.deadline))
         return MessageAnswer(admin_pb2.ResumeNodeResponse())
 
     async def _suspensions(self, request: admin_pb2.ListSuspensionsRequest, call: Call) -> Answer:
@@ -92,10 +94,6 @@ class AdminApi:
 
     def _source(self) -> service_pb2.Source:
         return self._registry.freshness.source().message()
-
-    def _deadline(self, call: Call) -> float:
-        replica = self._registry.replica
-        return call.deadline if call.deadline is not None else replica.clock.now() + replica.config.write_timeout_s
 
 
 def _words(

@@ -30,3 +30,9 @@ class Registry:
         self.revisions = Revisions(replica)
         self.explain = Explain(replica, self.reads)
         self.admin = Admin(replica)
+
+    def deadline(self, asked: float | None) -> float:
+        """When the caller stops waiting for a write, on the injected clock; without a word of it, the default."""
+        if asked is not None:
+            return asked
+        return self.replica.clock.now() + self.replica.config.write_timeout_s

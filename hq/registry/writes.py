@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hq import statuses
-from hq.entry import NO_STATUS, Entry, Spec, Status, build
-from hq.registry import changes
+from hq.entry import Entry
+from hq.registry import changes, plans
 from hq.registry.permits import Permit, anything, check_draft, check_entry
 from hq.replica import Replica
 from hq.store.commit import Conflict
 from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hq.validation import check_instance_update
-from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
-from serving import current
 from serving.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, PermissionDenied, VersionConflict
 
 _VISIBLE_S = 1.0
@@ -33,14 +30,6 @@ class Precondition(NamedTuple):
 
     version: int = 0
     epoch: str = ""
-
-
-class Plan(NamedTuple):
-    """What is to be written of one instance. `status` is None where it stays as it is."""
-
-    draft: changes.Draft
-    status: storage_pb2.StatusRecord | None
-    request_id: str = ""
 
 
 class Writes:
@@ -72,9 +61,9 @@ class Writes:
             spec_at, _ = r.cache.stored_versions(instance_id)
         if spec_at:
             return self._repeated(instance_id, request_id, spec_at, permit)
-        plan = Plan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
+        plan = plans.created(draft, request_id, wall_ms)
         if validate_only:
-            return self._entry(plan, None, 0)
+            return plans.as_stored(plan, None, 0)
         try:
             return await self._write(instance_id, plan, None, deadline)
         except Conflict as conflict:
@@ -186,9 +175,9 @@ class Writes:
                 await self._r.fence.passed(hurry=False)
                 sure = True
                 continue
-            plan = self._plan(entry, old, new)
+            plan = plans.changed(entry, old, new, self._r.clock.wall_ms())
             if validate_only:
-                return self._entry(plan, entry, entry.version)
+                return plans.as_stored(plan, entry, entry.version)
             try:
                 return await self._write(instance_id, plan, entry, deadline)
             except Conflict as conflict:
@@ -198,20 +187,6 @@ class Writes:
         """An instance as it stands, taken apart for writing."""
         secrets = self._r.cache.secrets(entry.traits.id)
         return changes.Draft(entry.meta(), entry.spec(), changes.decode_secrets(secrets.value if secrets else None))
-
-    def _plan(self, entry: Entry, old: changes.Draft, new: changes.Draft) -> Plan:
-        """The status is rewritten with the spec where one would contradict the other."""
-        wall_ms = self._r.clock.wall_ms()
-        new.meta.modification_time.FromMilliseconds(wall_ms)
-        moved = new.spec.node_name != old.spec.node_name
-        if not moved and not changes.dropped(old.revision_ids(), new.revision_ids()):
-            return Plan(new, None, entry.request_id)
-        status = statuses.Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
-        if moved:
-            status.clear()
-        else:
-            status.keep(new.revision_ids())
-        return Plan(new, status.record(0, wall_ms), entry.request_id)
 
     async def _standing(
         self, instance_id: str, demanded: Precondition, deadline: float, permit: Permit = anything
@@ -270,11 +245,11 @@ class Writes:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def _write(self, instance_id: str, plan: Plan, entry: Entry | None, deadline: float) -> Entry:
+    async def _write(self, instance_id: str, plan: plans.Plan, entry: Entry | None, deadline: float) -> Entry:
         keys, write_id = self._r.key_names, new_word(self._r.rng)
         spec_at, status_at = self._r.cache.stored_versions(instance_id)
         when = [Compare(keys.spec(instance_id), "modified", spec_at)]
-        puts = [(keys.spec(instance_id), _spec_record(plan, write_id).SerializeToString())]
+        puts = [(keys.spec(instance_id), plans.spec_record(plan, write_id).SerializeToString())]
         deletes = []
         if plan.status is not None:
             plan.status.write_id = write_id
@@ -287,16 +262,7 @@ class Writes:
         write = Write(when, puts, deletes)
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
         await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
-        return self._entry(plan, entry, version)
-
-    def _entry(self, plan: Plan, entry: Entry | None, version: int) -> Entry:
-        """The instance as it was written at a version."""
-        record = _spec_record(plan, 0)
-        spec = Spec(record, entry.spec_created if entry else version, version)
-        status = entry.stored()[1] if entry else NO_STATUS
-        if plan.status is not None:
-            status = Status(plan.status, version)
-        return build(plan.draft.meta.id, spec, status, entry, {})
+        return plans.as_stored(plan, entry, version)
 
     def _repeated(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
         """The answer to a creation of what is there already: the same if it was this very request."""
@@ -314,22 +280,3 @@ class Writes:
         """Whether the instance was created by this very request."""
         entry = self._r.cache.get(instance_id)
         return entry is not None and bool(request_id) and entry.request_id == request_id
-
-
-def _spec_record(plan: Plan, write_id: int) -> storage_pb2.SpecRecord:
-    meta = plan.draft.meta
-    if meta.version or meta.status_version:  # they belong to the tail of a frame
-        copy = instance_pb2.InstanceMeta()
-        copy.CopyFrom(meta)
-        copy.ClearField("version")
-        copy.ClearField("status_version")
-        meta = copy
-    if not meta.HasField("modification_time"):
-        meta.modification_time.CopyFrom(meta.creation_time)
-    return storage_pb2.SpecRecord(
-        write_id=write_id,
-        request_id=plan.request_id,
-        meta=meta.SerializeToString(deterministic=True),
-        spec=plan.draft.spec.SerializeToString(deterministic=True),
-        call_id=current.request_id(),
-    )

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from clients.yamltext import BadDocument
 from clients.nanny.description import Description, parse_description
 from clients.nanny.installations import merged, parse_option
 from clients.nanny.reading import read_descriptions, read_installations
 from clients.nanny.shares import shares_of
+from clients.yamltext import BadDocument
 
 WHOLE = """
 service: web

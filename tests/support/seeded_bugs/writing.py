@@ -9,8 +9,9 @@ import pytest
 
 from hq import statuses
 from hq.entry import Entry
-from hq.registry import changes
-from hq.registry.writes import Plan, Precondition, Writes
+from hq.registry import changes, plans
+from hq.registry.plans import Plan
+from hq.registry.writes import Precondition, Writes
 from hq.store.commit import Committer, Conflict
 from hq.store.flight import Flight
 from hq.store.port import Applied, Commit, UnknownOutcome, Write
@@ -60,7 +61,7 @@ def conflict_answered_as_ok(patch: Patch) -> None:
         try:
             return await write(self, instance_id, plan, entry, deadline)
         except Conflict as conflict:
-            return self._entry(plan, entry, max(conflict.modified.values()))
+            return plans.as_stored(plan, entry, max(conflict.modified.values()))
 
     patch.setattr(Writes, "_write", pleased)
 
@@ -159,12 +160,12 @@ def secrets_left_behind(patch: Patch) -> None:
 
 @bug("Every write of a spec starts its status anew.", "KEPT", scenes.calm)
 def status_lost_with_the_spec(patch: Patch) -> None:
-    plan = Writes._plan
+    plan = plans.changed
 
-    def forgetful(self: Writes, entry: Entry, old: changes.Draft, new: changes.Draft) -> Plan:
-        return plan(self, entry, old, new)._replace(status=statuses.empty_record(entry.traits.uid, 0, 0))
+    def forgetful(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int) -> Plan:
+        return plan(entry, old, new, wall_ms)._replace(status=statuses.empty_record(entry.traits.uid, 0, 0))
 
-    patch.setattr(Writes, "_plan", forgetful)
+    patch.setattr(plans, "changed", forgetful)
 
 
 @bug("The status of a revision that was removed stays.", "KEPT", scenes.calm)

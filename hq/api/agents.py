@@ -1,0 +1,79 @@
+"""Calls of agents in hq.v1.InstanceService: what to run, who may report, and reports."""
+
+from __future__ import annotations
+
+from hq.registry.registry import Registry
+from hq.validation import check_id, check_item_count, require
+from hqpb.v1 import service_pb2
+from serving.auth.rules import Role
+from serving.jsonio import MessageAnswer
+from serving.methods import Answer, Call
+from serving.wire import item_error
+
+_TAKEN = b"\x0a\x00"  # an encoded ReportResult without an error, as field `result`
+
+
+class Agents:
+    """The calls of agents; their node comes from who they are, not from what they say."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def get_revision(self, request: service_pb2.GetRevisionRequest, call: Call) -> Answer:
+        require(check_id(request.instance_id, "instance_id"), check_id(request.node, "node") if request.node else None)
+        access = call.access
+        if request.node and Role.UPLOADER not in access.grants:
+            access.check_node(request.node, (Role.AGENT,))
+        found = await self._registry.revisions.get(
+            request.instance_id,
+            request.revision_id,
+            request.node,
+            access.check,
+            is_agent=access.covers_node(request.node, (Role.AGENT,)),
+            is_guarded=access.is_checked,
+        )
+        call.touched(request.instance_id, found.entry.version)
+        answer = service_pb2.GetRevisionResponse(
+            revision=found.revisions,
+            version=found.entry.version,
+            uid=found.entry.traits.uid,
+            allocation=found.allocation,
+            source=self._registry.freshness.source().message(),
+        )
+        return MessageAnswer(answer)
+
+    async def begin(self, request: service_pb2.BeginReportingRequest, call: Call) -> Answer:
+        require(
+            check_id(request.instance_id, "instance_id"),
+            check_id(request.revision_id, "revision_id"),
+            check_id(request.node, "node"),
+        )
+        call.access.check_node(request.node, (Role.AGENT,))
+        reporter = await self._registry.reports.begin(
+            request.instance_id, request.revision_id, request.node, self._registry.deadline(call.deadline)
+        )
+        answer = service_pb2.BeginReportingResponse(incarnation=reporter.incarnation, uid=reporter.uid)
+        answer.report_interval.FromMilliseconds(round(reporter.report_interval_s * 1000))
+        answer.liveness_timeout.FromMilliseconds(round(reporter.timeout_s * 1000))
+        return MessageAnswer(answer)
+
+    async def report(self, request: service_pb2.ReportStatusRequest, call: Call) -> Answer:
+        call.access.check_node(request.node, (Role.AGENT,))
+        await self._registry.reports.report(request, self._registry.deadline(call.deadline))
+        answer = service_pb2.ReportStatusResponse()
+        answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
+        return MessageAnswer(answer)
+
+    async def report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
+        require(check_item_count(len(request.report), "report"))
+        if call.access.is_checked:  # one report of another node, and none of them is taken
+            for i, report in enumerate(request.report):
+                call.access.check_node(report.node, (Role.AGENT,), f"report[{i}].node")
+        errors = await self._registry.reports.report_many(list(request.report), self._registry.deadline(call.deadline))
+        if any(errors):
+            items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]
+            answer = service_pb2.ReportStatusesResponse(result=items)
+        else:
+            answer = service_pb2.ReportStatusesResponse.FromString(_TAKEN * len(errors))
+        answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
+        return MessageAnswer(answer)

@@ -1,0 +1,116 @@
+"""Reads of hq.v1.InstanceService: parsed requests in, answers out. Nothing is decoded to look an instance up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import NamedTuple
+
+from hq.api.answers import Answers
+from hq.query import Query
+from hq.registry.explain import guard_in_short
+from hq.registry.permits import check_entry
+from hq.registry.reads import Found
+from hq.registry.registry import Registry
+from hq.validation import check_field_mask, check_filter, check_id, check_page_size, require
+from hqpb.v1 import instance_pb2, service_pb2
+from serving.auth.access import Access
+from serving.auth.rules import INSPECT
+from serving.errors import invalid
+from serving.jsonio import MessageAnswer
+from serving.methods import Answer, Call
+
+
+class Get(NamedTuple):
+    """A parsed GetInstanceRequest."""
+
+    id: str
+    mask: tuple[str, ...]
+    read: service_pb2.ReadOptions
+
+
+class Find(NamedTuple):
+    """A parsed FindInstancesRequest."""
+
+    query: Query
+    page_size: int
+    page_token: str
+    mask: tuple[str, ...]
+    read: service_pb2.ReadOptions
+
+
+class Lookups:
+    """The reading calls."""
+
+    def __init__(self, registry: Registry, json_bytes: int) -> None:
+        self._registry = registry
+        self._answers = Answers(json_bytes)
+
+    async def get(self, request: Get, call: Call) -> Answer:
+        entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
+        if not call.access.is_unlimited:
+            check_entry(call.access.check, entry)
+        return await self._answers.found(Found([entry], [entry.frame()], "", source), request.mask, single=True)
+
+    async def find(self, request: Find, call: Call) -> Answer:
+        is_proven = call.access.is_unlimited or not self._needs_look(request.query, call.access)
+        found = await self._registry.reads.find(
+            request.query, request.page_size, request.page_token, request.read, call.deadline
+        )
+        if not is_proven:
+            for entry in found.entries:
+                check_entry(call.access.check, entry)
+        return await self._answers.found(found, request.mask)
+
+    @staticmethod
+    def _needs_look(query: Query, access: Access) -> bool:
+        """Whether only the instances themselves tell if they are within reach: they are asked for by their ids."""
+        if access.proves(query.services, query.nodes):
+            return False
+        if not query.ids:
+            access.check_filter(query.services, query.nodes)
+        return True
+
+    async def count(self, request: service_pb2.CountInstancesRequest, call: Call) -> Answer:
+        check_filter(request.filter)
+        if request.group_by not in service_pb2.CountGroup.values():
+            raise invalid("group_by", f"{request.group_by} is not a CountGroup")
+        call.access.check_filter(request.filter.service_id, request.filter.node_name)
+        groups, source = await self._registry.reads.count(
+            Query(request.filter), request.group_by, request.read, call.deadline
+        )
+        counts = [service_pb2.InstanceCount(key=g.key, total=g.total, ready=g.ready) for g in groups]
+        return MessageAnswer(service_pb2.CountInstancesResponse(groups=counts, sources=[source.message()]))
+
+    async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
+        check_filter(request.filter)
+        call.access.check_filter(request.filter.service_id, request.filter.node_name)
+        async with aclosing(self._registry.watches.watch(Query(request.filter), request.resume_token)) as messages:
+            async for message in messages:
+                yield self._answers.watch(message)
+
+    async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
+        require(check_id(request.id, "id"))
+        told = await self._registry.explain.explain(request.id, call.deadline)
+        access = call.access
+        access.check(request.id, told.meta.service_id, told.node_name)
+        if access.is_checked and not INSPECT.roles & access.grants.keys():
+            told.guard.CopyFrom(guard_in_short(told.guard))
+        return MessageAnswer(told)
+
+
+def parsed_get(request: service_pb2.GetInstanceRequest) -> Get:
+    require(check_id(request.id, "id"))
+    return Get(request.id, _mask(request), request.read)
+
+
+def parsed_find(request: service_pb2.FindInstancesRequest) -> Find:
+    check_filter(request.filter)
+    require(check_page_size(request.page_size))
+    return Find(Query(request.filter), request.page_size, request.page_token, _mask(request), request.read)
+
+
+def _mask(request: service_pb2.GetInstanceRequest | service_pb2.FindInstancesRequest) -> tuple[str, ...]:
+    check_field_mask(request.field_mask, instance_pb2.Instance.DESCRIPTOR)
+    paths = tuple(request.field_mask.paths)
+    return () if "*" in paths else paths
