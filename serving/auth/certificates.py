@@ -45,7 +45,7 @@ class Certificates:
             extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
         except x509.ExtensionNotFound as error:
             raise Unauthenticated(_wanted("it has none")) from error
-        except ValueError as error:
+        except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
             raise Unauthenticated("the client certificate cannot be read") from error
         uris = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
         if len(uris) != 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,6 +20,7 @@ from serving.clock import Clock
 Keys = Mapping[str, jwt.PyJWK]
 
 _AS_DER: Final = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+_FAR_S: Final = 1e12  # some thirty thousand years
 _LONGEST: Final = 8_192  # characters
 _REMEMBERED: Final = 16_384
 _LEAST_RSA_BITS: Final = 2_048
@@ -138,7 +138,7 @@ class Tickets:
             raise Unauthenticated(
                 f"the ticket is for another service: its audience must be {demands.audience}"
             ) from error
-        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+        except (jwt.PyJWTError, ValueError, OverflowError, RecursionError) as error:
             raise Unauthenticated(f"the ticket is refused: {_reason(error)}") from error
         return self._in_time(claims, self._fingerprints[key.key_id or ""])
 
@@ -167,7 +167,8 @@ class Tickets:
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims[name]
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    # Compared before it is converted: an integer may have hundreds of digits.
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_FAR_S < value < _FAR_S:
         raise Unauthenticated(f"the ticket's {name} is no time")
     return float(value)
 

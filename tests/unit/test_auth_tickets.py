@@ -6,9 +6,11 @@ import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import jwt
 import pytest
+from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -191,3 +193,19 @@ def test_a_ticket_that_is_good_for_longer_than_allowed_is_refused(issuer: Issuer
     assert tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + DEMANDS.max_life_s)).name == "ann"
     with pytest.raises(Unauthenticated, match="more than 24 h"):
         tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + DEMANDS.max_life_s + 31))
+
+
+@pytest.mark.parametrize("claim", ["exp", "nbf"])
+@pytest.mark.parametrize("value", [10**400, -(10**400), 1e300])
+def test_times_beyond_all_time_are_refused(issuer: Issuer, claim: str, value: float) -> None:
+    with pytest.raises(Unauthenticated):
+        tickets(issuer).identity(issuer.ticket("ann", **{claim: value}))
+
+
+def test_a_certificate_with_an_extension_twice_is_refused() -> None:
+    duplicated = x509.DuplicateExtension("twice", x509.SubjectAlternativeName.oid)
+    with (
+        mock.patch.object(x509, "load_pem_x509_certificate", side_effect=duplicated),  # no tool of ours would make one
+        pytest.raises(Unauthenticated, match="cannot be read"),
+    ):
+        Certificates("hq.test", ManualClock()).identity(b"a certificate")
