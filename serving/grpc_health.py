@@ -53,6 +53,7 @@ class HealthOverGrpc:
                 await self._looking
         self._leaving = True
         self._look()
+        self._wake()  # those who know already that it does not serve: their streams end, too
 
     def _known(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
         """Whether the service is one of ours; its name is kept nowhere, for it may be as long as a caller likes."""
@@ -66,11 +67,15 @@ class HealthOverGrpc:
     async def _watch(self, is_known: bool, _: Call) -> AsyncIterator[Answer]:
         told: int | None = None
         while True:
-            changed, status = self._changed, self._now() if is_known else _STATUS.SERVICE_UNKNOWN
+            self._look()  # what is told here must be what changes are measured by
+            changed, status = self._changed, self._last if is_known else _STATUS.SERVICE_UNKNOWN
             if status != told:
                 told = status
                 yield MessageAnswer(_STATUS(status=status))
-            await changed.wait()
+            elif self._leaving:
+                return  # nothing else will come, and a watch that stays open would take all of the grace
+            else:
+                await changed.wait()
 
     def _now(self) -> int:
         is_serving = not self._leaving and self._own.live() and self._own.loaded()
@@ -79,8 +84,11 @@ class HealthOverGrpc:
     def _look(self) -> None:
         if self._now() != self._last:
             self._last = self._now()
-            changed, self._changed = self._changed, asyncio.Event()
-            changed.set()
+            self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
 
     async def _look_forever(self) -> None:
         while True:

@@ -60,7 +60,7 @@ async def test_beats_under_way_are_flushed_and_answered_watches_are_sent_on_and_
         assert watch.messages[-1].kind == pb.WATCH_KIND_BOOKMARK
         assert await going.terminate() == 0
         await asyncio.wait_for(looking, 30)
-        assert seen[-1] == NOT_SERVING
+        assert seen[-1] == NOT_SERVING, seen
         resumed = Watching(elsewhere.WatchInstances(pb.WatchInstancesRequest(resume_token=watch.token)))
         await eventually(lambda: resumed.synced, what="the watch goes on elsewhere")
         assert pb.WATCH_KIND_RESYNC not in resumed.kinds()

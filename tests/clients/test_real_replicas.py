@@ -100,7 +100,7 @@ async def test_an_operators_day_with_hqctl(two: list[ReplicaProcess]) -> None:
     assert "ot holding" in await done("guard", "status")
     assert "Forced" in await done("guard", "force", "--for", "10m", "--reason", "test")
     assert "Released" in await done("guard", "release", "--for", "1m", "--reason", "test")
-    assert "STORE MEMBER" in await done("status")
+    assert "STORE-MEMBER" in await done("status")
     assert "is suspended until" in await done("suspend", "n1", "--for", "1h", "--reason", "disks")
     assert "judged as usual" in await done("resume", "n1")
     assert "Nothing is in quarantine" in await done("quarantine")
