@@ -104,7 +104,7 @@ class FaultyStore:
         if fate is Fate.FULL:
             raise NoSpace("the store is full")
         if fate is Fate.LATE:
-            task = asyncio.create_task(self._arrive(guards, writes))
+            task = asyncio.create_task(self._arrive(self.store, guards, writes))
             self._late.add(task)
             task.add_done_callback(self._late.discard)
         elif fate in (Fate.DONE, Fate.UNANSWERED, Fate.LAST):
@@ -124,9 +124,10 @@ class FaultyStore:
         if self.full and any(write.puts and not write.when for write in writes):
             raise NoSpace("the store is full")
 
-    async def _arrive(self, guards: Sequence[Compare], writes: Sequence[Write]) -> None:
+    async def _arrive(self, store: MemoryStore, guards: Sequence[Compare], writes: Sequence[Write]) -> None:
+        # At the store it was sent to: members that come back from a snapshot do not have the old ones' queues.
         await asyncio.sleep(self._rng.uniform(0, self.late_s))
-        await self.store.commit(guards, writes, 1.0)
+        await store.commit(guards, writes, 1.0)
 
     def _fate(self, writes: Sequence[Write]) -> Fate:
         keys = [key for write in writes for key in (*(key for key, _ in write.puts), *write.deletes)]
