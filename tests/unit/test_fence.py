@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 
 from hq.store.fence import FenceTimes
-from hq.store.memory import MemoryStore
-from hq.store.port import Write
 from serving.errors import ShuttingDown, StoreUnavailable
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate
+from tests.support.fenced import KEY, fences_in, foreign_write
+from tests.support.mirrored import faulty
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time
-
-KEY = b"/hq/v1/fence/one"
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
-
-
-def fences_in(store: FaultyStore) -> int:
-    return sum(change.key == KEY for batch in store.store._log for change in batch.changes)
-
-
-async def foreign_write(store: FaultyStore, name: str = "ops/guard", prefix: str = "/hq/v1/") -> int:
-    put = Write((), (((prefix + name).encode(), b"x"),))
-    return (await store.store.commit((), (put,), 1)).revision
 
 
 @in_virtual_time

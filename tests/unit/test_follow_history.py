@@ -3,47 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 
 from hq.store.memory import MemoryStore
-from hq.store.port import Record, Write
-from serving.errors import HqError
+from hq.store.port import Write
 from tests.support.faulty_store import FaultyStore
+from tests.support.mirrored import caught_up, delete, faulty, put
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time
-
-OPS = b"/hq/v1/ops/"
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
-
-
-async def put(store: FaultyStore, name: str, value: bytes = b"x") -> int:
-    return (await store.store.commit((), (Write((), ((OPS + name.encode(), value),)),), 1)).revision
-
-
-async def delete(store: FaultyStore, name: str) -> int:
-    return (await store.store.commit((), (Write((), deletes=(OPS + name.encode(),)),), 1)).revision
-
-
-def below_prefix(store: FaultyStore) -> dict[bytes, Record]:
-    return {key: record for key, record in store.store._live.items() if key.startswith(b"/hq/v1/")}
-
-
-async def caught_up(parts: Parts) -> None:
-    """Return when the mirror shows what the store holds; fails if it never does."""
-    async with asyncio.timeout(120):
-        while True:
-            try:
-                await parts.fence.passed()
-            except HqError:
-                continue
-            break
-    assert isinstance(parts.store, FaultyStore)
-    assert parts.records == below_prefix(parts.store)
-    assert parts.follower.key_count == len(parts.records)
 
 
 async def restored(
