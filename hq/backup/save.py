@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -44,11 +44,12 @@ async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progres
     header = backup_pb2.BackupHeader(format=FORMAT, revision=revision, epoch=epoch.value)
     header.prefix, header.unix_ms = keys.prefix.decode(), clock.wall_ms()
     writer.header(header)
-    async for part in listing(store, keys, revision):
-        kept = [record for record in part.records if keys.name(record.key).kind in KEPT]
-        for record in kept:
-            writer.record(record.key[len(keys.prefix) :], record.value)
-        progress(len(kept))
+    async with aclosing(listing(store, keys, revision)) as parts:
+        async for part in parts:
+            kept = [record for record in part.records if keys.name(record.key).kind in KEPT]
+            for record in kept:
+                writer.record(record.key[len(keys.prefix) :], record.value)
+            progress(len(kept))
     writer.footer()
     return writer
 

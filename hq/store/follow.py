@@ -12,6 +12,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Iterable, Iterator
+from contextlib import aclosing
 from enum import Enum, auto
 from typing import Protocol
 
@@ -201,11 +202,12 @@ class Follower:
         self._forget()
         epoch = None
         revision = at
-        async for records, revision in listing(self._store, self._keys, at):  # noqa: B007  # the last one counts
-            self.key_count += len(records)
-            self._anchor.listed(records)
-            self._sink.load(records)
-            epoch = next((r.value for r in records if r.key == self._keys.epoch), epoch)
+        async with aclosing(listing(self._store, self._keys, at)) as parts:
+            async for records, revision in parts:  # noqa: B007  # the last one counts
+                self.key_count += len(records)
+                self._anchor.listed(records)
+                self._sink.load(records)
+                epoch = next((r.value for r in records if r.key == self._keys.epoch), epoch)
         self._check_epoch(epoch, revision)
         return revision
 
@@ -213,8 +215,9 @@ class Follower:
         """After history was compacted: what changed since `applied`, as one batch at the listing's revision."""
         listed: dict[bytes, Record] = {}
         revision = self.applied
-        async for records, revision in listing(self._store, self._keys):  # noqa: B007  # the last one counts
-            listed.update((record.key, record) for record in records)
+        async with aclosing(listing(self._store, self._keys)) as parts:
+            async for records, revision in parts:  # noqa: B007  # the last one counts
+                listed.update((record.key, record) for record in records)
         # Afterwards: what the listing was read from was the same history all the time.
         if not await self._anchor.holds(self._store):
             raise OtherHistory

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from hq.store.keys import Keys
-from hq.store.port import Record, Store
+from hq.store.port import Page, Record, Store
+from hq.store.stride import Stride
 from hqpb.storage.v1 import storage_pb2
 
-_PAGE_BYTES = 2 << 20
+_PAGE_BYTES = 1 << 20
 _FIRST_PAGE = 500
 _LARGEST_PAGE = 20_000
 
@@ -23,18 +25,58 @@ class Part(NamedTuple):
     revision: int
 
 
-async def listing(store: Store, keys: Keys, revision: int = 0) -> AsyncIterator[Part]:
-    """All records at one revision (0: the head when the first page is read). Raises Compacted, FutureRevision."""
-    start, limit = keys.prefix, _FIRST_PAGE
-    while True:
-        page = await store.page(start, keys.end, revision=revision, limit=limit)
+async def listing(store: Store, keys: Keys, revision: int = 0) -> AsyncGenerator[Part, None]:
+    """All records at one revision (0: the head when the first page is read). Raises Compacted, FutureRevision.
+
+    While one part is being used the next page is under way: close the generator where it is left early.
+    """
+    pages = _Pages(store, keys)
+    try:
+        page = await pages.read(revision)
         revision = revision or page.revision
-        yield Part(page.records, revision)
-        if not page.more:
-            return
-        start = page.records[-1].key + b"\0"
-        size = sum(len(r.value) for r in page.records) // len(page.records) + 64
-        limit = max(16, min(_PAGE_BYTES // size, _LARGEST_PAGE))
+        while True:
+            ahead = pages.begin(page, revision)
+            if page.records or ahead is None:
+                yield Part(page.records, revision)
+            if ahead is None:
+                return
+            page = await ahead
+    finally:
+        await pages.close()
+
+
+class _Pages:
+    """The pages of one listing, in order, and the one that is under way."""
+
+    def __init__(self, store: Store, keys: Keys) -> None:
+        self._store, self._end = store, keys.end
+        self._stride = Stride(keys.prefix, keys.end)
+        self._start, self._stop, self._limit = keys.prefix, keys.end, _FIRST_PAGE
+        self._ahead: asyncio.Task[Page] | None = None
+
+    def read(self, revision: int) -> asyncio.Task[Page]:
+        """The page from where the last one ended."""
+        page = self._store.page(self._start, self._stop, revision=revision, limit=self._limit)
+        self._ahead = asyncio.create_task(page, name="next page")
+        return self._ahead
+
+    def begin(self, last: Page, revision: int) -> asyncio.Task[Page] | None:
+        """The page behind this one; None: there is none."""
+        if not last.more and self._stop == self._end:
+            return None
+        stop = last.records[-1].key + b"\0" if last.more else self._stop
+        self._stride.saw([record.key for record in last.records], stop, self._limit)
+        if last.records:
+            size = sum(len(r.value) for r in last.records) // len(last.records) + 64
+            self._limit = max(16, min(_PAGE_BYTES // size, _LARGEST_PAGE))
+        self._start, self._stop = stop, self._stride.reach(stop)
+        return self.read(revision)
+
+    async def close(self) -> None:
+        """What is under way is of no use any more."""
+        if self._ahead is not None:
+            self._ahead.cancel()
+            await asyncio.gather(self._ahead, return_exceptions=True)
 
 
 async def marked_revision(store: Store, keys: Keys) -> int:
