@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.rig.places import NoNamespaces, rig_command
 from tests.support.etcd import binary_of
 from tests.support.scenes import eventually
 
 _ROOT = Path(__file__).resolve().parents[2]
 EVERYBODY = 11  # three members with a guard each, three replicas, a witness and a front
+HOLDERS = 6  # of a namespace for each member and each replica
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
@@ -41,16 +43,29 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-async def test_an_interrupted_run_leaves_nobody_behind(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "flags"),
+    [(signal.SIGTERM, []), (signal.SIGKILL, []), (signal.SIGKILL, ["--namespaces"])],
+    ids=("interrupted", "killed", "killed in namespaces"),
+)
+async def test_an_interrupted_run_leaves_nobody_behind(
+    number: signal.Signals, flags: list[str], tmp_path: Path
+) -> None:
     binary_of("3.5")
+    if flags:
+        try:
+            rig_command([])
+        except NoNamespaces as error:
+            pytest.skip(f"no network namespaces on this machine: {error}")
+    everybody = EVERYBODY + (HOLDERS if flags else 0)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))}
-    command = [sys.executable, "-m", "tests.rig", "faults", "--duration", "60s", "--seed", "1", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "tests.rig", "faults", "--duration", "60s", "--seed", "1"]
+    command += ["--out", str(tmp_path), *flags]
     with (tmp_path / "rig.log").open("wb") as log:
         rig = subprocess.Popen(command, cwd=_ROOT, env=environment, stdout=log, stderr=log)
     started: set[int] = set()
     try:
-        await eventually(lambda: len(set(descendants(rig.pid))) >= EVERYBODY, timeout_s=60, what="everybody")
+        await eventually(lambda: len(set(descendants(rig.pid))) >= everybody, timeout_s=60, what="everybody")
         started = set(descendants(rig.pid))
         rig.send_signal(number)
         await eventually(lambda: rig.poll() is not None, timeout_s=60, what="the end of the rig")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from hq.store.etcd import EtcdConfig, EtcdStore
@@ -13,6 +14,7 @@ from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from hqpb.v1 import service_pb2_grpc
 from tests.support.etcd import SharedEtcd
 from tests.support.other_version import FIELD_NUMBER, make_other_version
 from tests.support.replicas import ReplicaProcess, Replicas
@@ -66,12 +68,27 @@ async def test_fields_of_a_newer_version_survive_every_edit_of_this_one(
         request.revision.MergeFromString(zone("agent-status"))
         await stub.ReportStatus(request)
         shown = (await stub.GetInstance(pb.GetInstanceRequest(id="a"))).instance.SerializeToString()
+        await refused_beside_the_parts(stub)
     held = b"".join([value async for value in values_of(store, keys)])
     for word in ("client-meta", "client-revision", "meta", "spec", "status", "r1-status", "agent-status"):
         if word == "client-revision":
             continue  # UpdateInstance replaced the revisions as a whole, as it says
         assert zone(word) in held, word
         assert zone(word) in shown, word
+
+
+async def refused_beside_the_parts(stub: service_pb2_grpc.InstanceServiceAsyncStub) -> None:
+    """An instance is three parts: what lies beside them has no record, and is refused in words, not lost."""
+    beside = instance("beside")
+    beside.MergeFromString(zone("beside"))
+    creating = stub.CreateInstance(pb.CreateInstanceRequest(instance=beside))
+    updating = stub.UpdateInstance(pb.UpdateInstanceRequest(instance=beside))
+    for call in (creating, updating):
+        with pytest.raises(grpc.aio.AioRpcError, match="fields beside meta, spec and status are unknown") as refused:
+            await call
+        assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    [result] = (await stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[beside]))).result
+    assert "fields beside meta, spec and status are unknown" in result.error.message
 
 
 async def put_newer_fields(store: EtcdStore, keys: Keys) -> int:

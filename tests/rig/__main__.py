@@ -6,11 +6,13 @@ Exit codes: 0 all promises hold, 1 one is broken, 2 nothing can be said: the rig
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import signal
 import sys
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +21,8 @@ import uvloop
 
 from serving.flags import Duration
 from tests.rig.assembling import anomalies, assemble
-from tests.rig.installation import PREFIX
+from tests.rig.installation import MEMBERS, PREFIX
+from tests.rig.places import NoNamespaces, Places, apart, on_the_loopback, rig_command
 from tests.rig.report import report
 from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, Settings
 from tests.rig.soak import soak as soaked
@@ -27,6 +30,7 @@ from tests.rig.verdict import unforeseen, violations_of
 from tests.support.etcd import binary_of
 
 T = TypeVar("T")
+_INSIDE = "RIG_IS_IN_ITS_NAMESPACE"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,18 +45,30 @@ def cli() -> None:
 @click.option("--gap", type=Duration(), default="2s", show_default=True, help="Between two faults, on average.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for history and logs.")
 @click.option("--schedule", "only_schedule", is_flag=True, help="Print the faults of the seed, and do nothing.")
-def faults(duration: float, seed: int | None, version: str, gap: float, out: Path | None, only_schedule: bool) -> None:
+@click.option("--namespaces", is_flag=True, help="Members and replicas in network namespaces; packets get lost too.")
+def faults(
+    duration: float,
+    seed: int | None,
+    version: str,
+    gap: float,
+    out: Path | None,
+    only_schedule: bool,
+    namespaces: bool,
+) -> None:
     """Strike faults, record everything, check the history."""
-    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
-    directory = out or Path(tempfile.mkdtemp(prefix="hq-faults-"))
-    run = Run(Settings(binary_of(version), directory, seed, duration, gap), say)
-    if only_schedule:
-        click.echo("\n".join(map(str, run.orders())))
-        return
-    title = f"seed {seed}, etcd {version}, {duration:.0f} s; repeat: "
-    title += f"make faults DURATION={duration:.0f}s SEED={seed} ETCD={version}; history and logs: {directory}"
-    say(title)
-    sys.exit(_outcome(run, directory, title))
+    with _places(namespaces) as places:
+        seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+        directory = out or Path(tempfile.mkdtemp(prefix="hq-faults-"))
+        run = Run(Settings(binary_of(version), directory, seed, duration, gap, places=places), say)
+        if only_schedule:
+            click.echo("\n".join(map(str, run.orders())))
+            return
+        title = f"seed {seed}, etcd {version}, {duration:.0f} s; repeat: "
+        title += f"make faults DURATION={duration:.0f}s SEED={seed} ETCD={version}"
+        title += f"{' NAMESPACES=1' if namespaces else ''}; history and logs: {directory}"
+        say(title)
+        code = _outcome(run, directory, title)
+    sys.exit(code)
 
 
 @cli.command()
@@ -71,6 +87,23 @@ def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
         click.echo(f"inconclusive: {error!r}", err=True)
         sys.exit(2)
     sys.exit(0 if flat else 1)
+
+
+@contextmanager
+def _places(namespaces: bool) -> Iterator[Places]:
+    """The rig begins once more, in a namespace of its own, before it makes others."""
+    if not namespaces:
+        yield on_the_loopback(MEMBERS)
+        return
+    try:
+        if not os.environ.get(_INSIDE):
+            command = rig_command([sys.executable, "-m", "tests.rig", *sys.argv[1:]])
+            os.execvpe(command[0], command, {**os.environ, _INSIDE: "1"})
+        with apart(MEMBERS) as places:
+            yield places
+    except NoNamespaces as error:
+        click.echo(f"inconclusive: no network namespaces on this machine ({error}): leave --namespaces out", err=True)
+        sys.exit(2)
 
 
 def _outcome(run: Run, directory: Path, title: str) -> int:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import shlex
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hq.embedded import EtcdBinary, EtcdProcess, Member, free_ports
 from tests.rig.network import PeerGate, Peers
+from tests.rig.places import LOOPBACK, Place, Places, on_the_loopback
 from tests.support import etcd_backup, etcd_http
 from tests.support.etcd_cluster import EtcdCluster
 
@@ -18,21 +21,43 @@ T = TypeVar("T")
 _BALLAST_KEYS, _BALLAST_BYTES = 8, 700_000
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedMember(Member):
+    """A member that listens at `host`."""
+
+    host: str = LOOPBACK
+
+    @property
+    def client_url(self) -> str:
+        return f"http://{self.host}:{self.client_port}"
+
+    @property
+    def peer_url(self) -> str:
+        return f"http://{self.host}:{self.peer_port}"
+
+
 class GatedCluster(EtcdCluster):
     """As EtcdCluster; `peers` are the ways between the members."""
 
-    def __init__(self, binary: EtcdBinary, directory: Path, size: int, quota_bytes: int) -> None:
+    def __init__(
+        self, binary: EtcdBinary, directory: Path, size: int, quota_bytes: int, places: Places | None = None
+    ) -> None:
         super().__init__(binary, directory, size)
+        self._places = places or on_the_loopback(size)
         self._quota_bytes, self._token = quota_bytes, secrets.token_hex(4)
         self._stack = AsyncExitStack()
         self.peers = Peers([])
 
     async def start(self) -> None:
         if not self.peers.gates:
-            gates = [await self._stack.enter_async_context(PeerGate("127.0.0.1:1")) for _ in range(self._size)]
-            self.peers = Peers(gates)
+            gates = [PeerGate("127.0.0.1:1", self._places.gates) for _ in range(self._size)]
+            self.peers = Peers([await self._stack.enter_async_context(gate) for gate in gates])
         await super().start()
         await self.know_members()
+
+    @property
+    def endpoints(self) -> list[str]:
+        return [process.member.client_url.removeprefix("http://") for process in self.members]
 
     async def know_members(self) -> None:
         ids = [await asyncio.to_thread(etcd_http.member_id_of, endpoint) for endpoint in self.endpoints]
@@ -42,13 +67,34 @@ class GatedCluster(EtcdCluster):
         gates = self.peers.gates
         everyone = ",".join(f"{self._token}-{i}=http://{gate.endpoint}" for i, gate in enumerate(gates))
         processes = []
-        for i, gate in enumerate(gates):
+        for i, (gate, place) in enumerate(zip(gates, self._places.members, strict=True)):
             client, peer = free_ports()
-            gate.aim(f"127.0.0.1:{peer}")
+            gate.aim(f"{place.host}:{peer}")
             flags = (f"--initial-cluster-token={self._token}", f"--initial-advertise-peer-urls=http://{gate.endpoint}")
-            member = Member(f"{self._token}-{i}", directory / f"{i}", client, peer, everyone, self._quota_bytes, flags)
-            processes.append(EtcdProcess(self._binary, member, directory / f"{i}.log", grace_s=1.0))
+            member = PlacedMember(
+                *(
+                    f"{self._token}-{i}",
+                    directory / f"{i}",
+                    client,
+                    peer,
+                    everyone,
+                    self._quota_bytes,
+                    flags,
+                    place.host,
+                )
+            )
+            binary = self._binary_at(place, directory / f"{i}.sh")
+            processes.append(EtcdProcess(binary, member, directory / f"{i}.log", grace_s=1.0))
         return processes
+
+    def _binary_at(self, place: Place, script: Path) -> EtcdBinary:
+        """etcd, or a script that turns into it where the member lives."""
+        if not place.enter:
+            return self._binary
+        script.parent.mkdir(parents=True, exist_ok=True)
+        script.write_text(f'#!/bin/sh\nexec {shlex.join([*place.enter, str(self._binary.path)])} "$@"\n')
+        script.chmod(0o755)
+        return replace(self._binary, path=script)
 
     async def close(self) -> None:
         """Kill all members and close the gates."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from tests.rig.cable_faults import CableFaults
 from tests.rig.installation import Installation
 from tests.rig.launcher import set_offset
 from tests.rig.network_faults import NetworkFaults
@@ -53,6 +54,15 @@ class Faults:
             Kind("front killed", 1): of_process.front_killed,
             Kind("etcd full", 0.2, 1.0, 6.0, alone=True, at_least_once=True): self._etcd_full,
         }
+
+        if installation.places.are_apart:
+            of_cables = CableFaults(installation)
+            self.kinds |= {
+                Kind("replica's packets lost", 3, 0.5, 20.0): of_cables.replica_lost,
+                Kind("replica's packets lost one way", 3, 0.5, 20.0): of_cables.replica_one_way,
+                Kind("member's packets lost", 3, 0.5, 20.0): of_cables.member_lost,
+                Kind("member's packets lost one way", 3, 0.5, 20.0): of_cables.member_one_way,
+            }
 
     def of(self, order: Order) -> Fault:
         """The fault of an order, not struck yet."""

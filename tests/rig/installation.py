@@ -1,4 +1,4 @@
-"""Three members, three replicas, a front, and a proxy between any two: all of them real processes on the loopback."""
+"""Three members, three replicas, a front, and a proxy between any two: all of them real processes on this machine."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hq.embedded import EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import set_offset
+from tests.rig.places import Place, Places, on_the_loopback
 from tests.support.proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
@@ -27,11 +28,14 @@ class Seat:
         replica: that sits here now; it may be dead.
     """
 
-    def __init__(self, number: int, directory: Path, cluster: GatedCluster, flags: Sequence[str]) -> None:
+    def __init__(
+        self, number: int, directory: Path, cluster: GatedCluster, flags: Sequence[str], place: Place, gates: str
+    ) -> None:
         self._number, self._directory, self._cluster, self._flags = number, directory, cluster, list(flags)
+        self.place, self._gates = place, gates
         self._started = 0
         self.clock = directory / f"clock-{number}"
-        self.front = Proxy("127.0.0.1:1")
+        self.front = Proxy("127.0.0.1:1", gates)
         self.store: list[Proxy] = []
         self.replica: ReplicaProcess | None = None
         self.is_up = False
@@ -41,7 +45,7 @@ class Seat:
         set_offset(self.clock, 0)
         await stack.enter_async_context(self.front)
         for endpoint in self._cluster.endpoints:
-            self.store.append(await stack.enter_async_context(Proxy(endpoint)))
+            self.store.append(await stack.enter_async_context(Proxy(endpoint, self._gates)))
 
     async def start(self, *, until_ready: bool = True) -> None:
         """A new replica; without `until_ready` it may still be reading the store, or waiting for one."""
@@ -49,8 +53,11 @@ class Seat:
         log = self._directory / f"replica-{self._number}-{self._started}.log"
         log.touch()
         flags = [f"--replica=replica-{self._number}-{self._started}", f"--cluster={CLUSTER}", *self._flags]
+        if self.place.cable is not None:
+            flags += [f"--grpc={self.place.host}:0", f"--http={self.place.host}:0", "--insecure"]
         launch = ("-m", "tests.rig.launcher", str(self.clock))
-        self.replica = ReplicaProcess([gate.endpoint for gate in self.store], PREFIX, log, flags, launch)
+        store = [gate.endpoint for gate in self.store]
+        self.replica = ReplicaProcess(store, PREFIX, log, flags, launch, enter=self.place.enter)
         await self.replica.start(until_ready=until_ready)
         self.front.aim(self.replica.grpc)
         self.is_up = True
@@ -78,11 +85,24 @@ class Installation:
         cluster: the members. seats: the replicas. front, front_gate: the front and what is before it.
     """
 
-    def __init__(self, directory: Path, binary: EtcdBinary, quota_bytes: int, flags: Sequence[str]) -> None:
-        self.directory = directory
+    def __init__(
+        self,
+        directory: Path,
+        binary: EtcdBinary,
+        quota_bytes: int,
+        flags: Sequence[str],
+        places: Places | None = None,
+        front_flags: Sequence[str] = (),
+    ) -> None:
+        self._front_flags = list(front_flags)
+        self.directory, self.places = directory, places or on_the_loopback(MEMBERS)
         directory.mkdir(parents=True, exist_ok=True)
-        self.cluster = GatedCluster(binary, directory / "etcd", MEMBERS, quota_bytes)
-        self.seats = [Seat(number, directory, self.cluster, flags) for number in range(REPLICAS)]
+        self.cluster = GatedCluster(binary, directory / "etcd", MEMBERS, quota_bytes, self.places)
+        gates = self.places.gates
+        self.seats = [
+            Seat(number, directory, self.cluster, flags, place, gates)
+            for number, place in enumerate(self.places.replicas)
+        ]
         self.front_gate = Proxy("127.0.0.1:1")
         self.front: FrontProcess | None = None
         self._fronts = 0
@@ -112,7 +132,8 @@ class Installation:
 
     def new_front(self, log: Path) -> FrontProcess:
         """One more front, not started."""
-        return FrontProcess(self.directory / "front.yaml", log, launch=("-m", "tests.rig.front_launcher"))
+        flags = [*self._front_flags, *(["--insecure"] if self.places.are_apart else [])]
+        return FrontProcess(self.directory / "front.yaml", log, flags, launch=("-m", "tests.rig.front_launcher"))
 
     async def kill_front(self) -> None:
         if self.front is not None:

@@ -28,8 +28,8 @@ class Channel(NamedTuple):
 class PeerGate(Proxy):
     """The way to one member's peer port."""
 
-    def __init__(self, target: str) -> None:
-        super().__init__(target)
+    def __init__(self, target: str, host: str = "127.0.0.1") -> None:
+        super().__init__(target, host)
         self._blocked: set[Channel] = set()
         self._ends: defaultdict[Channel, set[asyncio.StreamWriter]] = defaultdict(set)
         self._directions: defaultdict[Channel, Direction] = defaultdict(Direction)

@@ -20,6 +20,7 @@ from tests.rig.faults import Faults
 from tests.rig.installation import Installation
 from tests.rig.load import Amounts, Load
 from tests.rig.nemesis import Nemesis
+from tests.rig.places import Places
 from tests.rig.recording import Log, now_ns
 from tests.rig.schedule import Kind, Order, schedule
 from tests.rig.witness_process import WitnessProcess
@@ -39,7 +40,7 @@ class Inconclusive(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a run is made from. `flags` are for every replica."""
+    """What a run is made from. `flags` are for every replica, `places` for those who do not live on the loopback."""
 
     binary: EtcdBinary
     directory: Path
@@ -54,6 +55,7 @@ class Settings:
         "--report-interval=3s",
     )
     at_least_once: bool = True
+    places: Places | None = None
 
 
 class Run:
@@ -66,7 +68,8 @@ class Run:
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._s, self._say = settings, say
-        self.hq = Installation(settings.directory, settings.binary, settings.quota_bytes, settings.flags)
+        s = settings
+        self.hq = Installation(s.directory, s.binary, s.quota_bytes, s.flags, s.places)
         self.log = Log(settings.directory / "calls.jsonl.gz")
         self._witnesses: list[WitnessProcess] = []
         self.cuts: list[Cut] = []
@@ -155,7 +158,11 @@ class Run:
 
     @asynccontextmanager
     async def _restored(self, order: Order) -> AsyncIterator[None]:
-        """A snapshot, some more load, and the snapshot put back under running replicas with calls under way."""
+        """A snapshot, some more load, and the snapshot put back under running replicas with calls under way.
+
+        Each of them has seen more than the snapshot holds. One that had not could not tell the two histories apart, and
+        would go on in the old epoch until another one has begun a new one (docs/reliability.md).
+        """
         for seat in self.hq.seats:
             if not seat.is_up:
                 await seat.start(until_ready=False)
@@ -163,6 +170,8 @@ class Run:
         await self.hq.cluster.save(snapshot)
         revision = await asyncio.to_thread(etcd_backup.revision_of, snapshot)
         await asyncio.sleep(order.lasts_s)
+        for seat in self.hq.seats:
+            await self._wait_until("a replica is past the snapshot", partial(self._epoch, seat.front.endpoint))
         old = {await self._epoch(seat.front.endpoint) for seat in self.hq.seats} - {""}
         for gate in self._ways_to_the_store():
             gate.cut()

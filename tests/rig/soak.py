@@ -13,21 +13,20 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from clients.client import Client
 from hq.embedded import EtcdBinary
 from tests.rig.installation import Installation
 from tests.rig.load import Amounts, Load
 from tests.rig.recording import Log
 from tests.rig.slope import Slope, slope
+from tests.rig.warming import prepare, warm_up
 from tests.support.replicas import ReplicaProcess
 
-# The history for watches grows up to its limit by design: a small one, so that it is reached soon.
-FLAGS = ("--compact-every=60s", "--history-bytes=1MiB")
+# What grows up to its limit by design has a small one, and has reached it before anything counts: the history for
+# watches within a minute of this load, requests that are remembered and the front's last answers in the warm-up.
+FLAGS = ("--compact-every=60s", "--history-bytes=256KiB", "--json-bytes=1MiB")
+FRONT_FLAGS = ("--last-good-bytes=256KiB",)
 LIGHT = Amounts(instances=40, uploaders=3, agents=20, readers=3, watchers=6, pause_s=0.25)
-_SETTLE_SHARE = 0.2  # of the time, before anything counts: caches fill, allocators find their size
-# gRPC leaves garbage in circles behind each call, and Python looks for such after many objects only (hq/garbage.py):
-# until then a process that does little seems to grow, by some 0.7 kB a call.
-_WARM_UP_CALLS, _AT_ONCE = 16_000, 8
+_SETTLE_SHARE = 0.25  # of the time, before anything counts: windows fill, allocators find their size
 _METRICS = {"process_resident_memory_bytes": "memory_mb", "process_open_fds": "descriptors"}
 _METRICS |= {"hq_tasks": "tasks"}
 _LINE = re.compile(r"^(\w+) (\S+)$", re.MULTILINE)
@@ -62,14 +61,15 @@ class Samples:
 
 async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int, say: Callable[[str], None]) -> bool:
     """Run it and print the slopes; whether everything is flat."""
-    hq = Installation(directory, binary, 0, FLAGS)
+    hq = Installation(directory, binary, 0, FLAGS, front_flags=FRONT_FLAGS)
     log = Log(directory / "calls.jsonl.gz")
     samples = {"replica": Samples(), "front": Samples()}
     try:
         await hq.cluster.start()
         await hq.start()
         assert hq.front is not None
-        await asyncio.gather(*(_warm_up(address) for address in (hq.addresses[0], hq.front.grpc)))
+        await prepare(hq.addresses[0])
+        await asyncio.gather(*(warm_up(address) for address in (hq.addresses[0], hq.front.grpc)))
         load = Load(hq, log, LIGHT, seed)
         await load.start()
         try:
@@ -80,17 +80,6 @@ async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int
         log.close()
         await hq.close()
     return _told(samples, log.operations, say)
-
-
-async def _warm_up(address: str) -> None:
-    """So many calls that garbage has been collected once before anything is measured."""
-    async with Client([address], timeout_s=30.0) as client:
-
-        async def some() -> None:
-            for _ in range(_WARM_UP_CALLS // _AT_ONCE):
-                await client.count()
-
-        await asyncio.gather(*(some() for _ in range(_AT_ONCE)))
 
 
 async def _measure(

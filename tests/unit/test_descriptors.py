@@ -1,0 +1,48 @@
+"""What GetRevision tells, and to whom: descriptors of secrets, and that there is nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import NotFound, WrongNode
+from tests.support.running import running
+from tests.support.scenes import instance
+from tests.support.writing import create
+
+
+async def test_secrets_are_served_to_the_agent_only() -> None:
+    async with running() as registry:
+        made = instance("a-1")
+        made.spec.revision[0].secret.add(name="pw", provider="vault", id="canary-id", environment_variable="PW")
+        created = await create(registry, made)
+        assert created.spec.revision[0].secret_count == 1
+        assert b"canary-id" not in created.SerializeToString()
+        fetched = await registry.revisions.get("a-1", "r1", "node-1")
+        assert fetched.revisions[0].secret[0].id == "canary-id"
+        with pytest.raises(Exception, match="lives on another node, not on node-2"):
+            await registry.revisions.get("a-1", "r1", "node-2")
+
+
+async def test_a_deploy_system_asks_for_descriptors_without_a_node_and_before_there_is_one() -> None:
+    async with running() as registry:
+        made = instance("a-1", node="")
+        made.spec.revision[0].secret.add(name="pw", provider="vault", id="where", environment_variable="PW")
+        await create(registry, made)
+        fetched = await registry.revisions.get("a-1", "", "")
+        assert [secret.id for secret in fetched.revisions[0].secret] == ["where"]
+        with pytest.raises(WrongNode, match="has no node yet"):
+            await registry.revisions.get("a-1", "", "node-1")
+
+
+async def test_whoever_is_told_that_there_is_nothing_is_told_in_which_epoch() -> None:
+    async with running() as registry:
+        await create(registry, instance("a-1"))
+        epoch = registry.freshness.source().epoch
+        for instance_id, node in (("a-2", ""), ("a-1", "node-2")):
+            with pytest.raises((NotFound, WrongNode)) as told:
+                await registry.revisions.get(instance_id, "", node)
+            assert told.value.metadata == {"epoch": epoch}
+        with pytest.raises(NotFound) as told:
+            await registry.reads.get("a-2", pb.ReadOptions(), None)
+        assert told.value.metadata == {"epoch": epoch}
