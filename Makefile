@@ -70,7 +70,8 @@ lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade t
 .PHONY: faults
 faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
 	@PYTHONPATH=.:proto $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
-		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT))
+		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT)) \
+		$(if $(NAMESPACES),--namespaces)
 
 .PHONY: bench
 bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,beats; OUT=file.json)

@@ -10,10 +10,9 @@ from clients import progress
 from clients.hqctl.lines import Lines
 from clients.hqctl.rows import Columns, spans_clusters
 from clients.hqctl.words import plural, truth
+from clients.shown import Shown
 from hqpb.v1 import instance_pb2
-from hqpb.v1 import service_pb2 as pb
 
-Key = tuple[str, str]
 CHANGES_SHOWN = 6
 
 
@@ -21,35 +20,34 @@ class Board:
     """Follows a watch item by item."""
 
     def __init__(self) -> None:
-        self._instances: dict[Key, instance_pb2.Instance] = {}
+        self._shown = Shown()
         self._lines = Lines(snapshot=False)
+        self._silent: set[str] = set()  # a front's locations
         self._state = "reading"
         self.changes: deque[tuple[str, str, str]] = deque(maxlen=CHANGES_SHOWN)
 
     def took(self, item: progress.WatchItem, clock: str) -> None:
         """Something came; `clock` is when, as text."""
         self.changes.extend((clock, kind, text) for kind, text in self._lines.of(item) if kind != "synced")
+        self._shown.took(item)
         match item:
-            case progress.SnapshotPart(instances):
-                self._put(instances)
-            case progress.Changes(events):
-                self._change(events)
-            case progress.Resync(_, cluster):
-                self._instances = {k: i for k, i in self._instances.items() if cluster and k[0] != cluster}
+            case progress.Resync():
                 self._state = "reading anew"
             case progress.Interrupted():
                 self._state = "NO CONNECTION, this may be getting old"
-        if isinstance(item, progress.Synced | progress.Changes | progress.Bookmark):
-            self._state = "up to date"
+            case progress.Synced() | progress.Changes() | progress.Bookmark():
+                self._silent -= {source.cluster for source in item.sources}
+                self._silent |= {source.cluster for source in item.sources if source.error}
+                self._state = self._completeness()
 
     def title(self) -> str:
         """How many there are, how many of them are ready, and whether that is still true."""
-        ready = sum(truth(i.status.ready) == "yes" for i in self._instances.values())
-        return f"{ready} of {plural(len(self._instances), 'instance')} ready, {self._state}"
+        ready = sum(truth(i.status.ready) == "yes" for i in self._shown.instances.values())
+        return f"{ready} of {plural(len(self._shown.instances), 'instance')} ready, {self._state}"
 
     def table(self, room: int, now_s: float | None = None) -> tuple[Sequence[str], list[list[str]], str]:
         """Names of columns, as many rows as there is room for, and what is said of those left out."""
-        instances = list(self._instances.values())
+        instances = list(self._shown.instances.values())
         columns = Columns(cluster=spans_clusters(instances, ()), live=True)
         ordered = sorted(instances, key=lambda i: (truth(i.status.ready) == "yes", i.meta.id, i.meta.cluster))
         shown, rest = ordered[:room], ordered[room:]
@@ -57,18 +55,10 @@ class Board:
         now_s = time.time() if now_s is None else now_s
         return columns.names, [columns.row(instance, now_s) for instance in shown], left_out
 
-    def _put(self, instances: Sequence[instance_pb2.Instance]) -> None:
-        self._instances.update({(i.meta.cluster, i.meta.id): i for i in instances})
-
-    def _change(self, events: Sequence[pb.WatchEvent]) -> None:
-        for event in events:
-            match event.WhichOneof("change"):
-                case "put":
-                    self._put([event.put])
-                case "delete":
-                    self._instances.pop((event.delete.cluster, event.delete.id), None)
-                case "left":
-                    self._instances.pop((event.left.cluster, event.left.id), None)
+    def _completeness(self) -> str:
+        if self._silent:
+            return f"{', '.join(sorted(self._silent)).upper()} SILENT, what is there may be getting old"
+        return "up to date" if self._shown.is_whole else f"reading {', '.join(self._shown.missing)}"
 
     def _readiness(self, instances: Sequence[instance_pb2.Instance]) -> str:
         unready = sum(truth(i.status.ready) != "yes" for i in instances)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from clients.credential_files import CredentialFiles
+from clients.hqctl.examples import with_examples
 from clients.hqctl.exits import MEANINGS
 from clients.hqctl.naming import cluster_option, naming_cluster
 from clients.hqctl.session import complain, connection_options
@@ -52,7 +53,7 @@ when one does not answer. NO_COLOR switches colours off."""
     commands_by_name=COMMANDS,
     complain=complain,
     aliases=ALIASES,
-    finish=naming_cluster,
+    finish=lambda command: naming_cluster(with_examples(command)),
     epilog=f"{SERVERS}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -27,7 +27,7 @@ def revision() -> None:
     """Show, add, replace, remove and activate single revisions of an instance."""
 
 
-@revision.command()
+@revision.command(short_help="Show the revisions of an instance, wanted and real.")
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="[REVISION]", default="")
 @output_option("table", *TEXTS[1:])
@@ -58,7 +58,7 @@ def show(session: Session, instance_id: str, revision_id: str, output: str) -> N
     session.run(work)
 
 
-@revision.command()
+@revision.command(short_help="Add a revision, or replace the one of the same id.")
 @click.argument("instance_id", metavar="INSTANCE")
 @click.option("-f", "--filename", "name", required=True, metavar="FILE", help="One revision, YAML or JSON; - is stdin.")
 @click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
@@ -99,7 +99,7 @@ def delete(session: Session, instance_id: str, revision_id: str, version: int | 
     session.run(work, writing=True)
 
 
-@revision.command()
+@revision.command(short_help="Make a revision the one wanted READY.")
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="REVISION")
 @connected

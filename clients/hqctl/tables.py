@@ -66,18 +66,16 @@ def lines(
 def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
 
-    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal.
+    A column of which too little would be left makes room for the others: its width is 0. Ids and times are never
+    cut: they are what gets copied. A table may so stay wider than the terminal.
     """
-    widths = _widths(names, rows)
-    cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]
-    excess = sum(widths) + GAP * (len(widths) - 1) - width
-    while excess > 0 and cuttable:
-        widest = max(cuttable, key=lambda n: widths[n])
-        if widths[widest] <= CUT_TO_AT_LEAST:
-            break
-        widths[widest] -= 1
-        excess -= 1
-    return widths
+    whole = _widths(names, rows)
+    while True:
+        widths = _shrunk(names, whole, width)
+        stumps = [n for n, name in enumerate(names) if name in CUTTABLE and widths[n] < min(whole[n], LEAST_USEFUL)]
+        if _excess(widths, width) <= 0 and not stumps or not (stumps or _cut(names, widths, whole)):
+            return widths
+        whole[(stumps or _cut(names, widths, whole))[-1]] = 0
 
 
 def styled(cell: str, text: str) -> str:

@@ -76,7 +76,7 @@ def ticket(
         _emit(sign(claims, read_private(key), kid), out)
 
 
-@ticket.command()
+@ticket.command(short_help="Show header and claims of a ticket.")
 @click.argument("file", type=click.File("r"), default="-", metavar="[FILE]")
 def inspect(file: Any) -> None:
     """Show header and claims of a ticket, without its signature: what is shown lets nobody in.

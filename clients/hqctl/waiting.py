@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,12 +15,13 @@ from clients.hqctl.selecting import is_everything, selecting_by_options
 from clients.hqctl.session import Session, complain, connected_with_its_own_timeout
 from clients.hqctl.spans import Span
 from clients.hqctl.words import plural, span, truth
+from clients.progress import Changes, Resync, SnapshotPart, Synced, WatchItem
+from clients.shown import Key, Shown
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from clients.client import Client
-    from clients.progress import WatchItem
 
 NAMED = 5
 
@@ -54,51 +55,59 @@ class Progress:
 
     Attributes:
         named: ids that are waited for; empty: whatever the watch shows.
+        met: those that are there.
     """
 
     goal: Goal
     named: frozenset[str]
-    seen: dict[str, str]
-    met: set[str]
-    synced: bool = False
+    shown: Shown = field(default_factory=Shown)
+    met: set[Key] = field(default_factory=set)
 
-    def put(self, instance: instance_pb2.Instance) -> str | None:
-        """Its id if it has just got there."""
-        instance_id = instance.meta.id
-        self.seen[instance_id] = readiness(instance)
-        if self.goal.holds is None or not self.goal.holds(instance):
-            self.met.discard(instance_id)
-            return None
-        return self._newly(instance_id)
-
-    def gone(self, instance_id: str) -> str | None:
-        """Its id if that is what was waited for."""
-        self.seen.pop(instance_id, None)
-        self.met.discard(instance_id)
-        return self._newly(instance_id) if self.goal.holds is None else None
-
-    def forget(self) -> None:
-        """Everything is shown anew."""
-        self.seen.clear()
-        self.met.clear()
-        self.synced = False
+    def took(self, item: WatchItem) -> list[str]:
+        """Something came: the ids of those that have just got there."""
+        self.shown.took(item)
+        match item:
+            case SnapshotPart(instances):
+                return [i.meta.id for i in instances if self._put(i)]
+            case Changes(events):
+                return [told for event in events if (told := self._changed(event))]
+            case Synced() if self.goal.holds is None and self.shown.is_whole:
+                return sorted(self._absent())
+            case Resync():
+                self.met &= self.shown.instances.keys()
+        return []
 
     def missing(self) -> dict[str, str]:
         """Those that are not there yet, with the state they are in."""
-        if self.goal.holds is None:
-            return dict(self.seen)
-        absent = {instance_id: "not there" for instance_id in self.named if instance_id not in self.seen}
-        return {**absent, **{i: state for i, state in self.seen.items() if i not in self.met}}
+        waiting = {i.meta.id: readiness(i) for key, i in self.shown.instances.items() if key not in self.met}
+        absent = self._absent() if self.goal.holds is not None else ()
+        return {**dict.fromkeys(absent, "not there"), **waiting}
 
     def is_done(self) -> bool:
-        """Everything is known, and as it shall be. Nothing is never ready."""
-        return self.synced and not self.missing() and (self.goal.holds is None or bool(self.seen))
+        """Everything is known, of every location, and as it shall be. Nothing is never ready."""
+        something = self.goal.holds is None or bool(self.shown.instances)
+        return self.shown.is_whole and something and not self.missing()
 
-    def _newly(self, instance_id: str) -> str | None:
-        if instance_id in self.met:
-            return None
-        self.met.add(instance_id)
-        return instance_id
+    def _absent(self) -> frozenset[str]:
+        return self.named - {instance_id for _, instance_id in self.shown.instances}
+
+    def _put(self, instance: instance_pb2.Instance) -> bool:
+        """Whether it has just got there."""
+        key = (instance.meta.cluster, instance.meta.id)
+        if self.goal.holds is None or not self.goal.holds(instance):
+            self.met.discard(key)
+            return False
+        is_new = key not in self.met
+        self.met.add(key)
+        return is_new
+
+    def _changed(self, event: pb.WatchEvent) -> str:
+        """The id of the one that has just got there; empty: none has."""
+        if event.HasField("put"):
+            return event.put.meta.id if self._put(event.put) else ""
+        gone = event.delete if event.HasField("delete") else event.left
+        self.met.discard((gone.cluster, gone.id))
+        return gone.id if self.goal.holds is None else ""
 
 
 @click.command()
@@ -124,7 +133,7 @@ def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal:
     if bool(ids) != is_everything(where):
         raise click.UsageError("say for which: either ids, or options that choose instances")
     where.instance_id.extend(ids)
-    progress = Progress(goal, frozenset(ids), {}, set())
+    progress = Progress(goal, frozenset(ids))
 
     async def work(client: Client) -> Exit:
         try:
@@ -141,45 +150,18 @@ def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal:
 async def _until_done(client: Client, where: pb.InstanceFilter, progress: Progress) -> None:
     async with client.watch(where) as items:
         async for item in items:
-            for instance_id in _news(progress, item):
+            for instance_id in progress.took(item):
                 click.echo(f"{instance_id} {progress.goal.word}")
             if progress.is_done():
                 return
 
 
-def _news(progress: Progress, item: WatchItem) -> Iterable[str]:
-    from clients import progress as items
-
-    found: list[str | None] = []
-    match item:
-        case items.SnapshotPart(instances):
-            found = [progress.put(instance) for instance in instances]
-        case items.Changes(events):
-            found = [_event(progress, event) for event in events]
-        case items.Synced():
-            progress.synced = True
-            if progress.goal.holds is None:
-                found = [progress.gone(i) for i in sorted(progress.named) if i not in progress.seen]
-        case items.Resync():
-            progress.forget()
-    return [one for one in found if one is not None]
-
-
-def _event(progress: Progress, event: pb.WatchEvent) -> str | None:
-    match event.WhichOneof("change"):
-        case "put":
-            return progress.put(event.put)
-        case "delete":
-            return progress.gone(event.delete.id)
-        case _:
-            return progress.gone(event.left.id)
-
-
 def _late(progress: Progress, timeout_s: float) -> str:
     after = f"after {span(timeout_s)}"
     missing = sorted(progress.missing().items())
-    if not progress.synced:
-        return f"{after} HQ has not told how things are: is it there? `hqctl status` says more."
+    if not progress.shown.is_whole:
+        whose = ", ".join(progress.shown.missing) or "HQ"
+        return f"{after} {whose} has not told how things are: is it there? `hqctl status` says more."
     if not missing:
         return f"{after} there is no instance that matches."
     named = ", ".join(f"{instance_id} ({state})" for instance_id, state in missing[:NAMED])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,11 @@ from clients.hqctl.tables import print_table
 from clients.nanny.choosing import choose, of_services
 from clients.nanny.exits import Exit, worst
 from clients.nanny.rollout import Count, Rollout, Slow, rollout
-from clients.nanny.session import Asked, Session, connected, finish, tell_away
+from clients.nanny.session import Asked, Session, connected, finish, tell_away, warn
 
 if TYPE_CHECKING:
     from clients.client import Client
-    from clients.nanny.following import Instances
+    from hqpb.v1 import instance_pb2
 
 SHOWN = 10
 
@@ -46,8 +46,14 @@ def status(
     chosen = choose(session, names, services)
 
     async def work() -> Exit:
+        partial: list[str] = []  # installations that are fronts, and miss a location
+
         async def one(name: str, client: Client) -> list[Rollout]:
-            return await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)
+            found, missing = await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)
+            if missing:
+                partial.append(name)
+                warn(f"{name}: {', '.join(missing)} did not answer: what is there is not counted.")
+            return found
 
         asked = await session.each(chosen.installations, one)
         asked = [_without_the_absent(one) for one in asked] if chosen.everywhere else asked
@@ -56,30 +62,32 @@ def status(
         else:
             for one_of_them in asked:
                 _print(one_of_them, every)
-        return _exit(asked)
+        return _exit(asked, partial)
 
     finish(work())
 
 
 async def _rollouts(
     name: str, client: Client, services: Sequence[str], expected: Mapping[str, Sequence[str]], wait_s: float | None
-) -> list[Rollout]:
-    """As of now, or as soon as all are done, or as they stand when the time is up."""
+) -> tuple[list[Rollout], list[str]]:
+    """As of now, or as soon as all are done, or as they stand when the time is up; and which locations are missing."""
     from clients.nanny.following import instances_as_they_change, instances_now
 
-    found = _judge(await instances_now(client, services), services, expected)
-    if not wait_s or all(one.is_done for one in found):
-        return found
+    shown = await instances_now(client, services)
+    found, missing = _judge(shown.instances.values(), services, expected), shown.missing
+    if not wait_s or (not missing and all(one.is_done for one in found)):
+        return found, missing
     try:
         async with asyncio.timeout(wait_s), aclosing(instances_as_they_change(client, services)) as states:
             async for state in states:
-                before, found = found, _judge(state, services, expected)
+                missing = []
+                before, found = found, _judge(state.instances.values(), services, expected)
                 if all(one.is_done for one in found):
                     break  # told with the whole
                 _tell_news(name, before, found)
     except TimeoutError:
         pass  # told as it stands
-    return found
+    return found, missing
 
 
 def _tell_news(name: str, before: Sequence[Rollout], now: Sequence[Rollout]) -> None:
@@ -89,9 +97,11 @@ def _tell_news(name: str, before: Sequence[Rollout], now: Sequence[Rollout]) -> 
             click.echo(f"{name}: {new.service}: {new.words()}", err=True)
 
 
-def _judge(instances: Instances, services: Sequence[str], expected: Mapping[str, Sequence[str]]) -> list[Rollout]:
+def _judge(
+    instances: Iterable[instance_pb2.Instance], services: Sequence[str], expected: Mapping[str, Sequence[str]]
+) -> list[Rollout]:
     by_service: dict[str, list[Any]] = {service: [] for service in services}
-    for instance in instances.values():
+    for instance in instances:
         by_service[instance.meta.service_id].append(instance)
     return [rollout(service, of_it, expected.get(service, ())) for service, of_it in by_service.items()]
 
@@ -103,11 +113,11 @@ def _without_the_absent(asked: Asked[list[Rollout]]) -> Asked[list[Rollout]]:
     return Asked(asked.installation, [one for one in asked.answer if one.instances])
 
 
-def _exit(asked: Sequence[Asked[list[Rollout]]]) -> Exit:
+def _exit(asked: Sequence[Asked[list[Rollout]]], partial: Sequence[str]) -> Exit:
     rollouts = [one for each in asked for one in each.answer or ()]
     if all(each.answer is not None for each in asked) and not rollouts:
         return Exit.NOT_YET
-    late = any(not one.is_done for one in rollouts)
+    late = bool(partial) or any(not one.is_done for one in rollouts)
     return worst([*([Exit.NOT_YET] if late else []), *(each.exit for each in asked)])
 
 

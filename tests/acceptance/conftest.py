@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-
-
-@pytest.fixture
-async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
-    """`await replicas.start([endpoint], prefix, "--flag")`: all of them end with the test."""
-    async with Replicas(tmp_path) as started:
-        yield started
 
 
 @pytest.fixture

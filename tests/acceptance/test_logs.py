@@ -64,6 +64,10 @@ async def test_the_id_of_a_write_over_a_front_lies_in_etcd_and_comes_back(
             )
             await call
             assert dict(await call.trailing_metadata())["x-request-id"] == "deploy-43"
+            for stub_of_one in (stub, direct):
+                read = stub_of_one.GetInstance(pb.GetInstanceRequest(id="a-1"), metadata=(("x-request-id", "look-44"),))
+                await read
+                assert dict(await read.trailing_metadata())["x-request-id"] == "look-44"
             with pytest.raises(grpc.aio.AioRpcError) as failed:
                 await stub.GetInstance(pb.GetInstanceRequest(id="nobody"), metadata=metadata)
             assert dict(failed.value.trailing_metadata())["x-request-id"] == "deploy-42"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -18,21 +17,10 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from federated.channel import Dialer
-from federated.clock import SystemClock
-from federated.config import ConfigFile
-from federated.front import Front
-from federated.locations import Locations
-from federated.server import Server as FrontServer
 from hqpb.v1 import service_pb2 as pb
-from serving.auth.settings import security_of
-from serving.calls import RequestIds
-from serving.limits import Limits
-from serving.surroundings import Surroundings
 from serving.transports import Addresses
 from tests.support.canary import found_in
+from tests.support.fronted import fronted
 from tests.support.instances_of import create
 from tests.support.matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
@@ -93,25 +81,10 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
 
 
 @pytest.fixture
-async def front(files: Secured, replica: Served, tmp_path: Path) -> AsyncIterator[Addresses]:
-    """Over that replica, with a certificate of its own."""
-    config = tmp_path / "front.yaml"
-    config.write_text(f"locations: {{test: {{replicas: ['{replica.addresses.grpc_mtls}']}}}}")
-    own = files.authority.issue("front", ["spiffe://hq.test/front"])
-    shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
-    clock, rng = SystemClock(), random.Random(1)
-    locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
-    security = security_of(files.given(audit_log=""), clock, None)
-    shared = Surroundings(Limits(), clock, RequestIds("front"), security)
-    server = FrontServer(Front(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
-    serving = asyncio.create_task(server.serve())
-    try:
-        addresses = await server.listening
-        await locations.started.wait()
+async def front(files: Secured, replica: Served) -> AsyncIterator[Addresses]:
+    """Over that replica."""
+    async with fronted(files, replica.addresses.grpc_mtls) as addresses:
         yield addresses
-    finally:
-        server.stop()
-        await serving
 
 
 # --- transports ---

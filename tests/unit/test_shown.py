@@ -1,0 +1,74 @@
+"""What a watch has shown, and when that is all there is."""
+
+from __future__ import annotations
+
+from clients.progress import Bookmark, Changes, Resync, SnapshotPart, Synced
+from clients.shown import Shown
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+
+def of(*clusters: str) -> tuple[pb.Source, ...]:
+    return tuple(pb.Source(cluster=cluster, replica="r") for cluster in clusters)
+
+
+def one(cluster: str, instance_id: str) -> instance_pb2.Instance:
+    return instance_pb2.Instance(meta=instance_pb2.InstanceMeta(cluster=cluster, id=instance_id))
+
+
+def of_a_front() -> Shown:
+    """web-1 in east and in west, all of it."""
+    shown = Shown()
+    for item in (
+        Bookmark("", of("east", "west")),
+        SnapshotPart((one("east", "web-1"),)),
+        Synced("t1", of("east")),
+        SnapshotPart((one("west", "web-1"),)),
+        Synced("t2", of("west")),
+    ):
+        assert not shown.is_whole
+        shown.took(item)
+    assert shown.is_whole
+    return shown
+
+
+def test_a_replica_is_whole_when_it_is_synced() -> None:
+    shown = Shown()
+    shown.took(SnapshotPart((one("east", "web-1"),)))
+    assert (shown.is_whole, shown.missing) == (False, ["east"])
+    shown.took(Synced("t1", of("east")))
+    assert (shown.is_whole, shown.missing) == (True, [])
+
+
+def test_a_front_is_whole_when_every_location_is_synced() -> None:
+    assert set(of_a_front().instances) == {("east", "web-1"), ("west", "web-1")}
+
+
+def test_the_resync_of_one_location_forgets_that_one_until_it_is_shown_again() -> None:
+    shown = of_a_front()
+    shown.took(Resync("too slow", "west"))
+    assert (set(shown.instances), shown.missing, shown.is_whole) == ({("east", "web-1")}, ["west"], False)
+    shown.took(Synced("t3", of("west")))
+    assert shown.is_whole
+
+
+def test_a_resync_of_everything_forgets_everything() -> None:
+    shown = of_a_front()
+    shown.took(Resync("another history"))
+    assert (shown.instances, shown.is_whole) == ({}, False)
+
+
+def test_changes_concern_the_instance_of_their_own_location() -> None:
+    shown = of_a_front()
+    gone, left = pb.InstanceRef(cluster="east", id="web-1"), pb.InstanceRef(cluster="west", id="web-1")
+    shown.took(Changes((pb.WatchEvent(delete=gone), pb.WatchEvent(put=one("east", "web-2"))), "t3", of("east")))
+    assert set(shown.instances) == {("west", "web-1"), ("east", "web-2")}
+    shown.took(Changes((pb.WatchEvent(left=left),), "t4", of("west")))
+    assert set(shown.instances) == {("east", "web-2")}
+
+
+def test_a_list_of_a_front_lacks_the_locations_that_did_not_answer() -> None:
+    shown = Shown()
+    silent = pb.Source(cluster="west", error="no replica accepts connections")
+    shown.found(pb.FindInstancesResponse(instances=[one("east", "web-1")], sources=[*of("east"), silent]))
+    assert (set(shown.instances), shown.missing, shown.is_whole) == ({("east", "web-1")}, ["west"], False)
