@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -15,14 +17,13 @@ import grpc
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.service_pb2_grpc import InstanceServiceStub
-from tests.fuzz import http, requests
+from tests.fuzz import http, requests, verdict
+from tests.fuzz.grpc_call import GrpcAttack, exchange
+from tests.fuzz.verdict import HANG_S, Asked, Got
 
-# Answers that were designed: 501 is Connect's for an encoding that is not read, 503 and 504 are for versions that have
-# not come yet and deadlines that are over, both of which the requests ask for.
-_DESIGNED_5XX: Final = {501: "unimplemented", 503: "unavailable", 504: "deadline_exceeded"}
-_OUR_FAULT: Final = {"internal", "unknown", "data_loss"}
-_HANG_S: Final = 60.0
 _WORKERS: Final = 8
+_ENOUGH: Final = 20  # faults
+_TICKET: Final = re.compile(rb"eyJ[\w.-]{20,}")
 
 
 @dataclass(slots=True)
@@ -32,6 +33,7 @@ class Report:
     seed: int
     seconds: float = 0.0
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)  # transport, status or code
+    refusals: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # those of the server, with their reason
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -42,11 +44,22 @@ class Report:
     def table(self) -> str:
         """For people."""
         rows = [f"  {transport:5} {code:25} {count:9,}" for (transport, code), count in sorted(self.outcomes.items())]
-        return "\n".join(rows)
+        asked = [
+            f"  {t:5} {code:25} {count:9,}  {reason}" for (t, code, reason), count in sorted(self.refusals.items())
+        ]
+        return "\n".join([*rows, "refusals of the server's own, each asked for:", *asked])
+
+    def note(self, asked: Asked, got: Got, fault: str = "") -> None:
+        """One request and its answer; `fault` beside what the verdict finds."""
+        self.outcomes[got.transport, got.outcome] += 1
+        if got.is_of_the_server:
+            self.refusals[got.transport, got.outcome, got.reason or got.code] += 1
+        if found := fault or verdict.fault(asked, got):
+            self.faults.append(f"{got.transport} {got.outcome}: {found}: {asked.words}: {got.body[:300]!r}")
 
 
 class Campaign:
-    """Attacks one replica until the time is up or the first few faults are found."""
+    """Attacks one replica that asks nobody who they are, until the time is up or the first few faults are found."""
 
     def __init__(self, grpc_address: str, http_address: str, seed: int) -> None:
         self._grpc, (self._host, _, port) = grpc_address, http_address.partition(":")
@@ -60,65 +73,24 @@ class Campaign:
         options = (("grpc.use_local_subchannel_pool", 1), ("grpc.max_metadata_size", 1 << 17))
         async with grpc.aio.insecure_channel(self._grpc, options=options) as channel:
             await self._populate(InstanceServiceStub(channel))
-            workers = [self._work(random.Random(f"{self.report.seed}-{n}"), channel, n) for n in range(_WORKERS)]
-            until = began + duration_s
-            await asyncio.gather(*(self._repeat(worker, until) for worker in workers))
+            rngs = [random.Random(f"{self.report.seed}-{n}") for n in range(_WORKERS)]
+            works = [self._over_http(rng) if n % 2 else self._over_grpc(rng, channel) for n, rng in enumerate(rngs)]
+            await until(began + duration_s, self.report, *works)
         self.report.seconds = time.monotonic() - began
         return self.report
 
-    async def _repeat(self, work: Any, until: float) -> None:
-        async for _ in work:
-            if time.monotonic() > until or len(self.report.faults) > 20:
-                return
-
-    async def _work(self, rng: random.Random, channel: grpc.aio.Channel, number: int) -> Any:
+    async def _over_http(self, rng: random.Random) -> AsyncIterator[None]:
         while True:
-            if number % 2:
-                await self._over_http(rng)
-            else:
-                await self._over_grpc(rng, channel)
+            made = http.attack(rng, self._known)
+            got = await over_http(made, self._host, self._port)
+            self.report.note(asked_over_http(made), got)
             yield
 
-    async def _over_http(self, rng: random.Random) -> None:
-        data = http.attack(rng, self._known)
-        try:
-            answer = await http.exchange(self._host, self._port, data, _HANG_S)
-        except TimeoutError:
-            self._note("http", "hang", data)
-            return
-        except Exception as error:  # not HTTP, or nobody there
-            self._note("http", f"no answer: {error!r}", data)
-            return
-        bad = answer.status >= 500 and _DESIGNED_5XX.get(answer.status) != answer.code and not _is_page(data)
-        self._note("http", str(answer.status), data if bad or answer.code in _OUR_FAULT else None)
-
-    async def _over_grpc(self, rng: random.Random, channel: Any) -> None:
-        method = rng.choice(requests.METHODS)
-        made = requests.message(rng, method, self._known)
-        body = made.SerializeToString(deterministic=True)
-        body = requests.spoiled(rng, body) if rng.random() < 0.4 else body
-        path = requests.path_of(method) + ("" if rng.random() < 0.98 else rng.choice(("x", "/", "%00")))
-        metadata = _metadata(rng)
-        patience_s = rng.choice((0.001, 0.3, _HANG_S)) if not method.server_streaming else 0.3
-        compression = rng.choice((None, None, grpc.Compression.Gzip))
-        began = time.monotonic()
-        try:
-            if method.server_streaming:
-                stream = channel.unary_stream(path)(body, timeout=patience_s, metadata=metadata)
-                async for _ in stream:
-                    pass
-            else:
-                await channel.unary_unary(path)(body, timeout=patience_s, metadata=metadata, compression=compression)
-            code = "ok"
-        except grpc.aio.AioRpcError as error:
-            code = error.code().name.lower()
-        hung = time.monotonic() - began >= _HANG_S
-        self._note("grpc", "hang" if hung else code, body if hung or code in _OUR_FAULT else None, path)
-
-    def _note(self, transport: str, outcome: str, culprit: bytes | None, path: str = "") -> None:
-        self.report.outcomes[transport, outcome] += 1
-        if culprit is not None:
-            self.report.faults.append(f"{transport} {outcome} {path} {culprit[:2_000]!r}")
+    async def _over_grpc(self, rng: random.Random, channel: grpc.aio.Channel) -> AsyncIterator[None]:
+        while True:
+            made = GrpcAttack.made(rng, self._known)
+            self.report.note(made.asked, await exchange(channel, made))
+            yield
 
     async def _populate(self, stub: Any) -> None:
         """Instances to be hit, and tokens to be forged."""
@@ -128,28 +100,47 @@ class Campaign:
             instance.spec.node_name = "node-1"
             instance.spec.revision.add(id="r1", target=instance_pb2.REVISION_TARGET_READY)
             with suppress(grpc.aio.AioRpcError):  # a campaign before this one has made it
-                await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance), timeout=_HANG_S)
-        page = await stub.FindInstances(pb.FindInstancesRequest(page_size=1), timeout=_HANG_S)
-        self._known.tokens = {"page_token": page.next_page_token, "epoch": page.sources[0].epoch}
-        watch = stub.WatchInstances(pb.WatchInstancesRequest(), timeout=_HANG_S)
-        async for message in watch:
-            if message.resume_token:
-                self._known.tokens["resume_token"] = message.resume_token
-                break
-        watch.cancel()
+                await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance), timeout=HANG_S)
+        self._known.tokens = await tokens(stub)
 
 
-def _is_page(data: bytes) -> bool:
-    """/readyz?fresh= answers 503 in plain text."""
-    return b" /readyz" in data.split(b"\n", 1)[0]
+async def until(end: float, report: Report, *works: AsyncIterator[None]) -> None:
+    """All of the work side by side until the time is up, or there are faults enough."""
+
+    async def repeat(work: AsyncIterator[None]) -> None:
+        async for _ in work:
+            if time.monotonic() > end or len(report.faults) > _ENOUGH:
+                return
+
+    await asyncio.gather(*map(repeat, works))
 
 
-def _metadata(rng: random.Random) -> tuple[tuple[str, str | bytes], ...]:
-    odd = (
-        ("x-request-id", rng.choice(("mine", "a" * 300, "a b"))),
-        ("x-hq-cluster", rng.choice(("default", "other", "../x"))),
-        ("authorization", rng.choice(("Bearer x.y.z", "Bearer", "Basic eDp5"))),
-        ("grpc-status-details-bin", rng.randbytes(20)),
-        ("x-large", "a" * rng.choice((10, 20_000, 40_000))),
-    )
-    return tuple(rng.sample(odd, rng.choice((0, 0, 0, 1, 2))))
+async def tokens(stub: Any, metadata: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
+    """Real ones, by field."""
+    page = await stub.FindInstances(pb.FindInstancesRequest(page_size=1), timeout=HANG_S, metadata=metadata)
+    found = {"page_token": page.next_page_token, "epoch": page.sources[0].epoch}
+    watch = stub.WatchInstances(pb.WatchInstancesRequest(), timeout=HANG_S, metadata=metadata)
+    async for message in watch:
+        if message.resume_token:
+            found["resume_token"] = message.resume_token
+            break
+    watch.cancel()
+    return found
+
+
+async def over_http(made: http.Attack, host: str, port: int, tls: Any = None) -> Got:
+    """The answer; one that is no HTTP, or that takes too long, is a fault of the server."""
+    try:
+        answer = await http.exchange(host, port, made.data, HANG_S, tls)
+    except TimeoutError:
+        return Got("http", "unknown", "hang")
+    except Exception as error:  # not HTTP, or nobody there
+        return Got("http", "unknown", f"no answer: {error!r}")
+    return Got("http", answer.code, answer.reason, answer.status, answer.body)
+
+
+def asked_over_http(made: http.Attack) -> Asked:
+    """What the verdict looks at."""
+    method = made.method.name if made.method is not None else ""
+    words = repr(_TICKET.sub(b"(a ticket)", made.data)[:2_000])
+    return Asked(words, method, made.is_spoiled, made.has_deadline, made.names_version)

@@ -6,9 +6,10 @@ import asyncio
 import gzip
 import json
 import random
+import ssl
 import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from google.protobuf.descriptor import MethodDescriptor
 
@@ -48,21 +49,57 @@ class Answer:
     @property
     def code(self) -> str:
         """Connect's word for an error, also at the end of a stream; empty: there is none."""
+        return str(self._error().get("code", ""))
+
+    @property
+    def reason(self) -> str:
+        """Of the error's ErrorInfo."""
+        details = self._error().get("details", ())
+        return next((d["debug"]["reason"] for d in details if d["type"].endswith("ErrorInfo")), "")
+
+    def _error(self) -> dict[str, Any]:
         try:
             told = json.loads(self.body if self.status != 200 else self.body[self.body.rfind(b'{"error"') :])
-            return str(told.get("code") or told.get("error", {}).get("code", ""))
-        except (ValueError, AttributeError):
-            return ""
+            return dict(told["error"] if self.status == 200 else told)
+        except (ValueError, KeyError, TypeError):
+            return {}
 
 
-def attack(rng: random.Random, known: requests.Known) -> bytes:
-    """The bytes of one request."""
+class Attack(NamedTuple):
+    """The bytes of one request, and what they were before they were spoiled; no method: a page."""
+
+    data: bytes
+    method: MethodDescriptor | None
+    is_spoiled: bool
+    names_version: bool
+
+    def authorized(self, values: tuple[bytes, ...]) -> Attack:
+        """With these headers, if it has a first line to put them after."""
+        line, separator, rest = self.data.partition(b"\r\n")
+        headers = b"".join(b"authorization: " + value + separator for value in values)
+        return self._replace(data=line + separator + headers + rest) if separator else self
+
+    @property
+    def has_deadline(self) -> bool:
+        """Something in it says how long its sender waits."""
+        return b"connect-timeout-ms" in self.data.lower()
+
+    @property
+    def is_open(self) -> bool:
+        """A page that anybody may read."""
+        return self.method is None and any(path in self.data[:40] for path in (b"/livez", b"/readyz"))
+
+
+def attack(rng: random.Random, known: requests.Known) -> Attack:
+    """One request."""
     kind = rng.random()
     if kind < 0.08:
-        return _page(rng)
+        page = _page(rng)
+        return Attack(page, None, is_spoiled=True, names_version=b"fresh=" in page)
     method = rng.choice(requests.METHODS)
     content_type = rng.choice(_STREAM_TYPES if method.server_streaming else _TYPES)
     body = _body(rng, method, content_type, known)
+    names_version = requests.names_version(method, body[5:] if method.server_streaming else body)
     headers = {"host": "fuzz", "content-type": content_type, "content-length": str(len(body))}
     if method.server_streaming:
         headers["connect-timeout-ms"] = rng.choice(("50", "300"))
@@ -70,22 +107,23 @@ def attack(rng: random.Random, known: requests.Known) -> bytes:
         headers["content-encoding"] = "gzip"
         body = gzip.compress(body, 1)
         headers["content-length"] = str(len(body))
-    if rng.random() < 0.3:
+    odd = rng.random() < 0.3
+    if odd:
         for name, values in rng.sample(_ODD_HEADERS, rng.randrange(1, 4)):
             if name not in headers or name == "content-length":  # streams keep their deadline: they have no other end
                 headers[name] = rng.choice(values)
     path = requests.path_of(method) if rng.random() < 0.95 else _odd_path(rng, method)
-    raw = (
-        _head("POST" if rng.random() < 0.97 else rng.choice(("GET", "PUT", "post", "", "P\x00ST")), path, headers)
-        + body
-    )
-    return _spoiled_head(rng, raw) if rng.random() < 0.1 else raw
+    verb = "POST" if rng.random() < 0.97 else rng.choice(("GET", "PUT", "post", "", "P\x00ST"))
+    raw = _head(verb, path, headers) + body
+    spoils = rng.random() < 0.1
+    is_spoiled = odd or spoils or verb != "POST" or path != requests.path_of(method)
+    return Attack(_spoiled_head(rng, raw) if spoils else raw, method, is_spoiled, names_version)
 
 
-async def exchange(host: str, port: int, data: bytes, timeout_s: float) -> Answer:
+async def exchange(host: str, port: int, data: bytes, timeout_s: float, tls: ssl.SSLContext | None = None) -> Answer:
     """Send it, say that this is all, and read one answer. Raises TimeoutError."""
     async with asyncio.timeout(timeout_s):
-        reader, writer = await asyncio.open_connection(host, port, limit=1 << 24)
+        reader, writer = await asyncio.open_connection(host, port, limit=1 << 24, ssl=tls)
         try:
             writer.write(data)
             return await _answer(reader, bodyless=data.startswith(b"HEAD "))

@@ -10,10 +10,11 @@ from typing import Any, Final, cast
 
 from google.protobuf import json_format, message_factory
 from google.protobuf.descriptor import Descriptor, FieldDescriptor, MethodDescriptor
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from hqpb.v1 import admin_pb2, service_pb2
 from tests.fuzz import words
+from tests.fuzz.plausible import plausible
 
 SERVICES: Final = (
     service_pb2.DESCRIPTOR.services_by_name["InstanceService"],
@@ -26,9 +27,10 @@ _TOKENS: Final = {"page_token", "resume_token", "epoch"}
 
 @dataclass(slots=True)
 class Known:
-    """What a replica has said, to be handed back: tokens by field."""
+    """What a replica has said, to be handed back: tokens by field; and the share of requests that are right as such."""
 
     tokens: dict[str, str] = field(default_factory=dict)
+    plausible_share: float = 0.0
 
 
 def path_of(method: MethodDescriptor) -> str:
@@ -36,8 +38,23 @@ def path_of(method: MethodDescriptor) -> str:
     return f"/{method.containing_service.full_name}/{method.name}"
 
 
+def names_version(method: MethodDescriptor, body: bytes) -> bool:
+    """This body, protobuf or JSON, asks for a version that may be yet to come, by itself or by a token."""
+    if any(name in body for name in (b"inVersion", b"min_version", b"Token", b"_token")):
+        return True
+    made = message_factory.GetMessageClass(method.input_type)()
+    try:
+        made.ParseFromString(body)
+    except DecodeError:
+        return False
+    read = getattr(made, "read", None)
+    return bool(getattr(read, "min_version", 0)) or any(getattr(made, name, "") for name in _TOKENS)
+
+
 def message(rng: random.Random, method: MethodDescriptor, known: Known) -> Message:
     """A request of the right type, with values that may be right."""
+    if rng.random() < known.plausible_share:
+        return plausible(rng, method)
     made = message_factory.GetMessageClass(method.input_type)()
     _fill(rng, made, known, 0)
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from typing import Any
 
 import grpc
@@ -55,3 +55,12 @@ def details_of(error: aio.AioRpcError) -> dict[str, object]:
         found[name] = getattr(error_details_pb2, name)()
         assert packed.Unpack(found[name])
     return found
+
+
+async def code_of(call: Awaitable[object]) -> grpc.StatusCode:
+    """How a call ends."""
+    try:
+        await call
+    except aio.AioRpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK

@@ -106,3 +106,7 @@ def _head(method: str, path: str, headers: dict[str, str]) -> bytes:
     lines = [f"{method} {path} HTTP/1.1", "host: test"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+async def still_answers(http: RawHttp) -> bool:
+    return (await http.post(b'{"id":"web-1"}')).status == 200

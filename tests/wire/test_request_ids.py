@@ -53,10 +53,31 @@ async def test_an_error_over_http_names_the_call_in_details_and_header(http: Raw
     assert (told(page.json()), page.headers["x-request-id"]) == ("abc-3", "abc-3")
 
 
-async def test_an_answer_over_grpc_carries_the_id_if_anybody_asked_for_it(grpc_client: Client) -> None:
-    call = grpc_client._get(b"\x0a\x0arequest-id", metadata=aio.Metadata(("x-request-id", "abc-4")))
+async def test_an_answer_carries_the_id_that_its_caller_sent(grpc_client: Client, http: RawHttp) -> None:
+    call = grpc_client._get(b"\x0a\x05web-1", metadata=aio.Metadata(("x-request-id", "abc-4")))
     await call
     assert dict(await call.trailing_metadata())["x-request-id"] == "abc-4"
+    assert (await http.post(b'{"id":"web-1"}', x_request_id="abc-4")).headers["x-request-id"] == "abc-4"
+
+
+async def test_an_answer_over_grpc_carries_the_id_that_was_made_up_if_anybody_asked_for_it(grpc_client: Client) -> None:
+    call = grpc_client._get(b"\x0a\x0arequest-id")
+    await call
+    assert dict(await call.trailing_metadata())["x-request-id"].startswith("test-")
+
+
+async def test_a_stream_carries_the_id_from_its_beginning(grpc_client: Client) -> None:
+    call = grpc_client._watch(b"", metadata=aio.Metadata(("x-request-id", "abc-8")))
+    assert dict(await call.initial_metadata())["x-request-id"] == "abc-8"
+    call.cancel()
+
+
+async def test_an_id_that_no_log_should_hold_is_replaced(grpc_client: Client, http: RawHttp) -> None:
+    long = "x" * 129
+    call = grpc_client._get(b"\x0a\x05web-1", metadata=aio.Metadata(("x-request-id", long)))
+    await call
+    assert dict(await call.trailing_metadata())["x-request-id"].startswith("test-")
+    assert (await http.post(b'{"id":"web-1"}', x_request_id=long)).headers["x-request-id"].startswith("test-")
 
 
 async def test_lines_that_are_logged_within_a_call_have_its_id(

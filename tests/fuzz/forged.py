@@ -1,0 +1,292 @@
+"""Proofs of identity as attackers bring them: genuine ones, and every way that we know to spoil or forge a ticket."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import random
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from tests.fuzz.callers import CALLERS, KEEPER, Caller
+from tests.support.tickets import AUDIENCE, ISSUER, Issuer
+
+_HOUR_S: Final = 3_600
+_PUBLIC: Final = (
+    (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+    (Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+)
+
+
+class Proof(NamedTuple):
+    """What is sent as `authorization`, header by header, and who that is; None: nobody must be let in with it."""
+
+    values: tuple[bytes, ...]
+    caller: Caller | None
+    kind: str
+
+
+class Forger:
+    """Has the tickets of callers without rights to `vault`, all public keys, a key of its own, and time.
+
+    What it signs with the issuers' keys stands for tickets that the issuer signed for other ends, or in error.
+    """
+
+    def __init__(self, issuers: tuple[Issuer, ...], rng: random.Random) -> None:
+        self._issuers, self._rng = issuers, rng
+        self._own = Ed25519PrivateKey.generate()
+        self._kinds: tuple[Callable[[], bytes], ...] = (
+            *(
+                self._other_algorithm,
+                self._signed_with_the_public_key,
+                self._other_key_id,
+                self._own_key,
+                self._critical,
+            ),
+            *(
+                self._wrong_claim,
+                self._no_claims,
+                self._no_header,
+                self._other_signature,
+                self._transplanted,
+                self._text,
+            ),
+        )
+
+    def proof(self) -> Proof:
+        """One, at random."""
+        rng = self._rng
+        kind = rng.random()
+        if kind < 0.4:
+            caller = rng.choice(CALLERS)
+            return Proof((_bearer(rng, self._genuine(caller.name)),), caller, "genuine")
+        if kind < 0.45:
+            return Proof((), None, "none")
+        if kind < 0.5:
+            values = [_bearer(rng, self._genuine(rng.choice(CALLERS).name)), b"Bearer x.y.z", b""]
+            return Proof(tuple(rng.choices(values, k=rng.randrange(2, 4))), None, "several")
+        make = rng.choice(self._kinds)
+        return Proof((b"Bearer " + make(),), None, make.__name__)
+
+    # --- tickets that are right --------------------------------------------------------------------------------------
+
+    def _claims(self, **changes: Any) -> dict[str, Any]:
+        subject = self._rng.choice((KEEPER, *(caller.name for caller in CALLERS)))
+        claims = {"sub": subject, "aud": AUDIENCE, "iss": ISSUER, "exp": round(time.time()) + _HOUR_S}
+        return {name: value for name, value in {**claims, **changes}.items() if value is not _LEFT_OUT}
+
+    def _header(self, issuer: Issuer, **changes: Any) -> dict[str, Any]:
+        header = {"alg": issuer.algorithm, "typ": "JWT", "kid": issuer.kid, **changes}
+        return {name: value for name, value in header.items() if value is not _LEFT_OUT}
+
+    def _issuer(self) -> Issuer:
+        return self._rng.choice(self._issuers)
+
+    def _genuine(self, subject: str) -> bytes:
+        issuer = self._issuer()
+        return compact(self._header(issuer), self._claims(sub=subject), issuer.key)
+
+    # --- and those that are not --------------------------------------------------------------------------------------
+
+    def _other_algorithm(self) -> bytes:
+        issuer, rng = self._issuer(), self._rng
+        other = "RS256" if issuer.algorithm == "EdDSA" else "EdDSA"
+        odd: tuple[Any, ...] = (
+            "none",
+            "None",
+            "",
+            None,
+            1,
+            ["EdDSA"],
+            {},
+            "eddsa",
+            "HS256",
+            "ES256",
+            "PS256",
+            "EdDSA\0",
+            other,
+            _LEFT_OUT,
+        )
+        made = compact(self._header(issuer, alg=rng.choice(odd)), self._claims(), issuer.key)
+        return made if rng.random() < 0.5 else made[: made.rindex(b".") + 1]
+
+    def _signed_with_the_public_key(self) -> bytes:
+        """As if it were a secret that the server shares with the issuer."""
+        issuer, rng = self._issuer(), self._rng
+        algorithm = rng.choice(("HS256", "HS384", "HS512", issuer.algorithm))
+        public = issuer.key.public_key()
+        secret = rng.choice((*(public.public_bytes(*form) for form in _PUBLIC), json.dumps(issuer.public()).encode()))
+        digest = {"HS384": hashlib.sha384, "HS512": hashlib.sha512}.get(algorithm, hashlib.sha256)
+        signed = _signed(self._header(issuer, alg=algorithm), self._claims())
+        return signed + b"." + _b64(hmac.digest(secret, signed, digest))
+
+    def _other_key_id(self) -> bytes:
+        issuer, rng = self._issuer(), self._rng
+        odd: tuple[Any, ...] = (
+            "",
+            "x",
+            None,
+            5,
+            [],
+            {},
+            {"kid": issuer.kid},
+            [issuer.kid],
+            True,
+            "../" + issuer.kid,
+            issuer.kid + "\0",
+        )
+        long = ("k" * 7_000, issuer.kid * 1_000, "\ud800", issuer.kid.upper(), f" {issuer.kid}", _LEFT_OUT)
+        return compact(self._header(issuer, kid=rng.choice(odd + long)), self._claims(), issuer.key)
+
+    def _own_key(self) -> bytes:
+        """Brought along, pointed at, or called by the issuer's name."""
+        own = base64.urlsafe_b64encode(self._own.public_key().public_bytes_raw()).decode().rstrip("=")
+        jwk = {"kty": "OKP", "crv": "Ed25519", "x": own, "kid": self._issuers[0].kid, "use": "sig"}
+        brought: tuple[dict[str, Any], ...] = (
+            {},
+            {"jwk": jwk},
+            {"jku": "https://127.0.0.1:1/jwks"},
+            {"x5c": [own]},
+            {"x5u": "file:///dev/zero"},
+        )
+        header = self._header(self._issuer(), alg="EdDSA", **self._rng.choice(brought))
+        return compact(header, self._claims(), self._own)
+
+    def _critical(self) -> bytes:
+        """Extensions that must be understood (RFC 7515, 4.1.11) and are not."""
+        odd: tuple[Any, ...] = (
+            {"crit": ["x"], "x": 1},
+            {"crit": []},
+            {"crit": "exp"},
+            {"crit": ["exp"]},
+            {"crit": None},
+            {"crit": [1]},
+        )
+        detached = ({"b64": False, "crit": ["b64"]}, {"b64": False})
+        issuer = self._issuer()
+        return compact(self._header(issuer, **self._rng.choice(odd + detached)), self._claims(), issuer.key)
+
+    def _wrong_claim(self) -> bytes:
+        name = self._rng.choice(tuple(_WRONG))
+        issuer, wrong = self._issuer(), self._rng.choice(_WRONG[name])
+        value = wrong() if callable(wrong) else wrong
+        return compact(self._header(issuer), self._claims(**{name: value}), issuer.key)
+
+    def _no_claims(self) -> bytes:
+        deep = b"[" * 3_000 + b"]" * 3_000
+        odd = (b"", b"[]", b"1", b"null", b'"x"', b"{", b"\xff\xfe", deep, b'{"a":' * 900 + b"1" + b"}" * 900, b"{}")
+        issuer = self._issuer()
+        return compact(self._header(issuer), self._rng.choice(odd), issuer.key)
+
+    def _no_header(self) -> bytes:
+        issuer = self._issuer()
+        good = json.dumps(self._header(issuer)).encode()
+        # Of two members of one name the last one counts (RFC 7519, 4): it says that there is no signature.
+        twice = good[:-1] + b',"alg":"none"}'
+        odd = (b"", b"[]", b"1", b"null", b"{", b"\xff" + good, good[:-1], good + b"}", b"[" * 3_000, b"{}", twice)
+        return compact(self._rng.choice(odd), self._claims(), issuer.key)
+
+    def _other_signature(self) -> bytes:
+        signed, _, signature = self._genuine(self._rng.choice((KEEPER, CALLERS[0].name))).rpartition(b".")
+        raw, rng = bytearray(_unb64(signature)), self._rng
+        raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
+        odd = (bytes(raw), b"", bytes(len(raw)), bytes(raw)[:-1], bytes(raw) + b"\0", rng.randbytes(64))
+        return signed + b"." + _b64(rng.choice(odd))
+
+    def _transplanted(self) -> bytes:
+        """The signature, or the header, of another ticket."""
+        ours, theirs = self._genuine(CALLERS[-1].name).split(b"."), self._genuine(KEEPER).split(b".")
+        taken = [theirs[0], theirs[1], ours[2]] if self._rng.random() < 0.5 else [ours[0], theirs[1], ours[2]]
+        return b".".join(taken)
+
+    def _text(self) -> bytes:
+        made, rng = self._genuine(KEEPER), self._rng
+        place = rng.randrange(made.index(b"."))
+        odd = (
+            made[:place],
+            made[:place] + b"." + made[place:],
+            made + b".",
+            made + b".x.y",
+            b"." * 2,
+            made + b"a" * 9_000,
+        )
+        rare = (
+            made[:place] + rng.choice((b"=", b" ", b"\t", b"\xff", b"%", b"+", b"/", b"!")) + made[place:],
+            b"",
+            b"{}",
+        )
+        return rng.choice(odd + rare)
+
+
+_LEFT_OUT: Final = object()
+# What a claim must not be: values, or functions of nothing where they depend on the time.
+_WRONG: Final[Mapping[str, tuple[Any, ...]]] = {
+    "aud": (
+        _LEFT_OUT,
+        "mail",
+        ["mail"],
+        [],
+        None,
+        5,
+        {},
+        AUDIENCE.upper(),
+        AUDIENCE + " ",
+        [AUDIENCE, 5],
+        [[AUDIENCE]],
+    ),
+    "iss": (_LEFT_OUT, "elsewhere", [ISSUER], None, 5, {}, ISSUER + "/", ISSUER[:-1], ISSUER.upper()),
+    "sub": (
+        _LEFT_OUT,
+        "",
+        None,
+        5,
+        [],
+        {},
+        "k" * 3_000,
+        KEEPER + "\n",
+        KEEPER + "\0",
+        KEEPER.upper(),
+        KEEPER + " ",
+        "*",
+    ),
+    "exp": (
+        *(_LEFT_OUT, "soon", None, [], True, -1, 0, -1.5, 10**400, -(10**400), 1e308),
+        *(float("nan"), float("inf"), float("-inf")),
+        *(lambda: str(round(time.time()) + 60), lambda: time.time() - _HOUR_S, lambda: time.time() + 10**6),
+    ),
+    "nbf": ("x", None, [], True, 10**400, 1e308, float("nan"), float("inf"), lambda: time.time() + _HOUR_S),
+}
+
+
+def compact(header: Any, claims: Any, key: Any) -> bytes:
+    """A ticket of these, which are JSON or, as bytes, anything, signed by a key as its kind signs."""
+    signed = _signed(header, claims)
+    if isinstance(key, RSAPrivateKey):
+        return signed + b"." + _b64(key.sign(signed, padding.PKCS1v15(), hashes.SHA256()))
+    return signed + b"." + _b64(key.sign(signed))
+
+
+def _signed(header: Any, claims: Any) -> bytes:
+    parts = (part if isinstance(part, bytes) else json.dumps(part).encode() for part in (header, claims))
+    return b".".join(map(_b64, parts))
+
+
+def _b64(data: bytes) -> bytes:
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def _unb64(data: bytes) -> bytes:
+    return base64.urlsafe_b64decode(data + b"=" * (-len(data) % 4))
+
+
+def _bearer(rng: random.Random, ticket: bytes) -> bytes:
+    return rng.choice((b"Bearer ", b"bearer ", b"BEARER ")) + ticket
