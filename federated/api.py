@@ -15,12 +15,11 @@ from federated.lists import Find, compiled
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.auth.rules import BEGIN, FETCH, INSPECT, OPERATE, READ, REPORT, UPDATE, UPLOAD, Rule
-from serving.auth.subjects import subject
-from serving.jsonio import parse_json, parse_proto
-from serving.memo import Memo
-from serving.methods import Answer, Call, Method, Streaming, Unary
+from serving.methods import Answer, Call, Method, Unary
+from serving.service import Service
 
-SERVICE = "hq.v1.InstanceService"
+_SERVICE = Service("hq.v1.InstanceService")
+_ADMIN = Service("hq.v1.AdminService", lambda _: "")
 M = TypeVar("M", bound=Message)
 
 
@@ -35,27 +34,21 @@ class FrontApi:
         front = self._front
         writes, refusals = front.writes, front.refusals
         return [
-            _unary(pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create, UPLOAD),
-            _unary(pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update, UPDATE),
-            _unary(pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete, UPLOAD),
-            _unary(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, front.applying.apply, UPLOAD),
-            _unary(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD),
-            _unary(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD),
-            _unary(pb.GetInstanceRequest, pb.GetInstanceResponse, front.single.get, READ),
-            self._find_method(),
-            _unary(pb.CountInstancesRequest, pb.CountInstancesResponse, front.counts.count, READ),
-            Streaming(
-                f"{SERVICE}/WatchInstances",
-                parse_proto(pb.WatchInstancesRequest),
-                parse_json(pb.WatchInstancesRequest),
-                self._watch,
-                READ,
-            ),
-            _unary(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH),
-            _unary(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN),
-            _unary(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
-            _unary(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
-            _unary(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain, READ),
+            _raw(pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create, UPLOAD),
+            _raw(pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update, UPDATE),
+            _raw(pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete, UPLOAD),
+            _raw(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, front.applying.apply, UPLOAD),
+            _raw(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD),
+            _raw(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD),
+            _raw(pb.GetInstanceRequest, pb.GetInstanceResponse, front.single.get, READ),
+            _SERVICE.memoized(pb.FindInstancesRequest, compiled, self._find, READ),
+            _raw(pb.CountInstancesRequest, pb.CountInstancesResponse, front.counts.count, READ),
+            _SERVICE.streaming(pb.WatchInstancesRequest, self._watch, READ),
+            _raw(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH),
+            _raw(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN),
+            _raw(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
+            _raw(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
+            _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain, READ),
         ]
 
     def refused_methods(self) -> list[Method]:
@@ -68,19 +61,7 @@ class FrontApi:
         async def refuse(message: Message, call: Call) -> Answer:
             return await self._front.refusals.admin(method.name)
 
-        path = f"{method.containing_service.full_name}/{method.name}"
-        rule = INSPECT if method.name.startswith(("Get", "List")) else OPERATE
-        return Unary(path, parse_proto(request), parse_json(request), refuse, rule)
-
-    def _find_method(self) -> Unary:
-        proto, json = parse_proto(pb.FindInstancesRequest), parse_json(pb.FindInstancesRequest)
-        return Unary(
-            f"{SERVICE}/FindInstances",
-            Memo(lambda body: compiled(proto(body))),
-            Memo(lambda body: compiled(json(body))),
-            self._find,
-            READ,
-        )
+        return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
 
     async def _find(self, find: Find, call: Call) -> Answer:
         return ListAnswer(await self._front.lists.find(find, call))
@@ -90,9 +71,8 @@ class FrontApi:
             yield RawAnswer(body, pb.WatchInstancesResponse)
 
 
-def _unary(request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]], rule: Rule) -> Unary:
+def _raw(request: type[M], response: type[Message], run: Callable[[M, Call], Awaitable[bytes]], rule: Rule) -> Unary:
     async def answer(message: M, call: Call) -> Answer:
         return RawAnswer(await run(message, call), response)
 
-    name = request.DESCRIPTOR.name.removesuffix("Request")
-    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), answer, rule, subject)
+    return _SERVICE.unary(request, answer, rule)

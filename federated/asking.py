@@ -122,7 +122,9 @@ def _demands(
     if not read.epoch:
         text = "a version means nothing across locations: name its epoch too, or one cluster"
         raise invalid("read.min_version", text)
-    found = [n for n in names if (source := locations.by_name[n].source) is not None and source.epoch == read.epoch]
+    found = [
+        n for n in names if (source := locations.by_name[n].presence.source) is not None and source.epoch == read.epoch
+    ]
     if not found:
         raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the versions of that")
     return {found[0]: demanded}

@@ -54,7 +54,7 @@ class Counts:
             old.sources.append(pb.Source.FromString(source))
             return old
         answer = _parsed(body)
-        location.saw(answer.sources[-1].SerializeToString())
+        location.presence.saw(answer.sources[-1].SerializeToString())
         location.last_good.keep(_METHOD, key, body, self._clock.now())
         return answer
 

@@ -157,7 +157,7 @@ class Follower:
             raise Silence(f"its message cannot be read: {error}") from error
         location = self._locations.get(self.name)
         if message.source and location is not None:
-            location.saw(message.source)
+            location.presence.saw(message.source)
         self._failures = 0
         return self.progress.received(message)
 

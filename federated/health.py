@@ -22,7 +22,7 @@ class FrontHealth:
 
     def staleness_s(self) -> float | None:
         """Of the location that is staleest; None while one is silent."""
-        told = [location.staleness_s() for location in self.locations.by_name.values()]
+        told = [location.presence.staleness_s() for location in self.locations.by_name.values()]
         known = [staleness_s for staleness_s in told if staleness_s is not None]
         return max(known) if known and len(known) == len(told) else None
 
@@ -38,7 +38,7 @@ class FrontHealth:
         )
 
     def _silent(self) -> dict[str, str]:
-        return {one.name: one.standing.error for one in self.locations.by_name.values() if not one.standing.is_up}
+        return {one.name: one.presence.error for one in self.locations.by_name.values() if not one.presence.is_up}
 
     def _count(self) -> int:
         return len(self.locations.by_name)

@@ -107,7 +107,7 @@ class Lists:
             source = sources.last_good_source(answer.source, self._clock.now() - kept.at, silence)
             return Told(merge.part(cursor, answer), source)
         answer = _listed(body)
-        location.saw(answer.source)
+        location.presence.saw(answer.source)
         location.last_good.keep("FindInstances", ask.asker() + find.key + token, body, self._clock.now())
         return Told(merge.part(cursor, answer), answer.source)
 

@@ -88,7 +88,7 @@ class Locations:
     async def run(self) -> None:
         """Probe and re-read until cancelled."""
         async with asyncio.TaskGroup() as group:
-            await asyncio.gather(*(location.probe() for location in self.by_name.values()))
+            await asyncio.gather(*(location.probes.probe() for location in self.by_name.values()))
             self.started.set()
             for location in self.by_name.values():
                 self._keep_probing(group, location)
@@ -121,5 +121,5 @@ class Locations:
         await asyncio.gather(*(location.close() for location in gone))
 
     def _keep_probing(self, group: asyncio.TaskGroup, location: Location) -> None:
-        task = group.create_task(location.keep_probing(), name=f"probe {location.name}")
+        task = group.create_task(location.probes.keep_probing(), name=f"probe {location.name}")
         self._probing[location.name] = task

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import random
 import secrets
-import signal
 import socket
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 import click
-import uvloop
 
 from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credentials import Credentials
@@ -29,8 +25,9 @@ from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
 from serving.calls import RequestIds
 from serving.flags import Bytes, Duration, Flags, limits_of
-from serving.logs import FORMATS, set_up_logs
+from serving.logs import set_up_logs
 from serving.otlp import tracing_to
+from serving.running import run, when_told_to_stop
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
 
@@ -39,6 +36,7 @@ _option = _FLAGS.option
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="hq", prog_name="hq-federated")
 @_option(
     "--config",
     required=True,
@@ -73,16 +71,7 @@ _option = _FLAGS.option
 )
 @_option("--grace", type=Duration(), default="5s", help="How long calls may go on when it is told to stop.")
 @_FLAGS.limits()
-@_option(
-    "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info", help="What is logged."
-)
-@_option(
-    "--log-format",
-    type=click.Choice(FORMATS),
-    default="text",
-    help="text for people, json for programs: one object in each line.",
-)
-@_option("--otlp", default="", metavar="URL", help="Send traces to this collector (OTLP over HTTP); needs hq[otel].")
+@_FLAGS.logs()
 def cli(**given: Any) -> None:
     """Run a front: several installations of HQ as one.
 
@@ -122,8 +111,7 @@ def _check_own(files: CredentialFiles, security: Security | None) -> None:
 
 def _run(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.suppress(KeyboardInterrupt):
-            runner.run(_serve(file, given, security, dialer))
+        run(lambda: _serve(file, given, security, dialer))
     except OSError as error:
         click.echo(f"hq-federated: {error}", err=True)
         sys.exit(1)
@@ -137,9 +125,7 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     tracing = tracing_to(given["otlp"], "hq-federated", name)
     shared = Surroundings(limits_of(given), clock, RequestIds(name), security, tracing)
     server = Server(front, shared, Addresses(given["grpc"], given["http"], given["grpc_mtls"]), given["grace"])
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
+    when_told_to_stop(server.stop)
     await server.serve()
 
 

@@ -11,7 +11,7 @@ from serving.metrics import Declared
 
 _NAN: Final = float("nan")
 _GAUGES: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
-    "up": ("1 if calls wait for this location.", lambda one: float(one.standing.is_up)),
+    "up": ("1 if calls wait for this location.", lambda one: float(one.presence.is_up)),
     "replicas": ("Replicas in the configuration.", lambda one: len(one.race.endpoints)),
     "replicas_healthy": (
         "Replicas that are not set aside.",
@@ -19,11 +19,11 @@ _GAUGES: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
     ),
     "staleness_seconds": (
         "For how long at most changes may have been missed; NaN: unknown.",
-        lambda one: _NAN if (staleness_s := one.staleness_s()) is None else staleness_s,
+        lambda one: _NAN if (staleness_s := one.presence.staleness_s()) is None else staleness_s,
     ),
     "version": (
         "Version that this location told last.",
-        lambda one: float(one.source.version if one.source else 0),
+        lambda one: float(one.presence.source.version if one.presence.source else 0),
     ),
     "last_good_bytes": ("Answers kept for callers who allow old ones.", lambda one: one.last_good.size_bytes),
 }
@@ -37,8 +37,8 @@ _COUNTERS: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
     "hedges_won": ("Those of them that the second replica answered.", lambda one: one.race.stats.hedges_won),
     "failovers": ("Calls sent to another replica because one failed.", lambda one: one.race.stats.failovers),
     "writes": ("Writes sent to this location.", lambda one: one.writes),
-    "probes_answered": ("Probes that a replica answered.", lambda one: one.probes[True]),
-    "probes_failed": ("Probes that a replica did not answer.", lambda one: one.probes[False]),
+    "probes_answered": ("Probes that a replica answered.", lambda one: one.probes.answered),
+    "probes_failed": ("Probes that a replica did not answer.", lambda one: one.probes.unanswered),
 }
 
 

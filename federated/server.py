@@ -24,9 +24,7 @@ class Server:
         metrics.register(Table(METRICS, front))
         api = FrontApi(front)
         methods = [*api.methods(), *api.refused_methods()]
-        targets = prometheus_sd.PrometheusSd(ScrapeTargets(front.lists).find)
-        metrics.register(Table(prometheus_sd.METRICS, targets))
-        pages = {prometheus_sd.PATH: targets.page}
+        pages = prometheus_sd.pages(ScrapeTargets(front.lists).find, metrics)
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 

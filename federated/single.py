@@ -82,4 +82,4 @@ class Single:
 
 
 def _source(location: Location | None) -> pb.Source | None:
-    return None if location is None else location.source
+    return None if location is None else location.presence.source

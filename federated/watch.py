@@ -179,5 +179,5 @@ class _Stream:
 
 def _opening(locations: Locations, names: Sequence[str]) -> bytes:
     known = [locations.by_name[name] for name in names]
-    told = [pb.Source(cluster=one.name, error=one.standing.error) for one in known]
+    told = [pb.Source(cluster=one.name, error=one.presence.error) for one in known]
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=told).SerializeToString()

@@ -133,10 +133,15 @@ class Cache:
 
     # --- following --------------------------------------------------------------------------------------------------
 
-    def load(self, records: Iterable[Record]) -> None:
-        """Take in part of a listing, without events; `advance` to the listing's version when all is in."""
+    def load(self, records: Iterable[Record]) -> list[tuple[k.Name, Record]]:
+        """Take in part of a listing, without events; `advance` to the listing's version when all is in.
+
+        Returns the records that are none of an instance.
+        """
+        others = []
         for record in records:
-            kind, instance_id = self._keys.name(record.key)
+            name = self._keys.name(record.key)
+            kind, instance_id = name
             if kind == k.SPEC:
                 self._halves[instance_id] = record[1:]
             elif kind == k.STATUS or kind == k.SECRETS:
@@ -144,8 +149,11 @@ class Cache:
                 if kind == k.STATUS and (spec := self._halves.pop(instance_id, None)) is not None:
                     changes[k.SPEC] = Change(b"", *spec)
                 self._take(instance_id, changes)
-            elif kind == k.EPOCH:
-                self._take_epoch(record.value)
+            else:
+                others.append((name, record))
+                if kind == k.EPOCH:
+                    self._take_epoch(record.value)
+        return others
 
     def advance(self, version: int) -> None:
         """Nothing else changed up to this version."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Sequence
 from typing import Any
+from weakref import ref
 
 
 class Listing:
@@ -17,7 +18,7 @@ class Listing:
         answer: the last one that was made of it, behind what it was made for.
     """
 
-    __slots__ = ("answer", "entries", "frames", "json")
+    __slots__ = ("__weakref__", "answer", "entries", "frames", "json")
 
     def __init__(self, entries: Sequence[Any], frames: bytes) -> None:
         self.entries, self.frames = entries, frames
@@ -51,10 +52,13 @@ class Home:
 
 
 class Shelf:
-    """Bounds by bytes what all homes keep: the oldest lists go first. What is void counts until its turn comes."""
+    """Bounds by bytes what all homes keep: the oldest lists go first.
+
+    Only homes hold lists, so that a void one goes at once; here it counts until its turn comes.
+    """
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: deque[tuple[Home, Hashable, Listing, int]] = deque()
+        self._kept: deque[tuple[Home, Hashable, ref[Listing], int]] = deque()
         self._max_bytes = max_bytes
         self._bytes = 0
 
@@ -62,9 +66,10 @@ class Shelf:
         # The answer takes as many bytes again, JSON about three times as many; both come later.
         size_bytes = 5 * len(listing.frames) + 500
         home.put(key, listing)
-        self._kept.append((home, key, listing, size_bytes))
+        self._kept.append((home, key, ref(listing), size_bytes))
         self._bytes += size_bytes
-        while self._bytes > self._max_bytes:
+        while self._bytes > self._max_bytes or (self._kept and self._kept[0][2]() is None):
             oldest, oldest_key, gone, size_bytes = self._kept.popleft()
-            oldest.drop(oldest_key, gone)
+            if (still_there := gone()) is not None:
+                oldest.drop(oldest_key, still_there)
             self._bytes -= size_bytes

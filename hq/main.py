@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
 import random
 import secrets
-import signal
 import socket
 import sys
 from collections.abc import Callable, Coroutine
@@ -15,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import uvloop
 
-from hq import garbage, options
+from hq import options
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.etcd_flags import etcd_config
+from hq.running import until_stopped
 from hq.server import Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
@@ -34,15 +31,15 @@ from serving.clock import SystemClock
 from serving.flags import limits_of
 from serving.logs import set_up_logs
 from serving.otlp import tracing_to
+from serving.running import run
 from serving.transports import Addresses
-
-log = logging.getLogger(__name__)
 
 # Said in one line, not as a traceback: the operator can mend them.
 _FATAL = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="hq", prog_name="hq")
 def cli() -> None:
     """HQ: the registry of instances of a private cloud."""
 
@@ -96,7 +93,7 @@ def dev(store: str, data: str, **given: Any) -> None:
 async def _serve(given: dict[str, Any], make_store: Callable[[], Store], security: Security | None) -> None:
     if given["worker"] is not None:
         end_with_parent()
-    await _until_stopped(_server(given, make_store(), security))
+    await until_stopped(_server(given, make_store(), security))
 
 
 async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
@@ -105,14 +102,14 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     from hq.store.memory import MemoryStore
 
     if kind == "memory":
-        await _until_stopped(_server(given, MemoryStore()), lambda server: welcome(server, "memory"))
+        await until_stopped(_server(given, MemoryStore()), lambda server: welcome(server, "memory"))
         return
     etcd = EmbeddedEtcd(data)
     await etcd.start()
     try:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
         where = f"at {etcd.endpoint}, data in {data}"
-        await _until_stopped(server, lambda server: welcome(server, f"etcd {where}"), etcd.process.died())
+        await until_stopped(server, lambda server: welcome(server, f"etcd {where}"), etcd.process.died())
     finally:
         await etcd.stop()
 
@@ -182,44 +179,11 @@ def _mind_workers(given: dict[str, Any]) -> int:
         ports.close()
 
 
-async def _until_stopped(
-    server: Server,
-    when_loaded: Callable[[Server], None] | None = None,
-    fatal: Coroutine[Any, Any, Any] | None = None,
-) -> None:
-    """Serve until a signal comes, or until something without which nothing works has died."""
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, server.stop)
-    serving = asyncio.create_task(server.serve(), name="server")
-    watching = [asyncio.create_task(fatal)] if fatal else []
-    told = asyncio.create_task(_tell(server, when_loaded)) if when_loaded else None
-    garbage.relax()
-    freezing = asyncio.create_task(garbage.freeze_each_time(server.replica.loaded))
-    await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
-    if not serving.done():
-        log.error("the embedded etcd died: stopping")
-        server.stop()
-    for task in (*watching, freezing, *((told,) if told else ())):
-        task.cancel()
-    await serving
-
-
-async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:
-    await server.listening
-    await server.replica.loaded.wait()
-    when_loaded(server)
-
-
 def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
     set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
     try:
-        with (
-            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
-            contextlib.suppress(KeyboardInterrupt),
-        ):
-            runner.run(main())
+        run(main)
     except* _FATAL as group:
         refused = [str(error) for error in group.exceptions]
     for words in refused:

@@ -6,7 +6,6 @@ import click
 
 from serving.auth import settings
 from serving.flags import Bytes, Duration, Flags, together
-from serving.logs import FORMATS
 
 _flags = Flags("HQ_")
 option = _flags.option
@@ -88,21 +87,7 @@ limits = together(
     _flags.limits(),
 )
 
-logs = together(
-    option(
-        "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        default="info",
-        help="What is logged.",
-    ),
-    option(
-        "--log-format",
-        type=click.Choice(FORMATS),
-        default="text",
-        help="text for people, json for programs: one object in each line.",
-    ),
-    option("--otlp", default="", metavar="URL", help="Send traces to this collector (OTLP over HTTP); needs hq[otel]."),
-)
+logs = _flags.logs()
 
 etcd = together(
     option(

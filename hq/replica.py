@@ -143,9 +143,7 @@ class Replica:
             log.warning("reading everything again: the store's history is another one")
 
     def load(self, records: list[Record]) -> None:
-        self.cache.load(records)
-        for record in records:
-            name = self.key_names.name(record.key)
+        for name, record in self.cache.load(records):
             if name.kind == k.OPS:
                 self._take_order(Change(record.key, record.value, record.created, record.modified), name, live=False)
             elif name.kind == k.COMPACTION:

@@ -87,9 +87,7 @@ class Server:
             *addressed(InstanceApi(self.registry, config.json_bytes).methods(), config.cluster),
             *AdminApi(self.registry).methods(),
         ]
-        targets = prometheus_sd.PrometheusSd(ScrapeTargets(self.replica).find)
-        metrics.register(Table(prometheus_sd.METRICS, targets))
-        pages = {prometheus_sd.PATH: targets.page}
+        pages = prometheus_sd.pages(ScrapeTargets(self.replica).find, metrics)
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 

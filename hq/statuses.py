@@ -1,13 +1,13 @@
 """Status records: what a report, a new reporter, a dropped revision and a flip make of one. Pure.
 
-Each function takes the record as it stands and returns the record to be written; whoever writes it compares the version
-that it was made from.
+A draft takes a status as it stands and makes the record to be written; whoever writes that compares the version that it
+was made from.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from hq.entry import Mark
@@ -39,10 +39,10 @@ def digest(report: instance_pb2.RevisionStatus) -> int:
 class Draft:
     """A status record being changed. `record` ends the change."""
 
-    def __init__(self, uid: int, stored: storage_pb2.StatusRecord, marks: Collection[Mark]) -> None:
-        """`marks` are in the order of the record, and newer: they know of beats."""
+    def __init__(self, uid: int, status: instance_pb2.InstanceStatus, marks: Collection[Mark]) -> None:
+        """`status` is changed in place; `marks` are in the order of its revisions, and newer: they know of beats."""
         self._uid = uid
-        self._status = instance_pb2.InstanceStatus.FromString(stored.status)
+        self._status = status
         self._marks = {mark.id: mark.record() for mark in marks}
         for revision in self._status.revision:  # what somebody else wrote by hand may lack some
             self._marks.setdefault(revision.id, storage_pb2.RevisionMark(id=revision.id))
@@ -122,19 +122,17 @@ class Draft:
 
     def _sum_up(self, wall_ms: int) -> None:
         """The instance's own condition, from its revisions."""
-        old = instance_pb2.Condition()
-        old.CopyFrom(self._status.ready)
-        new = _summary(list(self._status.revision))
-        _carry_transition(old, new, wall_ms)
+        new = _summary(self._status.revision)
+        _carry_transition(self._status.ready, new, wall_ms)
         self._status.ready.CopyFrom(new)
 
 
 def empty_record(uid: int, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
     """The status of an instance that nobody has reported on."""
-    return Draft(uid, storage_pb2.StatusRecord(), ()).record(write_id, wall_ms)
+    return Draft(uid, instance_pb2.InstanceStatus(), ()).record(write_id, wall_ms)
 
 
-def _summary(revisions: list[instance_pb2.RevisionStatus]) -> instance_pb2.Condition:
+def _summary(revisions: Sequence[instance_pb2.RevisionStatus]) -> instance_pb2.Condition:
     ready = [revision for revision in revisions if revision.ready.status == _TRUE]
     if ready:
         return instance_pb2.Condition(status=_TRUE, reason="RevisionReady", message=f"revision {ready[0].id} is ready")

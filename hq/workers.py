@@ -16,6 +16,8 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
+from serving.running import when_told_to_stop
+
 log = logging.getLogger(__name__)
 
 _PAUSE_S = 1.0
@@ -40,9 +42,7 @@ class Workers:
 
     async def run(self) -> int:
         """Until SIGTERM or SIGINT, or until a worker will not stay up; return the exit code."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self._stopping.set)
+        when_told_to_stop(self._stopping.set)
         keeping = [asyncio.create_task(self._keep(index)) for index in range(len(self._commands))]
         await self._stopping.wait()
         self._signal(signal.SIGTERM)

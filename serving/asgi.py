@@ -9,7 +9,7 @@ from typing import Any
 from serving import wire
 from serving.admission import Admission
 from serving.errors import HqError, TooLarge
-from serving.http_errors import MethodNotAllowed, UnsupportedMediaType
+from serving.http_errors import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
 from serving.http_whole import write_whole
 
 Message = MutableMapping[str, Any]
@@ -102,6 +102,8 @@ def error_headers(error: HqError) -> Headers:
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, UnsupportedMediaType):
         return [(b"accept-post", error.accepted.encode())]
+    if isinstance(error, UnsupportedEncoding):
+        return [(b"accept-encoding", error.accepted.encode())]
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", error.allowed.encode())]
     return []

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from serving.limits import Limits
+from serving.logs import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +64,17 @@ class Flags:
     def limits(self) -> Callable[[F], F]:
         """A flag for each of the transports' limits."""
         return together(*(self._limit(field) for field in dataclasses.fields(Limits)))
+
+    def logs(self) -> Callable[[F], F]:
+        """What is logged and how, and where traces go."""
+        levels = click.Choice(["debug", "info", "warning", "error"])
+        formats = "text for people, json for programs: one object in each line."
+        traces = "Send traces to this collector (OTLP over HTTP); needs hq[otel]."
+        return together(
+            self.option("--log-level", type=levels, default="info", help="What is logged."),
+            self.option("--log-format", type=click.Choice(FORMATS), default="text", help=formats),
+            self.option("--otlp", default="", metavar="URL", help=traces),
+        )
 
     def _limit(self, field: dataclasses.Field[Any]) -> Callable[[F], F]:
         """The flag of one limit: `--max-calls` for max_calls, `--keep-alive 75s` for keep_alive_s."""

@@ -130,8 +130,8 @@ class GrpcServer:
                     close_call(peer)
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
-                if call.known_request_id:
-                    context.set_trailing_metadata((("x-request-id", call.known_request_id),))
+                if request_id := call.told_request_id:
+                    context.set_trailing_metadata((("x-request-id", request_id),))
             except BaseException as error:
                 await _abort(context, call, error, stats, admission, guard)
             return body
@@ -144,7 +144,9 @@ class GrpcServer:
         guard = self._shared.guard(method.path, method.rule)
         arrivals = self._arrivals
 
-        async def send(context: Context, answers: AsyncIterator[Answer]) -> None:
+        async def send(context: Context, answers: AsyncIterator[Answer], request_id: str) -> None:
+            if request_id:  # at once: a stream has no end to wait for
+                await context.send_initial_metadata((("x-request-id", request_id),))
             async for answer in answers:
                 body = answer.proto()
                 if len(body) > admission.max_response_bytes:
@@ -164,7 +166,7 @@ class GrpcServer:
                     size_bytes, parsed, request = len(request), method.parse(request), b""
                     with admission.holding(peer, size_bytes):
                         async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
-                            await send(context, answers)
+                            await send(context, answers, call.told_request_id)
                 finally:
                     admission.close_stream(peer)
                 stats.ended("OK")

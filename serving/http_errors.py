@@ -22,8 +22,10 @@ class UnsupportedEncoding(HqError):
     code = "UNIMPLEMENTED"
     reason = "UNSUPPORTED_ENCODING"
 
+    accepted = "gzip, identity"
+
     def __init__(self, sent: str) -> None:
-        super().__init__(f"encoding {sent[:100]!r} is not one of gzip, identity")
+        super().__init__(f"encoding {sent[:100]!r} is not one of {self.accepted}")
 
 
 class MethodNotAllowed(HqError):

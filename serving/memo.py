@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -25,7 +26,8 @@ class Memo(Generic[T]):
             found = self._parse(body)
             if len(body) <= _LONGEST:
                 if len(self._kept) >= self._size:
-                    # All at once: simpler than an order of use, and as good where requests repeat at all.
-                    self._kept.clear()
+                    # Those that came first: simpler than an order of use, and as good where requests repeat at all.
+                    for oldest in list(islice(self._kept, 1 + self._size // 16)):
+                        del self._kept[oldest]
                 self._kept[body] = found
         return found

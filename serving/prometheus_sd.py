@@ -14,10 +14,12 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from prometheus_client import CollectorRegistry
+
 from serving.errors import HqError, invalid
 from serving.methods import Call
-from serving.metrics import Declared
-from serving.pages import PageAnswer, PageRequest
+from serving.metrics import Declared, Table
+from serving.pages import Page, PageAnswer, PageRequest
 
 PATH: Final = "/sd/prometheus"
 
@@ -157,3 +159,10 @@ METRICS: Final = (
         lambda sd: sd.left_out,
     ),
 )
+
+
+def pages(find: Finder, metrics: CollectorRegistry) -> dict[str, Page]:
+    """The page by its path; what it counts is registered."""
+    targets = PrometheusSd(find)
+    metrics.register(Table(METRICS, targets))
+    return {PATH: targets.page}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.replicas import Replicas
 
 pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
@@ -20,3 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in _REAL_PROCESSES:
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture
+async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
+    """`await replicas.start([endpoint], prefix, "--flag")`: all of them end with the test."""
+    async with Replicas(tmp_path) as started:
+        yield started

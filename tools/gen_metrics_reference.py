@@ -36,12 +36,17 @@ _HEAD: Final = """# Metrics
 <!-- Made by tools/gen_metrics_reference.py: `make proto` writes it anew. -->
 
 Replicas and fronts show these on `/metrics`, in Prometheus' text format or in OpenMetrics, as the scraper asks. They
-are read when they are scraped; calls pay for two counters. `tests/wire/test_metrics.py` provokes what each of the
-replica's metrics tells of, and fails for one that does not move.
+are read when they are scraped; calls pay for two counters. Tests (`test_metrics*.py`) provoke what each of them tells
+of, at a replica, at a secured one and at a front, and fail for one that does not move.
 
 `deploy/prometheus/hq.yml` scrapes HQ and finds its targets in HQ, `deploy/prometheus/alerts.yml` has rules with a line
 to the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a dashboard.
 """
+
+
+def all_declared() -> list[Declared[Any]]:
+    """Of replicas and fronts, secured."""
+    return [one for _, _, declared in _CHAPTERS for one in declared]
 
 
 def text() -> str:

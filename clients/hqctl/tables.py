@@ -25,7 +25,7 @@ CUTTABLE = {
     *("SERVICE", "NODE", "READY", "REVISION", "ENDPOINTS", "REVISIONS", "LABELS", "CLUSTER"),
     *("REASON", "ERROR", "WHY", "CONTAINERS", "BY", "KEY"),
 }
-CUT_TO_AT_LEAST = 7
+CUT_TO_AT_LEAST = 10
 
 
 def print_table(
@@ -66,16 +66,35 @@ def lines(
 def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
 
-    A column of which too little would be left makes room for the others: its width is 0. Ids and times are never
-    cut: they are what gets copied. A table may so stay wider than the terminal.
+    Where that is not enough, the last one that was cut is left out, so that the others stay readable: its width is 0.
+    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal.
     """
     whole = _widths(names, rows)
+    cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]
     while True:
-        widths = _shrunk(names, whole, width)
-        stumps = [n for n, name in enumerate(names) if name in CUTTABLE and widths[n] < min(whole[n], LEAST_USEFUL)]
-        if _excess(widths, width) <= 0 and not stumps or not (stumps or _cut(names, widths, whole)):
+        widths = _shrunk(whole, cuttable, width)
+        cut = [n for n in cuttable if widths[n] < whole[n]]
+        if _taken(widths) <= width or not cut:
             return widths
-        whole[(stumps or _cut(names, widths, whole))[-1]] = 0
+        whole[cut[-1]] = 0
+
+
+def _shrunk(whole: Sequence[int], cuttable: Sequence[int], width: int) -> list[int]:
+    widths = list(whole)
+    excess = _taken(widths) - width
+    while excess > 0 and cuttable:
+        widest = max(cuttable, key=lambda n: widths[n])
+        if widths[widest] <= CUT_TO_AT_LEAST:
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _taken(widths: Sequence[int]) -> int:
+    """Room for a row."""
+    shown = [width for width in widths if width]
+    return sum(shown) + GAP * (len(shown) - 1)
 
 
 def styled(cell: str, text: str) -> str:
@@ -91,13 +110,15 @@ def _within(widths: list[int], room: int) -> list[int]:
         if room < min(width, CUT_TO_AT_LEAST):
             break
         shown.append(min(width, room))
-        room -= shown[-1] + GAP
+        room -= shown[-1] + GAP if width else 0
     return shown
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], *, colours: bool = False) -> str:
     shown = []
     for number, (cell, width) in enumerate(zip(cells, widths, strict=False)):  # columns without room are left out
+        if not width:
+            continue
         text = cell if len(cell) <= width else cell[: width - 1] + "…"
         padded = text if number == len(widths) - 1 else text.ljust(width)
         shown.append(styled(cell, padded) if colours else padded)

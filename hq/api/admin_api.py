@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-
-from google.protobuf.message import Message
+from typing import Any
 
 from hq.registry.registry import Registry
 from hq.validation import check_guard_order, check_id, check_page_size, check_suspension, require
 from hqpb.v1 import admin_pb2, service_pb2
-from serving.auth.rules import INSPECT, OPERATE, Role, Rule
-from serving.jsonio import MessageAnswer, parse_json, parse_proto
-from serving.methods import Answer, Call, Method, Unary
+from serving.auth.rules import INSPECT, OPERATE, Role
+from serving.jsonio import MessageAnswer
+from serving.methods import Answer, Call, Method
+from serving.service import Service
 
-SERVICE = "hq.v1.AdminService"
-M = TypeVar("M", bound=Message)
+
+def _subject(request: Any) -> str:
+    return getattr(request, "node_name", "") or "guard"
+
+
+_SERVICE = Service("hq.v1.AdminService", _subject)
 
 
 class AdminApi:
@@ -27,15 +29,15 @@ class AdminApi:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            _plain("GetGuard", admin_pb2.GetGuardRequest, self._get_guard, INSPECT),
-            _plain("ReleaseGuard", admin_pb2.ReleaseGuardRequest, self._release, OPERATE),
-            _plain("ForceGuard", admin_pb2.ForceGuardRequest, self._force, OPERATE),
-            _plain("ListReplicas", admin_pb2.ListReplicasRequest, self._replicas, INSPECT),
-            _plain("ListQuarantine", admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT),
-            _plain("ListTransitions", admin_pb2.ListTransitionsRequest, self._transitions, INSPECT),
-            _plain("SuspendNode", admin_pb2.SuspendNodeRequest, self._suspend, OPERATE),
-            _plain("ResumeNode", admin_pb2.ResumeNodeRequest, self._resume, OPERATE),
-            _plain("ListSuspensions", admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT),
+            _SERVICE.unary(admin_pb2.GetGuardRequest, self._get_guard, INSPECT),
+            _SERVICE.unary(admin_pb2.ReleaseGuardRequest, self._release, OPERATE),
+            _SERVICE.unary(admin_pb2.ForceGuardRequest, self._force, OPERATE),
+            _SERVICE.unary(admin_pb2.ListReplicasRequest, self._replicas, INSPECT),
+            _SERVICE.unary(admin_pb2.ListQuarantineRequest, self._quarantine, INSPECT),
+            _SERVICE.unary(admin_pb2.ListTransitionsRequest, self._transitions, INSPECT),
+            _SERVICE.unary(admin_pb2.SuspendNodeRequest, self._suspend, OPERATE),
+            _SERVICE.unary(admin_pb2.ResumeNodeRequest, self._resume, OPERATE),
+            _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT),
         ]
 
     async def _get_guard(self, request: admin_pb2.GetGuardRequest, call: Call) -> Answer:
@@ -102,11 +104,3 @@ def _words(
     """For how long in milliseconds, who, why. Who is known beats who it is said to be."""
     identity = call.access.identity
     return order.duration.ToMilliseconds(), identity.name if identity else order.by, order.reason
-
-
-def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:
-    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run, rule, _subject)
-
-
-def _subject(request: Any) -> str:
-    return getattr(request, "node_name", "") or "guard"

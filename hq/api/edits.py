@@ -10,8 +10,8 @@ from google.protobuf.message import Message
 from hq.entry import Entry
 from hq.registry.changes import SCHEDULER_PATHS
 from hq.registry.permits import Permit
+from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.registry.writes import Precondition
 from hq.validation import (
     check_id,
     check_instance_update,

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
-
-from google.protobuf.message import Message
-
 from hq.api.agents import Agents
 from hq.api.edits import Edits
 from hq.api.lookups import Lookups, parsed_find, parsed_get
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2
-from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Rule
-from serving.auth.subjects import subject
-from serving.jsonio import parse_json, parse_proto
-from serving.memo import Memo
-from serving.methods import Answer, Call, Method, Streaming, Unary
+from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
+from serving.methods import Method
+from serving.service import Service
 
-SERVICE = "hq.v1.InstanceService"
-M = TypeVar("M", bound=Message)
+_SERVICE = Service("hq.v1.InstanceService")
 
 
 class InstanceApi:
@@ -34,42 +26,19 @@ class InstanceApi:
         """All calls. GetInstance and FindInstances remember the requests that repeat."""
         edits, lookups, agents = self._edits, self._lookups, self._agents
         return [
-            _plain("CreateInstance", service_pb2.CreateInstanceRequest, edits.create, UPLOAD),
-            _plain("UpdateInstance", service_pb2.UpdateInstanceRequest, edits.update, UPDATE),
-            _plain("DeleteInstance", service_pb2.DeleteInstanceRequest, edits.delete, UPLOAD),
-            _plain("ApplyInstances", service_pb2.ApplyInstancesRequest, edits.apply, UPLOAD),
-            _plain("PutRevision", service_pb2.PutRevisionRequest, edits.put_revision, UPLOAD),
-            _plain("DeleteRevision", service_pb2.DeleteRevisionRequest, edits.delete_revision, UPLOAD),
-            _memoized("GetInstance", service_pb2.GetInstanceRequest, parsed_get, lookups.get),
-            _memoized("FindInstances", service_pb2.FindInstancesRequest, parsed_find, lookups.find),
-            _plain("CountInstances", service_pb2.CountInstancesRequest, lookups.count, READ),
-            Streaming(
-                f"{SERVICE}/WatchInstances",
-                parse_proto(service_pb2.WatchInstancesRequest),
-                parse_json(service_pb2.WatchInstancesRequest),
-                lookups.watch,
-                READ,
-            ),
-            _plain("GetRevision", service_pb2.GetRevisionRequest, agents.get_revision, FETCH),
-            _plain("BeginReporting", service_pb2.BeginReportingRequest, agents.begin, BEGIN),
-            _plain("ReportStatus", service_pb2.ReportStatusRequest, agents.report, REPORT),
-            _plain("ReportStatuses", service_pb2.ReportStatusesRequest, agents.report_many, REPORT),
-            _plain("ExplainInstance", service_pb2.ExplainInstanceRequest, lookups.explain, READ),
+            _SERVICE.unary(service_pb2.CreateInstanceRequest, edits.create, UPLOAD),
+            _SERVICE.unary(service_pb2.UpdateInstanceRequest, edits.update, UPDATE),
+            _SERVICE.unary(service_pb2.DeleteInstanceRequest, edits.delete, UPLOAD),
+            _SERVICE.unary(service_pb2.ApplyInstancesRequest, edits.apply, UPLOAD),
+            _SERVICE.unary(service_pb2.PutRevisionRequest, edits.put_revision, UPLOAD),
+            _SERVICE.unary(service_pb2.DeleteRevisionRequest, edits.delete_revision, UPLOAD),
+            _SERVICE.memoized(service_pb2.GetInstanceRequest, parsed_get, lookups.get, READ),
+            _SERVICE.memoized(service_pb2.FindInstancesRequest, parsed_find, lookups.find, READ),
+            _SERVICE.unary(service_pb2.CountInstancesRequest, lookups.count, READ),
+            _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ),
+            _SERVICE.unary(service_pb2.GetRevisionRequest, agents.get_revision, FETCH),
+            _SERVICE.unary(service_pb2.BeginReportingRequest, agents.begin, BEGIN),
+            _SERVICE.unary(service_pb2.ReportStatusRequest, agents.report, REPORT),
+            _SERVICE.unary(service_pb2.ReportStatusesRequest, agents.report_many, REPORT),
+            _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
         ]
-
-
-def _plain(name: str, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:
-    return Unary(f"{SERVICE}/{name}", parse_proto(request), parse_json(request), run, rule, subject)
-
-
-def _memoized(
-    name: str, request: type[M], compiled: Callable[[M], Any], run: Callable[..., Awaitable[Answer]]
-) -> Unary:
-    proto, json = parse_proto(request), parse_json(request)
-    return Unary(
-        f"{SERVICE}/{name}",
-        Memo(lambda body: compiled(proto(body))),
-        Memo(lambda body: compiled(json(body))),
-        run,
-        READ,
-    )

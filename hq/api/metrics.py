@@ -147,6 +147,12 @@ STORE: Final = (
         lambda s: s.replica.compactor.compactions,
     ),
     D("gauge", "hq_store_keys", "Keys below the prefix.", lambda s: s.replica.follower.key_count),
+    D(
+        "gauge",
+        "hq_store_file_fault",
+        "1 if the files for TLS with etcd are not in force as they are now: what they said before is.",
+        lambda s: float(bool(s.store.files_fault)),
+    ),
     D("gauge", "hq_store_full", "1 if etcd has no space left.", lambda s: float(s.replica.fence.store_is_full)),
 )
 METRICS: Final = (*CACHE, *LIVENESS, *STORE)

@@ -77,7 +77,7 @@ class Flips:
             gone.set_result(Outcome.CHANGED)
             return gone
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
-        draft = Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
+        draft = Draft(entry.traits.uid, entry.status(), entry.marks)
         for revision_id in revision_ids:
             draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms)
         value = draft.record(write_id, wall_ms).SerializeToString()

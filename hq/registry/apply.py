@@ -8,7 +8,8 @@ from typing import NamedTuple
 from hq.entry import Entry
 from hq.registry import changes
 from hq.registry.permits import Permit, anything, check_entry
-from hq.registry.writes import Precondition, Writes
+from hq.registry.precondition import Precondition
+from hq.registry.writes import Writes
 from hq.replica import Replica
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2, service_pb2

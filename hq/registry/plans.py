@@ -31,7 +31,7 @@ def changed(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int) 
     moved = new.spec.node_name != old.spec.node_name
     if not moved and not changes.dropped(old.revision_ids(), new.revision_ids()):
         return Plan(new, None, entry.request_id)
-    status = statuses.Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
+    status = statuses.Draft(entry.traits.uid, entry.status(), entry.marks)
     if moved:
         status.clear()
     else:

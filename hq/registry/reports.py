@@ -232,7 +232,7 @@ class Reports:
         return True
 
     def _draft(self, entry: Entry) -> statuses.Draft:
-        return statuses.Draft(entry.traits.uid, entry.status_record(), entry.marks)
+        return statuses.Draft(entry.traits.uid, entry.status(), entry.marks)
 
     def _heard_now(self) -> statuses.Heard:
         return statuses.Heard(self._r.config.replica, self._r.clock.wall_ms())

@@ -8,35 +8,27 @@ version is told of a conflict; for a caller who names none, HQ reads again and r
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from hq.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.permits import Permit, anything, check_draft, check_entry
+from hq.registry.precondition import Precondition, Preconditions
 from hq.replica import Replica
 from hq.store.commit import Conflict
 from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2
-from serving.errors import AlreadyExists, DeadlineExceeded, EpochChanged, NotFound, PermissionDenied, VersionConflict
+from serving.errors import AlreadyExists, NotFound, PermissionDenied
 
 _VISIBLE_S = 1.0
-_CATCH_UP_S = 2.0
-
-
-class Precondition(NamedTuple):
-    """What the caller demands of the record as it stands: `version` 0 and `epoch` "" demand nothing."""
-
-    version: int = 0
-    epoch: str = ""
 
 
 class Writes:
     """The writing calls. All answer with the instance as it was stored."""
 
     def __init__(self, replica: Replica) -> None:
-        self._r = replica
+        self._r, self._preconditions = replica, Preconditions(replica)
 
     async def create(
         self,
@@ -53,13 +45,7 @@ class Writes:
         draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
         instance_id = draft.meta.id
         check_draft(permit, draft)
-        spec_at, _ = r.cache.stored_versions(instance_id)
-        if spec_at and not self._is_of(instance_id, request_id):
-            # It may have been deleted elsewhere.
-            await r.fence.passed(hurry=False)
-            r.check_loaded()
-            spec_at, _ = r.cache.stored_versions(instance_id)
-        if spec_at:
+        if spec_at := await self._taken_at(instance_id, request_id):
             return self._repeated(instance_id, request_id, spec_at, permit)
         plan = plans.created(draft, request_id, wall_ms)
         if validate_only:
@@ -67,7 +53,7 @@ class Writes:
         try:
             return await self._write(instance_id, plan, None, deadline)
         except Conflict as conflict:
-            await self._caught_up(conflict, deadline)
+            await self._preconditions.caught_up(conflict, deadline)
             return self._repeated(instance_id, request_id, max(conflict.modified.values()), permit)
 
     async def update(
@@ -129,7 +115,7 @@ class Writes:
                 check_entry(permit, entry)  # before its version is told
             spec_at, _ = cache.stored_versions(instance_id)
             if not spec_at or demanded.version:
-                await self._standing(instance_id, demanded, deadline, permit)
+                await self._preconditions.met_by(instance_id, demanded, deadline, permit)
                 spec_at, _ = cache.stored_versions(instance_id)
             if (entry := cache.get(instance_id)) is not None:
                 check_entry(permit, entry)
@@ -140,7 +126,7 @@ class Writes:
             try:
                 version = await self._r.committer.commit(instance_id, write, 0, deadline)
             except Conflict as conflict:
-                await self._again(instance_id, conflict, demanded, deadline)
+                await self._preconditions.again(instance_id, conflict, demanded, deadline)
             else:
                 await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
                 return version
@@ -158,14 +144,9 @@ class Writes:
     ) -> Entry:
         sure = validate_only
         while True:
-            entry = await self._standing(instance_id, demanded, deadline, permit)
+            entry = await self._preconditions.met_by(instance_id, demanded, deadline, permit)
             old = self.draft_of(entry)
-            try:
-                new = change(old)
-            except NotFound:
-                if sure:
-                    raise
-                new = old
+            new = _attempt(change, old, sure=sure)
             check_draft(permit, new)
             check_instance_update(new.check_input())
             if changes.same(old, new):
@@ -181,67 +162,12 @@ class Writes:
             try:
                 return await self._write(instance_id, plan, entry, deadline)
             except Conflict as conflict:
-                await self._again(instance_id, conflict, demanded, deadline)
+                await self._preconditions.again(instance_id, conflict, demanded, deadline)
 
     def draft_of(self, entry: Entry) -> changes.Draft:
         """An instance as it stands, taken apart for writing."""
         secrets = self._r.cache.secrets(entry.traits.id)
         return changes.Draft(entry.meta(), entry.spec(), changes.decode_secrets(secrets.value if secrets else None))
-
-    async def _standing(
-        self, instance_id: str, demanded: Precondition, deadline: float, permit: Permit = anything
-    ) -> Entry:
-        """The instance at the version that the caller demands.
-
-        Raises:
-            NotFound, VersionConflict, EpochChanged: it is not there; told after a fence where memory might be old.
-        """
-        r = self._r
-        r.check_loaded()
-        if demanded.epoch and demanded.epoch != r.epoch.current:
-            raise EpochChanged(demanded.epoch, r.epoch.current)
-        if demanded.version > r.cache.version:
-            await self._wait_for(demanded.version, deadline)
-        entry = r.cache.get(instance_id)
-        if entry is None or (demanded.version and entry.version != demanded.version):
-            await r.fence.passed(hurry=False)
-            entry = r.cache.get(instance_id)
-        if entry is None:
-            raise NotFound(f"there is no instance {instance_id}")
-        try:
-            check_entry(permit, entry)
-        except PermissionDenied:  # it may have become the caller's a moment ago
-            await r.fence.passed(hurry=False)
-            entry = r.cache.get(instance_id)
-            if entry is None:
-                raise
-            check_entry(permit, entry)
-        spec_at, _ = r.cache.stored_versions(instance_id)
-        if demanded.version and spec_at != demanded.version:
-            raise VersionConflict(instance_id, demanded.version, spec_at)
-        return entry
-
-    async def _again(self, instance_id: str, conflict: Conflict, demanded: Precondition, deadline: float) -> None:
-        """Return when the change may be tried again; a conflict of the spec is the caller's if a version was named."""
-        spec_at = conflict.modified[self._r.key_names.spec(instance_id)]
-        if demanded.version and spec_at != demanded.version:
-            await self._caught_up(conflict, deadline)
-            if not spec_at:
-                raise NotFound(f"instance {instance_id} was deleted")
-            raise VersionConflict(instance_id, demanded.version, spec_at)
-        if self._r.clock.now() >= deadline:
-            raise DeadlineExceeded(f"others kept changing {instance_id} until the deadline; nothing was stored")
-        await self._caught_up(conflict, deadline)
-
-    async def _caught_up(self, conflict: Conflict, deadline: float) -> None:
-        """Wait until memory has what the store has; after a deletion only a fence can tell."""
-        if 0 in conflict.modified.values():
-            await self._r.fence.passed()
-        await self._wait_for(max(conflict.modified.values()), deadline)
-
-    async def _wait_for(self, version: int, deadline: float) -> None:
-        # What memory has afterwards decides; the compare keeps it exact.
-        await self._r.catch_up(version, min(_CATCH_UP_S, deadline - self._r.clock.now()))
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
@@ -264,6 +190,16 @@ class Writes:
         await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
         return plans.as_stored(plan, entry, version)
 
+    async def _taken_at(self, instance_id: str, request_id: str) -> int:
+        """The version at which the id is taken, by this very request or after a fence; 0: it is free."""
+        spec_at, _ = self._r.cache.stored_versions(instance_id)
+        if spec_at and not self._is_of(instance_id, request_id):
+            # It may have been deleted elsewhere.
+            await self._r.fence.passed(hurry=False)
+            self._r.check_loaded()
+            spec_at, _ = self._r.cache.stored_versions(instance_id)
+        return spec_at
+
     def _repeated(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
         """The answer to a creation of what is there already: the same if it was this very request."""
         entry = self._r.cache.get(instance_id)
@@ -280,3 +216,13 @@ class Writes:
         """Whether the instance was created by this very request."""
         entry = self._r.cache.get(instance_id)
         return entry is not None and bool(request_id) and entry.request_id == request_id
+
+
+def _attempt(change: Callable[[changes.Draft], changes.Draft], old: changes.Draft, *, sure: bool) -> changes.Draft:
+    """What the change makes. Of a revision that is missing it makes nothing, until memory is sure: then NotFound."""
+    try:
+        return change(old)
+    except NotFound:
+        if sure:
+            raise
+        return old

@@ -29,7 +29,6 @@ from hq.store.session import Session
 from hq.store.words import new_word
 from serving.clock import Clock
 from serving.errors import (
-    DeadlineExceeded,
     HqError,
     OutcomeUnknown,
     Overloaded,
@@ -104,18 +103,14 @@ class Committer:
             raise ShuttingDown("this replica is going away; nothing was stored")
         if len(self._queue) >= self._queue_limit:
             raise Overloaded("too many writes are waiting for the store")
-        item = Item(subject, write, write_id, guards, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        item = Item(subject, write, write_id, guards, loop.create_future())
         self._queue.add(item)
+        expiry = loop.call_later(max(0.0, deadline - self._clock.now()), item.expire)
         try:
-            async with asyncio.timeout(max(0.0, deadline - self._clock.now())):
-                return await item.done
-        except TimeoutError:
-            if item.done.done() and not item.done.cancelled():
-                return item.done.result()
-            if item.sent:
-                raise OutcomeUnknown(f"the store has not said yet whether the write of {subject} took place") from None
-            raise DeadlineExceeded(f"the store was not reached in time; nothing of {subject} was stored") from None
+            return await item.done
         finally:
+            expiry.cancel()
             self._queue.drop(item)
 
     def observe(self, batch: Batch, *, collapsed: bool = False) -> None:

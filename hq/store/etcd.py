@@ -73,6 +73,11 @@ class EtcdStore:
         self._current = 0
         self._leaving: set[asyncio.Task[None]] = set()
 
+    @property
+    def files_fault(self) -> str:
+        """Why the files for TLS as they are now are not in force; empty: they are, or there are none."""
+        return self._tls.fault if self._tls is not None else ""
+
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s

@@ -32,6 +32,11 @@ class EtcdTls:
         """Those that are in force."""
         return self._files.current
 
+    @property
+    def fault(self) -> str:
+        """Why the files as they are now are not in force; empty: they are."""
+        return self._files.fault
+
     def changed(self) -> bool:
         """Whether `current` is another one since this was asked; the files are looked at once a second at most."""
         now = self._now()

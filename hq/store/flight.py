@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from hq.store.port import Batch, Compare, Record, Write
 from hq.store.words import encode_word, word_of
-from serving.errors import HqError, OutcomeUnknown, StoreUnavailable
+from serving.errors import DeadlineExceeded, HqError, OutcomeUnknown, StoreUnavailable
 
 
 class Conflict(Exception):
@@ -66,6 +66,13 @@ class Item:
         if not self.done.done():
             self.done.set_exception(error)
             self.done.exception()  # the caller may be gone by the time it would look
+
+    def expire(self) -> None:
+        """The deadline of the caller has come."""
+        if self.sent:
+            self.fail(OutcomeUnknown(f"the store has not said yet whether the write of {self.subject} took place"))
+        else:
+            self.fail(DeadlineExceeded(f"the store was not reached in time; nothing of {self.subject} was stored"))
 
 
 class Flight:

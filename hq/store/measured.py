@@ -54,6 +54,11 @@ class MeasuredStore:
         self.seconds: defaultdict[tuple[str, ...], Histogram] = defaultdict(lambda: Histogram(BOUNDS_S))
         self.head = 0
 
+    @property
+    def files_fault(self) -> str:
+        """Why the store's files for TLS as they are now are not in force; empty: they are, or it has none."""
+        return str(getattr(self._store, "files_fault", ""))
+
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         commit = await self._measured("commit", self._store.commit(guards, writes, timeout_s))
         self.head = commit.revision

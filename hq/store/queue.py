@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from hq.store.flight import Item
 
 MAX_WRITES = 100
 MAX_BYTES = 1 << 20
 LINGER_S, PAUSE_S = 0.03, 0.003
+_WORTH_IT = 16  # writes; fewer wait for company
 
 
 class Queue:
@@ -18,7 +20,9 @@ class Queue:
     def __init__(self) -> None:
         self._items: dict[Item, None] = {}
         self._arrived = asyncio.Event()
+        self._plenty = asyncio.Event()
         self._among_many = False
+        self._wanted = MAX_WRITES  # so many go without waiting for more
 
     def __len__(self) -> int:
         return len(self._items)
@@ -29,6 +33,8 @@ class Queue:
     def add(self, item: Item) -> None:
         self._items[item] = None
         self._arrived.set()
+        if len(self._items) >= self._wanted:
+            self._plenty.set()
 
     def drop(self, item: Item) -> None:
         """It waits no more, if it did."""
@@ -47,9 +53,11 @@ class Queue:
     async def group(self) -> list[Item]:
         """Wait for the next group and take it out; empty if all callers went away."""
         await self._arrived.wait()
-        await self._joined()
+        if len(self) < self._wanted:
+            await self._joined()
         group = self._take()
         self._among_many = len(group) > 1
+        self._wanted = max(_WORTH_IT, len(group) // 2) if self._among_many else MAX_WRITES
         if not self._items:
             self._arrived.clear()
         return group
@@ -57,15 +65,19 @@ class Queue:
     async def _joined(self) -> None:
         """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
 
-        Among many, wait while more keep coming: their calls need some turns of the loop each to get here.
+        Among many, wait while more keep coming: their calls need some turns of the loop each to get here. But not for
+        more than half of those who came last: one half is worked on while the store has the other.
         """
         loop = asyncio.get_running_loop()
+        self._plenty.clear()
         await asyncio.sleep(0)
         until = loop.time() + LINGER_S
         before = 0
-        while (self._among_many or len(self) > 1) and before < len(self) < MAX_WRITES and loop.time() < until:
+        while (self._among_many or len(self) > 1) and before < len(self) < self._wanted and loop.time() < until:
             before = len(self)
-            await asyncio.sleep(PAUSE_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSE_S):
+                    await self._plenty.wait()
 
     def _take(self) -> list[Item]:
         """In order of arrival, one per subject, equal guards, within etcd's limits."""

@@ -25,6 +25,7 @@ def check_new_instance(instance: Instance, prefix: str = "instance") -> None:
     """
     faults = Faults()
     note_sizes(faults, *sizes_of_records(instance), prefix)
+    note_unknown_parts(faults, instance, prefix)
     note_foreign_fields(faults, instance, prefix)
     note_instance(faults, instance, prefix)
     faults.raise_any()
@@ -41,6 +42,7 @@ def check_instance_update(instance: Instance, prefix: str = "instance", service_
     """
     faults = Faults()
     note_sizes(faults, *sizes_of_records(instance), prefix)
+    note_unknown_parts(faults, instance, prefix)
     note_instance(faults, instance, prefix, service_required=service_required)
     faults.raise_any()
 
@@ -61,6 +63,14 @@ def check_revision(revision: InstanceRevision, prefix: str = "revision") -> None
 def note_instance(faults: Faults, instance: Instance, path: str, service_required: bool = True) -> None:
     note_meta(faults, instance.meta, member(path, "meta"), service_required=service_required)
     note_spec(faults, instance.spec, member(path, "spec"))
+
+
+def note_unknown_parts(faults: Faults, instance: Instance, path: str) -> None:
+    """Fields beside meta, spec and status have no record to be kept in (docs/decisions/017)."""
+    known_bytes = sum(encoded_bytes(part.ByteSize()) for _, part in instance.ListFields())
+    if unknown_bytes := instance.ByteSize() - known_bytes:
+        told = f"{unknown_bytes} bytes of fields beside meta, spec and status are unknown to this version of HQ"
+        faults.add(path, f"{told} and would be lost: leave them out, or ask a replica of a newer version")
 
 
 def note_foreign_fields(faults: Faults, instance: Instance, path: str) -> None:

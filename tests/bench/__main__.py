@@ -19,6 +19,7 @@ import uvloop
 
 from hq.embedded import find_etcd
 from tests.bench import (
+    abuse,
     beats,
     changes,
     failures,
@@ -40,7 +41,7 @@ from tests.bench.bench import Bench
 from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
-_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, failures)
+_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, abuse, failures)
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
 _PAGE = ROOT / "docs" / "performance.md"

@@ -26,7 +26,7 @@ def environment(server: str = "") -> dict[str, str]:
 
 
 async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
-    """Run hqctl to its end; it is killed if that takes half a minute."""
+    """Run hqctl to its end."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "clients.hqctl.main"),
         *arguments,
@@ -35,11 +35,16 @@ async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
         stderr=asyncio.subprocess.PIPE,
         env=environment(server),
     )
+    return await ended(process, stdin.encode())
+
+
+async def ended(process: asyncio.subprocess.Process, stdin: bytes | None = None) -> Outcome:
+    """How it ended; it is killed if that takes half a minute. `stdin` None: it has none."""
     try:
-        out, err = await asyncio.wait_for(process.communicate(stdin.encode()), 30)
+        out, err = await asyncio.wait_for(process.communicate(stdin), 30)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     assert process.returncode is not None
-    return Outcome(process.returncode, out.decode(), err.decode())
+    return Outcome(process.returncode, out.decode(), (err or b"").decode())

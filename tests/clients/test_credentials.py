@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import grpc
 import pytest
 
 from clients.client import Client, HqApiError
-from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
 from clients.progress import Interrupted
 from hqpb.v1 import service_pb2 as pb
@@ -200,64 +200,6 @@ async def test_a_hundred_rotations_under_load_fail_no_call(replica: Served, secu
         assert credentials.version() == 101
 
 
-# --- what cannot be used ---
-
-
-def without_key(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    return CredentialFiles(cert=str(good.cert))
-
-
-def not_there(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    return CredentialFiles(ca=str(tmp_path / "no-such-file"))
-
-
-def no_pem(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    (tmp_path / "ca").write_text("hush")
-    return CredentialFiles(ca=str(tmp_path / "ca"))
-
-
-def key_for_certificate(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    return CredentialFiles(cert=str(good.key), key=str(good.key))
-
-
-def no_key(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    (tmp_path / "key").write_text("-----BEGIN PRIVATE KEY-----\nhush\n-----END PRIVATE KEY-----\n")
-    return CredentialFiles(cert=str(good.cert), key=str(tmp_path / "key"))
-
-
-def no_ticket(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    (tmp_path / "ticket").write_text("hush hush")
-    return CredentialFiles(ticket_file=str(tmp_path / "ticket"))
-
-
-FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
-    without_key: "name both",
-    not_there: "no-such-file: cannot be read: No such file",
-    no_pem: "ca: holds no certificate",
-    key_for_certificate: "holds no certificate",
-    no_key: "key: holds no private key",
-    no_ticket: "ticket: holds no ticket",
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda f: f.__name__)
-def test_files_that_cannot_be_used_are_told_by_name_at_start(
-    tmp_path: Path, secured: Secured, fault: Callable[[Path, Certificate], CredentialFiles]
-) -> None:
-    with pytest.raises(BadCredentials, match=FAULTS[fault]) as told:
-        Credentials(fault(tmp_path, secured.server))
-    assert "hush" not in str(told.value)
-
-
-@pytest.mark.parametrize("address", ["hq.example:7071", "127.evil.example:7071", "10.0.0.1:7071", "[2001:db8::1]:7071"])
-def test_a_ticket_is_not_sent_in_plain_text_to_another_machine(tmp_path: Path, address: str) -> None:
-    (tmp_path / "ticket").write_text("abc.def.ghi")
-    credentials = Credentials(CredentialFiles(ticket_file=str(tmp_path / "ticket")))
-    with pytest.raises(BadCredentials, match="--ca"):
-        credentials.check(["127.0.0.1:7071", address])
-    credentials.check(["127.0.0.1:7071", "localhost:1", "[::1]:7071"])
-
-
 async def test_no_repr_and_no_error_holds_the_ticket(
     replica: Served, secured: Secured, ticket_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -270,10 +212,3 @@ async def test_no_repr_and_no_error_holds_the_ticket(
         shown = [repr(credentials), repr(client), repr(client._pool), str(denied.value), repr(denied.value)]
     assert ticket_file.name in shown[0]
     assert not any(ticket in text or ticket.rpartition(".")[2] in text for text in (*shown, caplog.text))
-
-
-def test_the_environment_names_the_files_and_flags_come_first() -> None:
-    found = CredentialFiles.of_environment({"HQ_CA": "ca", "HQ_CERT": "c", "HQ_KEY": "k", "HQ_TICKET_FILE": "t"})
-    assert found == CredentialFiles("ca", "c", "k", "t")
-    assert CredentialFiles(cert="mine").over(found) == CredentialFiles("ca", "mine", "", "t")
-    assert CredentialFiles(ticket_file="mine").over(found) == CredentialFiles("ca", "c", "k", "mine")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from tests.clients.process import environment
+from tests.clients.process import ended, environment
 from tests.support.instances_of import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 
@@ -39,14 +39,8 @@ async def run(module: str, server: str, *arguments: str, **variables: str) -> tu
         stderr=asyncio.subprocess.STDOUT,
         env={**environment(server), **variables},
     )
-    try:
-        out, _ = await asyncio.wait_for(process.communicate(), 60)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return process.returncode, out.decode()
+    outcome = await ended(process)
+    return outcome.code, outcome.out
 
 
 def ticket_file(files: Secured, subject: str) -> str:

@@ -98,10 +98,16 @@ async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: Ow
         await works(place)
         client.key.write_text("broken")
         second = store._members
-        for _ in range(13):
-            await works(place)
-            await asyncio.sleep(0.1)
+        async with asyncio.timeout(30):
+            while "no plain key" not in store.files_fault:
+                await works(place)
+                await asyncio.sleep(0.1)
         assert store._members is second
+        etcd.authority.issue("client")
+        async with asyncio.timeout(30):
+            while store.files_fault:
+                await works(place)
+                await asyncio.sleep(0.1)
 
 
 # --- passwords --------------------------------------------------------------------------------------------------------

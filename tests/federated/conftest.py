@@ -11,6 +11,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from prometheus_client import CollectorRegistry
 
 from federated.channel import Dialer
 from federated.clock import SystemClock
@@ -35,6 +36,7 @@ class RunningFront:
     stub: service_pb2_grpc.InstanceServiceAsyncStub
     addresses: Addresses
     config: Path
+    metrics: CollectorRegistry
 
 
 StartFront = Callable[..., Awaitable[RunningFront]]
@@ -54,7 +56,7 @@ async def running_front(config: Path) -> AsyncIterator[RunningFront]:
         addresses = await server.listening
         await locations.started.wait()
         async with grpc.aio.insecure_channel(addresses.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-            yield RunningFront(front, service_pb2_grpc.InstanceServiceStub(channel), addresses, config)
+            yield RunningFront(front, service_pb2_grpc.InstanceServiceStub(channel), addresses, config, server.metrics)
             server.stop()  # before the channel closes: clients are to hear of it
             await asyncio.wait([serving], timeout=5)
     finally:

@@ -13,7 +13,7 @@ from clients.credentials import Credentials
 from clients.errors import HqApiError
 from federated.asking import passed_on
 from federated.channel import Dialer, ReplicaChannel
-from federated.location import PROBE
+from federated.probing import PROBE
 from serving.auth.errors import Unauthenticated
 from serving.methods import Call
 from tests.support.certificates import Certificate

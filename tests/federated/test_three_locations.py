@@ -19,13 +19,13 @@ from hqpb.v1 import service_pb2 as pb
 from tests.clients.process import hqctl
 from tests.federated.answers import errors, ids, refused
 from tests.federated.fronts import FrontProcess
+from tests.federated.places import STRONG, create, fill, of_service, whole
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
 from tests.support.scenes import eventually, instance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Code = grpc.StatusCode
-STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -41,30 +41,6 @@ async def world(tmp_path_factory: pytest.TempPathFactory, etcd35: EtcdBinary) ->
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def front(world: World) -> FrontProcess:
     return await world.front()
-
-
-def create(instance_id: str, cluster: str, service: str) -> pb.CreateInstanceRequest:
-    made = instance(instance_id, service)
-    made.meta.cluster = cluster
-    return pb.CreateInstanceRequest(instance=made)
-
-
-def of_service(service: str, **more: object) -> pb.FindInstancesRequest:
-    return pb.FindInstancesRequest(filter=pb.InstanceFilter(service_id=[service]), **more)  # type: ignore[arg-type]
-
-
-async def fill(front: FrontProcess, service: str) -> None:
-    """One instance of this service in each location."""
-    async with front.stub() as stub:
-        for name in NAMES:
-            await stub.CreateInstance(create(f"{service}-{name}", name, service))
-
-
-async def whole(front: FrontProcess, service: str) -> bool:
-    """Every location answers without an error."""
-    async with front.stub() as stub:
-        answer = await stub.FindInstances(of_service(service, read=STRONG))
-        return len(answer.instances) == 3 and not any(errors(answer.sources).values())
 
 
 async def test_three_installations_answer_as_one(front: FrontProcess) -> None:

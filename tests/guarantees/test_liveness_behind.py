@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
+from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.registry.writes import Precondition
 from hq.store.etcd import EtcdConfig, EtcdStore
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb

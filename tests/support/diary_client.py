@@ -7,25 +7,15 @@ from typing import TypeVar
 
 from hq.entry import Entry
 from hq.query import Query
+from hq.registry.precondition import Precondition
 from hq.registry.reads import Count, Found
 from hq.registry.registry import Registry
 from hq.registry.source import Source
-from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError, OutcomeUnknown, StoreUnavailable, VersionConflict
 from tests.checker import marks
-from tests.checker.history import (
-    CACHED,
-    FAILED,
-    OK,
-    STRONG,
-    UNKNOWN,
-    Item,
-    Op,
-    Read,
-    Write,
-)
+from tests.checker.history import CACHED, FAILED, OK, STRONG, UNKNOWN, Item, Op, Read, Write
 from tests.support.diary import Diary, filter_of, item_of
 from tests.support.scenes import instance
 

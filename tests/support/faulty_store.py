@@ -55,6 +55,7 @@ class FaultyStore:
         cut_chance: of a watch to end before each batch.
         away: nothing can be reached, watches end.
         full: what puts without conditions is refused for want of space.
+        files_fault: why its files for TLS are not in force.
         unreadable: so many more reads of single keys fail.
         poisonous: a transaction with such a write is rejected as a whole.
         sent: all transactions that were tried, with what they were guarded by.
@@ -66,6 +67,7 @@ class FaultyStore:
         self.late_s = 5.0
         self.cut_chance = 0.0
         self.away = self.full = False
+        self.files_fault = ""
         self.unreadable = 0
         self.poisonous: Callable[[Write], bool] = lambda _: False
         self.sent: list[tuple[Sequence[Compare], Sequence[Write]]] = []

@@ -1,4 +1,4 @@
-"""Well-formed instances for property tests of all kinds, with unknown fields at their upper levels.
+"""Well-formed instances for property tests of all kinds, with unknown fields in their parts.
 
 `new_instances()` are as a deploy system creates them, `instances()` as HQ serves them; `revisions()` and
 `reports()` are their likes for PutRevision and ReportStatus.
@@ -21,7 +21,7 @@ __all__ = ["instances", "new_instances", "reports", "revisions", "specs"]
 @cache
 def new_instances() -> st.SearchStrategy[pb.Instance]:
     """With all that the deploy system and a scheduler may say, and nothing that HQ or an agent says."""
-    return with_unknown_fields(st.builds(pb.Instance, meta=with_unknown_fields(_new_metas()), spec=specs()))
+    return st.builds(pb.Instance, meta=with_unknown_fields(_new_metas()), spec=specs())
 
 
 @cache

@@ -67,14 +67,15 @@ class Direction:
 
 
 class Proxy:
-    """Listens on a port of its own and forwards to `target`, given as host:port.
+    """Listens on a port of its own, at `host`, and forwards to `target`, given as host:port.
 
     Attributes:
         requests, answers: from clients to the target, and back; each can be stalled and delayed.
         connections: how many were ever accepted.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, host: str = "127.0.0.1") -> None:
+        self._listens_at = host
         self._host, _, port = target.rpartition(":")
         self._port = int(port)
         self._server: asyncio.Server | None = None
@@ -87,7 +88,7 @@ class Proxy:
     @property
     def endpoint(self) -> str:
         assert self._server is not None, "use the proxy as a context manager"
-        return f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return f"{self._listens_at}:{self._server.sockets[0].getsockname()[1]}"
 
     def aim(self, target: str) -> None:
         """Forward to another target from now on: what was started anew may have another port."""
@@ -125,7 +126,7 @@ class Proxy:
         self.answers.heal()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, self._listens_at, 0)
         return self
 
     async def __aexit__(

@@ -27,6 +27,7 @@ class ReplicaProcess:
     """One `hq serve` on free ports. Knows its addresses once it listens; ends with the test, by process id.
 
     `launch` starts the command line, `root` is the source tree that it runs from: another version lies elsewhere.
+    `enter` are the words before all of it, which make it run in another namespace.
     """
 
     def __init__(
@@ -37,9 +38,10 @@ class ReplicaProcess:
         flags: Sequence[str] = (),
         launch: Sequence[str] = ("-m", "hq.main"),
         root: Path | None = None,
+        enter: Sequence[str] = (),
     ) -> None:
         self._etcd, self._prefix, self._log, self._flags = list(etcd), prefix, log, list(flags)
-        self._launch, self._root = list(launch), root or _ROOT
+        self._launch, self._root, self._enter = list(launch), root or _ROOT, list(enter)
         self._process: asyncio.subprocess.Process | None = None
         self.grpc = self.http = ""
 
@@ -58,8 +60,8 @@ class ReplicaProcess:
         env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, *self._launch, "serve", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"),
-                *arguments,
+                *(*self._enter, sys.executable, *self._launch, "serve"),
+                *("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

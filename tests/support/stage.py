@@ -47,7 +47,7 @@ class Stage:
 
     def change(self, change: Callable[[statuses.Draft], None], instance_id: str = "a") -> None:
         entry = self.entry(instance_id)
-        draft = statuses.Draft(entry.traits.uid, entry.stored()[1].record, entry.marks)
+        draft = statuses.Draft(entry.traits.uid, entry.status(), entry.marks)
         change(draft)
         self.put_status(instance_id, draft.record(9, self.clock.wall_ms()))
 

@@ -19,6 +19,7 @@ from hq.store.memory import MemoryStore
 from hq.store.port import Batch, Record
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import ManualClock
+from tests.support.world import World
 
 PLAIN = pb.ReadOptions()
 
@@ -80,3 +81,10 @@ class Still:
     async def _passed(self, *, hurry: bool = True) -> int:
         self.catch_up()
         return self.replica.cache.version
+
+
+def loaded(world: World, **settings: Any) -> Still:
+    """A replica that has read everything of a world."""
+    still = Still(**settings)
+    still.list(world.records(), world.version)
+    return still

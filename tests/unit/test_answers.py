@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 import pytest
@@ -23,6 +22,7 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import Feed, entry, mark, spec_value, status_value
 from tests.support.instances import instances
+from tests.support.turns import counted_turns
 
 some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 SOURCE = Source("c", "r", "e", 7, 5, stale=False, error="", quarantined=("x",))
@@ -199,19 +199,10 @@ async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.
     monkeypatch.setattr("hq.api.answers._SLICE_S", 0.0)
     entries = [entry(f"i-{number}") for number in range(100)]
     answer = await Answers(1 << 20).found(found(*entries), ())
-    turns = 0
-
-    async def count() -> None:
-        nonlocal turns
-        while True:
-            turns += 1
-            await asyncio.sleep(0)
-
-    counting = asyncio.create_task(count())
-    body = await answer.json()
-    counting.cancel()
+    async with counted_turns() as turns:
+        body = await answer.json()
     assert len(json.loads(body)["instances"]) == 100
-    assert turns > 50
+    assert turns.count > 50
 
 
 async def test_slices_leave_nothing_out() -> None:

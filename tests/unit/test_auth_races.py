@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
+from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.registry.writes import Precondition
 from hq.store.memory import MemoryStore
 from serving.auth.access import Access
 from serving.auth.identity import Identity, Kind

@@ -15,12 +15,12 @@ import yaml
 from federated import metrics as of_front
 from hq.api import metrics as of_replica
 from serving import log_counts, loop_lag, process_metrics, prometheus_sd, traffic
+from serving.auth import security
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROMETHEUS = ROOT / "deploy" / "prometheus"
-OF_SECURITY = {"hq_tls_certificate_expires_seconds"}  # serving/auth has a collector of its own
-TABLES = (of_replica, of_front, log_counts, loop_lag, process_metrics, prometheus_sd, traffic)
-DECLARED = {one.name for table in TABLES for one in table.METRICS} | OF_SECURITY
+TABLES = (of_replica, of_front, log_counts, loop_lag, process_metrics, prometheus_sd, traffic, security)
+DECLARED = {one.name for table in TABLES for one in table.METRICS}
 
 
 def _alerts() -> list[dict[str, str]]:

@@ -72,3 +72,12 @@ def test_a_table_never_wraps_whatever_the_room() -> None:
         shown = lines(names, rows, fitted(names, rows, room), room=room)
         assert all(len(line) <= room for line in shown), room
     assert lines(names, rows)[1].endswith("  12")
+
+
+def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others() -> None:
+    names = ("INSTANCE", "NODE", "READY", "REVISION", "HEARTBEAT")
+    rows = [["i" * 36, "n" * 35, "yes", "r" * 21, "12s"]]
+    shown = lines(names, rows, fitted(names, rows, 76), room=76)
+    assert shown[0].split() == ["INSTANCE", "NODE", "READY", "HEARTBEAT"]
+    assert shown[1].split() == ["i" * 36, "n" * 19 + "…", "yes", "12s"]
+    assert fitted(names, rows, 200) == [36, 35, 5, 21, 9]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from weakref import ref
+
 import pytest
 
 from hq.cache import Cache
@@ -91,6 +93,19 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
     assert 10 <= len(kept) <= 20
     assert homes[-1].get(True) is kept[-1]
     assert len(shelf._kept) == len(kept)
+
+
+def test_a_void_list_is_held_by_nobody() -> None:
+    shelf, home = Shelf(100_000), Home()
+    old = Listing([], b"x" * 1_000)
+    shelf.keep(home, None, old)
+    seen = ref(old)
+    del old
+    assert seen() is not None
+    home.void()
+    assert seen() is None
+    shelf.keep(home, None, Listing([], b"x" * 1_000))
+    assert len(shelf._kept) == 1
 
 
 def test_what_took_the_place_of_an_old_list_does_not_go_with_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from hq.store.memory import MemoryStore
 from hq.store.port import Disconnected, Write
 from tests.support.stores import batches, end_of
+from tests.support.turns import counted_turns
 from tests.support.virtual_time import in_virtual_time, run_virtually
 
 
@@ -45,19 +45,9 @@ async def test_compaction_lets_go_of_history() -> None:
 async def test_a_busy_watch_does_not_starve_others() -> None:
     store = MemoryStore()
     at = [await put(store, b"a") for _ in range(1_000)][-1]
-    turns = 0
-
-    async def count_turns() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    counting = asyncio.create_task(count_turns())
-    async with store.watch(b"a", b"b", after=1) as stream:
+    async with store.watch(b"a", b"b", after=1) as stream, counted_turns() as turns:
         await batches(stream, at)
-    counting.cancel()
-    assert turns >= 500
+    assert turns.count >= 500
 
 
 @settings(max_examples=50, deadline=None)

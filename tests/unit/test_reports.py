@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
+from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import (
@@ -22,12 +20,9 @@ from serving.errors import (
 )
 from tests.support.running import running
 from tests.support.scenes import instance
+from tests.support.writing import soon
 
 TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
-
-
-def soon() -> float:
-    return time.monotonic() + 5
 
 
 class Reporter:

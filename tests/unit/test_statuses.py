@@ -40,7 +40,7 @@ class Record:
     def change(self, change: Callable[[Draft], None]) -> None:
         self.now_ms += 1_000
         marks = [Mark(mark, {}) for mark in self.stored.revision]
-        draft = Draft(UID, self.stored, marks)
+        draft = Draft(UID, self.status, marks)
         change(draft)
         self.stored = draft.record(self.now_ms, self.now_ms)
         assert [mark.id for mark in self.stored.revision] == [revision.id for revision in self.status.revision]
@@ -197,8 +197,7 @@ def test_a_record_whose_marks_are_missing_can_still_be_changed() -> None:
     """HQ never writes such a one; whoever does must not stop a replica."""
     status = instance_pb2.InstanceStatus()
     status.revision.add(id="r1").ready.status = TRUE
-    stored = storage_pb2.StatusRecord(status=status.SerializeToString(), uid=UID)
-    draft = Draft(UID, stored, ())
+    draft = Draft(UID, status, ())
     draft.flip("r1", instance_pb2.Receipt(), 1)
     assert [mark.flipped for mark in draft.record(1, 1).revision] == [True]
 

@@ -6,6 +6,8 @@ from hq.validation import MAX_RECORD_BYTES, check_instance_update, check_new_ins
 from hqpb.v1.instance_pb2 import REVISION_TARGET_READY, Instance, InstanceMeta, InstanceRevision, InstanceSpec
 from serving.errors import InvalidRequest
 
+UNKNOWN_FIELD = b"\xc2\x3e\x02z1"  # number 1000, "z1"
+
 
 @pytest.fixture
 def instance() -> Instance:
@@ -24,6 +26,21 @@ def test_an_instance_without_anything_lacks_its_ids() -> None:
 
 def test_an_instance_without_revisions_and_allocation_is_legal(instance: Instance) -> None:
     check_new_instance(instance)
+
+
+def test_fields_beside_the_parts_are_refused_in_new_instances_and_in_updates(instance: Instance) -> None:
+    instance.MergeFromString(UNKNOWN_FIELD)
+    assert faults_of(instance) == ["instance"]
+    with pytest.raises(InvalidRequest, match=r"5 bytes of fields beside meta, spec and status .* would be lost"):
+        check_instance_update(instance)
+
+
+def test_unknown_fields_inside_the_parts_are_taken(instance: Instance) -> None:
+    for part in (instance.meta, instance.spec, instance.spec.revision.add(id="r1")):
+        part.MergeFromString(UNKNOWN_FIELD)
+    check_new_instance(instance)
+    instance.status.MergeFromString(UNKNOWN_FIELD)
+    check_instance_update(instance)
 
 
 def test_all_faults_are_named_at_once(instance: Instance) -> None:

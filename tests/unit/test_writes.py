@@ -6,38 +6,14 @@ import asyncio
 
 import pytest
 
+from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.registry.writes import Precondition
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, VersionConflict, WrongNode
+from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, VersionConflict
 from tests.support.running import running
 from tests.support.scenes import instance
-from tests.support.simulation import Simulation
-from tests.support.virtual_time import in_virtual_time
-
-ANY = Precondition()
-
-
-def soon() -> float:
-    """In real time, or in virtual time where the test runs in that."""
-    return asyncio.get_running_loop().time() + 5
-
-
-async def create(registry: Registry, made: model.Instance, request_id: str = "") -> model.Instance:
-    return (await registry.writes.create(made, request_id, soon(), validate_only=False)).instance()
-
-
-async def update(
-    registry: Registry, made: model.Instance, mask: list[str] | None = None, demanded: Precondition = ANY
-) -> model.Instance:
-    return (await registry.writes.update(made, mask, demanded, soon(), validate_only=False)).instance()
-
-
-def shown(registry: Registry, instance_id: str) -> model.Instance:
-    entry = registry.replica.cache.get(instance_id)
-    assert entry is not None
-    return entry.instance()
+from tests.support.writing import ANY, create, shown, soon, update
 
 
 async def ready_agent(registry: Registry, instance_id: str, revision: str = "r1", node: str = "node-1") -> int:
@@ -187,43 +163,6 @@ async def test_a_change_that_makes_the_whole_invalid_is_refused_and_names_the_fi
             await update(registry, twice, ["spec.revision"])
 
 
-async def test_secrets_are_served_to_the_agent_only() -> None:
-    async with running() as registry:
-        made = instance("a-1")
-        made.spec.revision[0].secret.add(name="pw", provider="vault", id="canary-id", environment_variable="PW")
-        created = await create(registry, made)
-        assert created.spec.revision[0].secret_count == 1
-        assert b"canary-id" not in created.SerializeToString()
-        fetched = await registry.revisions.get("a-1", "r1", "node-1")
-        assert fetched.revisions[0].secret[0].id == "canary-id"
-        with pytest.raises(Exception, match="lives on another node, not on node-2"):
-            await registry.revisions.get("a-1", "r1", "node-2")
-
-
-async def test_a_deploy_system_asks_for_descriptors_without_a_node_and_before_there_is_one() -> None:
-    async with running() as registry:
-        made = instance("a-1", node="")
-        made.spec.revision[0].secret.add(name="pw", provider="vault", id="where", environment_variable="PW")
-        await create(registry, made)
-        fetched = await registry.revisions.get("a-1", "", "")
-        assert [secret.id for secret in fetched.revisions[0].secret] == ["where"]
-        with pytest.raises(WrongNode, match="has no node yet"):
-            await registry.revisions.get("a-1", "", "node-1")
-
-
-async def test_whoever_is_told_that_there_is_nothing_is_told_in_which_epoch() -> None:
-    async with running() as registry:
-        await create(registry, instance("a-1"))
-        epoch = registry.freshness.source().epoch
-        for instance_id, node in (("a-2", ""), ("a-1", "node-2")):
-            with pytest.raises((NotFound, WrongNode)) as told:
-                await registry.revisions.get(instance_id, "", node)
-            assert told.value.metadata == {"epoch": epoch}
-        with pytest.raises(NotFound) as told:
-            await registry.reads.get("a-2", pb.ReadOptions(), None)
-        assert told.value.metadata == {"epoch": epoch}
-
-
 async def test_apply_creates_updates_and_leaves_alone_each_item_for_itself() -> None:
     async with running() as registry:
         await create(registry, instance("same"))
@@ -248,50 +187,3 @@ async def test_apply_of_what_was_read_changes_nothing() -> None:
         read = shown(registry, "a-1")
         [result] = await registry.apply.apply([read], "", soon(), validate_only=False)
         assert result.outcome == pb.APPLY_OUTCOME_UNCHANGED
-
-
-@in_virtual_time
-async def test_a_replica_that_is_behind_never_says_that_there_was_nothing_to_do() -> None:
-    """Another one acknowledged a change: to apply what stood before it is a change again, not "unchanged"."""
-    async with Simulation() as simulation:
-        here, there = await simulation.start_replica(), await simulation.start_replica()
-        await create(here.registry, instance("a", text="1"))
-        await there.registry.replica.fence.passed()
-        here.link.hold_watch()
-        await update(there.registry, instance("a", text="2"))
-        again = asyncio.ensure_future(update(here.registry, instance("a", text="1")))
-        await asyncio.sleep(1)
-        assert not again.done()
-        here.link.release_watch()
-        assert (await again).meta.annotations["text"] == "1"
-        await there.registry.replica.fence.passed()
-        assert shown(there.registry, "a").meta.annotations["text"] == "1"
-
-
-@in_virtual_time
-async def test_a_replica_that_is_behind_creates_what_was_deleted_elsewhere() -> None:
-    async with Simulation() as simulation:
-        here, there = await simulation.start_replica(), await simulation.start_replica()
-        first = await create(here.registry, instance("a"))
-        await there.registry.replica.fence.passed()
-        here.link.hold_watch()
-        await there.registry.writes.delete("a", ANY, soon())
-        creating = asyncio.ensure_future(create(here.registry, instance("a")))
-        await asyncio.sleep(1)
-        here.link.release_watch()
-        assert (await creating).meta.uid != first.meta.uid
-
-
-@in_virtual_time
-async def test_a_replica_that_is_behind_deletes_a_revision_that_it_has_not_seen_yet() -> None:
-    async with Simulation() as simulation:
-        here, there = await simulation.start_replica(), await simulation.start_replica()
-        await create(here.registry, instance("a"))
-        await there.registry.replica.fence.passed()
-        here.link.hold_watch()
-        new = model.InstanceRevision(id="r9")
-        await there.registry.writes.put_revision("a", new, ANY, soon(), clear_secrets=False, validate_only=False)
-        deleting = asyncio.ensure_future(here.registry.writes.delete_revision("a", "r9", ANY, soon()))
-        await asyncio.sleep(1)
-        here.link.release_watch()
-        assert [revision.id for revision in (await deleting).spec().revision] == ["r1"]

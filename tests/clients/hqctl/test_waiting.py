@@ -12,7 +12,9 @@ import pytest
 
 from clients.client import Client
 from clients.hqctl.waiting import Goal, Progress
+from clients.progress import Bookmark, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
 
@@ -93,11 +95,44 @@ def test_waiting_for_nobody_or_for_nonsense_is_a_mistake(run: Callable[..., Done
     assert run("wait", "a", "--for", "heaven").code == 2
 
 
+def made(instance_id: str, cluster: str, *, ready: bool = True) -> instance_pb2.Instance:
+    one = instance_pb2.Instance(meta=instance_pb2.InstanceMeta(id=instance_id, cluster=cluster))
+    one.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE if ready else instance_pb2.CONDITION_STATUS_FALSE
+    return one
+
+
+def of(*clusters: str) -> tuple[pb.Source, ...]:
+    return tuple(pb.Source(cluster=cluster) for cluster in clusters)
+
+
 def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
-    progress = Progress(Goal().convert("ready", None, None), frozenset(), {}, set())
-    instance = instance_pb2.Instance(meta=instance_pb2.InstanceMeta(id="web-1"))
-    instance.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
-    assert progress.put(instance) == "web-1"
+    progress = Progress(Goal().convert("ready", None, None), frozenset())
+    assert progress.took(SnapshotPart((made("web-1", "east"),))) == ["web-1"]
     assert not progress.is_done()
-    progress.synced = True
+    progress.took(Synced("token", of("east")))
+    assert progress.is_done()
+
+
+def test_it_ends_only_when_every_location_of_a_front_was_shown() -> None:
+    progress = Progress(Goal().convert("ready", None, None), frozenset())
+    progress.took(Bookmark("", of("east", "west")))
+    progress.took(SnapshotPart((made("web-1", "east"),)))
+    progress.took(Synced("t1", of("east")))
+    assert not progress.is_done()
+    progress.took(SnapshotPart((made("web-1", "west", ready=False),)))
+    progress.took(Synced("t2", of("west")))
+    assert progress.missing() == {"web-1": "no"}
+    progress.took(Resync("too slow", "west"))
+    assert (progress.shown.missing, progress.is_done()) == (["west"], False)
+    assert progress.took(SnapshotPart((made("web-1", "west"),))) == ["web-1"]
+    progress.took(Synced("t3", of("west")))
+    assert progress.is_done()
+
+
+def test_an_instance_is_gone_only_when_no_location_has_it() -> None:
+    progress = Progress(Goal().convert("gone", None, None), frozenset({"web-1"}))
+    progress.took(Bookmark("", of("east", "west")))
+    assert progress.took(Synced("t1", of("east"))) == []
+    assert not progress.is_done()
+    assert progress.took(Synced("t2", of("west"))) == ["web-1"]
     assert progress.is_done()

@@ -6,40 +6,17 @@ import time
 from pathlib import Path
 
 from clients.client import Client
-from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import NewCtl, StartHq
+from tests.clients.instancectl.hearsay import FALSE, TRUE, told, until_not_ready, until_ready
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision, write
 from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import eventually
-
-TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
 
 
 def from_hq(new_ctl: NewCtl, *replicas: ReplicaProcess, name: str = "ctl", instance_id: str = "i-1") -> Ctl:
     """A supervisor of an instance in HQ."""
     servers = [word for replica in replicas for word in ("--server", replica.grpc)]
     return new_ctl(name, "--instance", instance_id, "--node", NODE, *servers)
-
-
-async def told(client: Client, revision_id: str = "r1", instance_id: str = "i-1") -> model.RevisionStatus:
-    """What HQ knows of a revision."""
-    revisions = (await client.get(instance_id)).instance.status.revision
-    return next((r for r in revisions if r.id == revision_id), model.RevisionStatus())
-
-
-async def until_ready(client: Client, revision_id: str = "r1", instance_id: str = "i-1") -> None:
-    async def ready() -> bool:
-        return (await told(client, revision_id, instance_id)).ready.status == TRUE
-
-    await eventually(ready, what=f"{instance_id}/{revision_id} ready in HQ")
-
-
-async def until_not_ready(client: Client, reason: str, revision_id: str = "r1") -> None:
-    async def seen() -> bool:
-        found = (await told(client, revision_id)).ready
-        return found.status == FALSE and found.reason == reason
-
-    await eventually(seen, what=f"{revision_id} not ready in HQ: {reason}")
 
 
 async def test_every_revision_is_reported_and_a_change_of_target_is_followed(

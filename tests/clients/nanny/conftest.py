@@ -14,7 +14,7 @@ from tests.support.replicas import ReplicaProcess, Replicas
 
 @pytest.fixture
 async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
-    """Start some: all of them end with the test."""
+    """Real ones, unlike those of the tests beside; all of them end with the test."""
     async with Replicas(tmp_path) as started:
         yield started
 

@@ -21,7 +21,8 @@ from clients.nanny.results import Outcome, Result
 from clients.nanny.shares import Share
 from clients.nanny.uploading import Upload
 from hqpb.v1 import instance_pb2 as model
-from tests.clients.nanny.uploads import description, ended, expected, held_by, nanny, start, summary, written
+from tests.clients.nanny.uploads import description, expected, held_by, nanny, start, summary, written
+from tests.clients.process import ended
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 

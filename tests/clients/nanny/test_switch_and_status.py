@@ -10,7 +10,8 @@ import pytest
 
 from clients.client import Client
 from hqpb.v1 import instance_pb2 as model
-from tests.clients.nanny.uploads import description, ended, held_by, nanny, start, written
+from tests.clients.nanny.uploads import description, held_by, nanny, start, written
+from tests.clients.process import ended
 from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import Agent
 

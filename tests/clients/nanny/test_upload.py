@@ -12,7 +12,6 @@ from clients.client import Client
 from tests.clients.nanny.uploads import (
     count,
     description,
-    ended,
     expected,
     held_by,
     nanny,
@@ -20,6 +19,7 @@ from tests.clients.nanny.uploads import (
     summary,
     written,
 )
+from tests.clients.process import ended
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import eventually

@@ -13,7 +13,7 @@ import yaml
 from clients.client import STRONG, Client
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.clients.process import Outcome, environment
+from tests.clients.process import Outcome, ended, environment
 
 SECRET = {"name": "key", "provider": "vault", "id": "web/key", "file": {"path": "key", "mode": 256}}
 
@@ -28,18 +28,6 @@ async def start(*arguments: str, server: str = "") -> asyncio.subprocess.Process
         stderr=asyncio.subprocess.PIPE,
         env={**environment(server), "NANNY_CONFIG": "", "HOME": os.devnull},
     )
-
-
-async def ended(process: asyncio.subprocess.Process) -> Outcome:
-    """How it ended; it is killed if that takes half a minute."""
-    try:
-        out, err = await asyncio.wait_for(process.communicate(), 30)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-    assert process.returncode is not None
-    return Outcome(process.returncode, out.decode(), err.decode())
 
 
 async def nanny(*arguments: str, server: str = "") -> Outcome:

@@ -11,7 +11,8 @@ from hq import statuses
 from hq.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.plans import Plan
-from hq.registry.writes import Precondition, Writes
+from hq.registry.precondition import Precondition
+from hq.registry.writes import Writes
 from hq.store.commit import Committer, Conflict
 from hq.store.flight import Flight
 from hq.store.port import Applied, Commit, UnknownOutcome, Write

@@ -1,0 +1,148 @@
+"""A well-behaved client alone, and beside somebody with another identity and address who does the worst they can."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from tests.bench import load, lookups
+from tests.bench.abuser import KINDS
+from tests.bench.bench import Bench
+from tests.bench.load import LoadFailed, Shape, Target
+from tests.bench.machine import ROOT
+from tests.bench.probe import Found, Probing, probing
+from tests.bench.stand import SERVICE, stand
+from tests.bench.stats import percentile
+from tests.support.replicas import ReplicaProcess
+from tests.support.secured import Secured
+from tests.support.tickets import ISSUER
+
+GROUP = "abuse"
+RATE = 200.0
+ALONE = "alone"
+_BEGIN_S = 1.0
+# What an operator sets who expects abuse, in proportion to a client of 200 calls a second.
+_FLAGS = ("--max-calls-per-peer-s", "500", "--max-connections-per-peer", "400", "--slow-request", "3s")
+# Two addresses of one machine without a relay between: IPv6 for one, IPv4 for the other.
+_EVERYWHERE = ("--grpc", "[::]:0", "--http", "[::]:0", "--insecure")
+
+Abuse = Callable[[float], AbstractAsyncContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parties:
+    """The replica, and the tickets of both."""
+
+    replica: ReplicaProcess
+    good: str
+    bad: str
+
+    def target(self, method: str, ticket: str) -> Target:
+        """As the abuser calls it."""
+        return Target(f"127.0.0.1:{_port(self.replica.grpc)}", f"{SERVICE}/{method}", (), ticket)
+
+    @property
+    def http(self) -> str:
+        """As the abuser reaches it."""
+        return f"127.0.0.1:{_port(self.replica.http)}"
+
+    def probing(self, seconds: float) -> Probing:
+        """The lookups of the well-behaved one."""
+        lookup = lookups.get()
+        body = lookup.request.SerializeToString().hex()
+        address = f"[::1]:{_port(self.replica.grpc)}"
+        return Probing(address, f"{SERVICE}/{lookup.method}", body, self.good, RATE, seconds)
+
+
+async def run(bench: Bench) -> None:
+    """The group `abuse`."""
+    async with stand(bench.directory / GROUP, 23_000) as made:
+        files = Secured(bench.directory / "abused")
+        tickets = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
+        replica = await made.replica(*tickets, *_FLAGS, *_EVERYWHERE, "--audit-log", str(files.audit))
+        good, bad = (files.issuer.ticket(f"reader/{name}", good_for_s=7_200) for name in ("good", "bad"))
+        await _measure(bench, Parties(replica, good, bad))
+
+
+async def _measure(bench: Bench, parties: Parties) -> None:
+    kinds: dict[str, Abuse] = {ALONE: lambda _: nullcontext(), **_kinds(parties)}
+    p99_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
+    failed, calls = 0, 0
+    seconds = 2.0 if bench.quick else 8.0
+    for _ in range(1 if bench.quick else 3):
+        for kind, abuse in kinds.items():
+            found = await _beside(abuse, parties.probing(seconds))
+            p99_ms[kind].append(percentile(sorted(found.ms), 0.99))
+            failed, calls = failed + sum(found.failed.values()), calls + len(found.ms)
+            bench.say(f"{GROUP:10} {kind:44} failed: {found.failed or 'none'}")
+    for kind, values in p99_ms.items():
+        bench.fact(GROUP, f"{RATE:.0f} lookups/s {_beside_words(kind)}: p99", values, "ms")
+    bench.fact(GROUP, "calls of a well-behaved client that failed beside all of these", [failed], f"of {calls:,}")
+
+
+def _beside_words(kind: str) -> str:
+    return kind if kind == ALONE else f"beside {kind}"
+
+
+async def _beside(abuse: Abuse, task: Probing) -> Found:
+    async with abuse(task.seconds + 2 * _BEGIN_S):
+        await asyncio.sleep(_BEGIN_S)
+        return await probing(task)
+
+
+def _kinds(parties: Parties) -> dict[str, Abuse]:
+    get, everything = lookups.get(), lookups.find()
+    flood = partial(_flood, parties.target(get.method, parties.bad), get.request.SerializeToString(), Shape(8, 32))
+    strangers = partial(_flood, parties.target(get.method, ""), get.request.SerializeToString(), Shape(8, 32))
+    listing = everything.request.SerializeToString()
+    listings = partial(_flood, parties.target(everything.method, parties.bad), listing, Shape(4, 2))
+    return {
+        "a flood of calls beyond its rate": flood,
+        "a flood of calls without a ticket": strangers,
+        "listings of 23,000 instances without pause": listings,
+        **{f"{_HTTP[kind]} (HTTP)": partial(_abuser, kind, parties) for kind in KINDS},
+    }
+
+
+_HTTP = {
+    "connections": "1,000 connections, of which it may have 400",
+    "slow": "300 bodies that drip",
+    "oversize": "8 bodies without end",
+}
+
+
+@asynccontextmanager
+async def _flood(target: Target, message: bytes, shape: Shape, seconds: float) -> AsyncIterator[None]:
+    flooding = asyncio.create_task(_flooding(target, message, shape, seconds))
+    try:
+        yield
+    finally:
+        await flooding
+
+
+async def _flooding(target: Target, message: bytes, shape: Shape, seconds: float) -> Any:
+    with suppress(LoadFailed):  # it is refused: that is what it is for
+        await load.grpc(target, [message], seconds, shape)
+
+
+@asynccontextmanager
+async def _abuser(kind: str, parties: Parties, _seconds: float) -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.bench.abuser", kind, parties.http, parties.bad),
+        cwd=ROOT,
+        stdin=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        await process.wait()
+
+
+def _port(address: str) -> str:
+    return address.rpartition(":")[2]

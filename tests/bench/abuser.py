@@ -1,0 +1,77 @@
+"""Somebody who is a burden over HTTP, in a process of its own: `python -m tests.bench.abuser KIND HOST:PORT TICKET`.
+
+It goes on until it is killed. Whatever it is told, it tries again at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import uvloop
+
+_PATH: Final = "/hq.v1.InstanceService/FindInstances"
+_CHUNK: Final = b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))
+_PAUSE_S: Final = 0.5
+
+
+def _head(ticket: str, framing: str) -> bytes:
+    words = f"POST {_PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    return f"{words}authorization: Bearer {ticket}\r\n{framing}\r\n\r\n".encode()
+
+
+async def idle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ticket: str) -> None:
+    """Say nothing, until the server has enough of it."""
+    await reader.read()
+
+
+async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ticket: str) -> None:
+    """A body that comes byte by byte."""
+    writer.write(_head(ticket, "content-length: 100000"))
+    while not writer.is_closing() and not reader.at_eof():
+        writer.write(b" ")
+        await writer.drain()
+        await asyncio.sleep(_PAUSE_S)
+
+
+async def oversize(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ticket: str) -> None:
+    """A body without end, as fast as it goes."""
+    writer.write(_head(ticket, "transfer-encoding: chunked"))
+    while not writer.is_closing():
+        writer.write(_CHUNK)
+        await writer.drain()
+
+
+Act = Callable[[asyncio.StreamReader, asyncio.StreamWriter, str], Awaitable[None]]
+KINDS: Final[Mapping[str, tuple[Act, int]]] = {
+    "connections": (idle, 1_000),
+    "slow": (slow, 300),
+    "oversize": (oversize, 8),
+}
+
+
+async def abuse(kind: str, address: str, ticket: str) -> None:
+    """All at once, for ever."""
+    act, count = KINDS[kind]
+    host, _, port = address.rpartition(":")
+
+    async def again() -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(host, int(port))
+                try:
+                    await act(reader, writer, ticket)
+                finally:
+                    writer.close()
+            await asyncio.sleep(0.01)
+
+    await asyncio.gather(*(again() for _ in range(count)))
+
+
+if __name__ == "__main__":
+    os.nice(10)  # the well-behaved client is to have its processor
+    uvloop.run(abuse(*sys.argv[1:]))

@@ -1,0 +1,30 @@
+"""What HQ knows of the revisions that instancectl reports."""
+
+from __future__ import annotations
+
+from clients.client import Client
+from hqpb.v1 import instance_pb2 as model
+from tests.support.scenes import eventually
+
+TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
+
+
+async def told(client: Client, revision_id: str = "r1", instance_id: str = "i-1") -> model.RevisionStatus:
+    """What HQ knows of a revision."""
+    revisions = (await client.get(instance_id)).instance.status.revision
+    return next((r for r in revisions if r.id == revision_id), model.RevisionStatus())
+
+
+async def until_ready(client: Client, revision_id: str = "r1", instance_id: str = "i-1") -> None:
+    async def ready() -> bool:
+        return (await told(client, revision_id, instance_id)).ready.status == TRUE
+
+    await eventually(ready, what=f"{instance_id}/{revision_id} ready in HQ")
+
+
+async def until_not_ready(client: Client, reason: str, revision_id: str = "r1") -> None:
+    async def seen() -> bool:
+        found = (await told(client, revision_id)).ready
+        return found.status == FALSE and found.reason == reason
+
+    await eventually(seen, what=f"{revision_id} not ready in HQ: {reason}")

@@ -1,0 +1,191 @@
+"""Reads while a location is silent, slow or not what it should be: the others answer, and the answer says so."""
+
+from __future__ import annotations
+
+import grpc
+
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.answers import errors, ids, refused
+from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.fronts import write_config
+from tests.support.scenes import eventually
+
+Code = grpc.StatusCode
+EVERYTHING = pb.FindInstancesRequest()
+
+
+async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    west.replicas[0].delay_s = 30
+    answer = await front.stub.FindInstances(EVERYTHING)
+    assert ids(answer) == [("a", "east")]
+    assert errors(answer.sources)["east"] == ""
+    assert "no answer within 0.3 s" in errors(answer.sources)["west"]
+    asked = west.replicas[0].calls["FindInstances"]
+    for _ in range(10):
+        await front.stub.FindInstances(EVERYTHING)
+    assert west.replicas[0].calls["FindInstances"] == asked
+    west.replicas[0].delay_s = 0
+    await eventually(lambda: front.front.locations.by_name["west"].presence.is_up, what="west up after a probe")
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
+
+
+async def test_a_caller_in_a_hurry_gets_the_others_before_its_deadline(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations, "20s")
+    west.replicas[0].delay_s = 30
+    answer = await front.stub.FindInstances(EVERYTHING, timeout=0.6)
+    assert ids(answer) == [("a", "east")]
+    assert front.front.locations.by_name["west"].presence.is_up
+
+
+async def test_where_all_are_required_a_silent_one_is_named(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    await west.stop()
+    read = pb.ReadOptions(require_all_locations=True)
+    for call in (
+        front.stub.FindInstances(pb.FindInstancesRequest(read=read)),
+        front.stub.CountInstances(pb.CountInstancesRequest(read=read)),
+        front.stub.GetInstance(pb.GetInstanceRequest(id="a", read=read)),
+    ):
+        error = await refused(call)
+        assert error.code() is Code.UNAVAILABLE
+        assert "west" in (error.details() or "")
+        assert "east" not in (error.details() or "")
+
+
+async def test_where_nobody_answers_no_list_looks_complete(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    for location in locations:
+        await location.stop()
+    for call in (
+        front.stub.FindInstances(EVERYTHING),
+        front.stub.CountInstances(pb.CountInstancesRequest()),
+        front.stub.GetInstance(pb.GetInstanceRequest(id="a")),
+    ):
+        error = await refused(call)
+        assert error.code() is Code.UNAVAILABLE
+        assert "east" in (error.details() or "")
+        assert "west" in (error.details() or "")
+
+
+async def test_an_instance_is_called_missing_only_if_everybody_was_asked(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations)
+    assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.NOT_FOUND
+    await west.stop()
+    assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.UNAVAILABLE
+    assert (await refused(front.stub.ExplainInstance(pb.ExplainInstanceRequest(id="a")))).code() is Code.UNAVAILABLE
+    east.put("a")
+    answer = await front.stub.GetInstance(pb.GetInstanceRequest(id="a"))
+    assert answer.instance.meta.cluster == "east"
+    assert errors(answer.sources)["west"]
+
+
+async def test_explain_is_told_by_the_owner_with_a_source_for_each_location(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    _, north, west = locations = await start_locations("east", "north", "west")
+    north.put("a")
+    front = await start_front(locations)
+    await west.stop()
+    answer = await front.stub.ExplainInstance(pb.ExplainInstanceRequest(id="a"))
+    assert answer.meta.cluster == "north"
+    assert {name: bool(error) for name, error in errors(answer.sources).items()} == {
+        "east": False,
+        "north": False,
+        "west": True,
+    }
+
+
+async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    await front.stub.FindInstances(EVERYTHING)  # whoever asked first need not have allowed it
+    await front.stub.CountInstances(pb.CountInstancesRequest())
+    await west.stop()
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east")]
+    old = await front.stub.FindInstances(allowing)
+    assert ids(old) == [("a", "east"), ("b", "west")]
+    told = {source.cluster: source for source in old.sources}["west"]
+    assert told.stale
+    assert told.staleness.ToMilliseconds() >= 5
+    assert "this is the last one" in told.error
+    assert [g.total for g in (await front.stub.CountInstances(count)).groups] == [2]
+    never_asked = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=["b"]), read=allowing.read)
+    assert not (await front.stub.FindInstances(never_asked)).instances
+    strong = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True, consistency=pb.READ_CONSISTENCY_STRONG))
+    assert ids(await front.stub.FindInstances(strong)) == [("a", "east")]
+
+
+async def test_where_a_front_asks_for_no_tickets_an_old_answer_is_for_the_ticket_that_it_was_given_to(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    front = await start_front(locations)
+    allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
+    ann = (("authorization", "Bearer ann"),)
+    await front.stub.FindInstances(allowing, metadata=ann)
+    await front.stub.CountInstances(count, metadata=ann)
+    await west.stop()
+    for stranger in ((), (("authorization", "Bearer bob"),)):
+        assert ids(await front.stub.FindInstances(allowing, metadata=stranger)) == [("a", "east")]
+        assert [g.total for g in (await front.stub.CountInstances(count, metadata=stranger)).groups] == [1]
+    assert ids(await front.stub.FindInstances(allowing, metadata=ann)) == [("a", "east"), ("b", "west")]
+    assert [g.total for g in (await front.stub.CountInstances(count, metadata=ann)).groups] == [2]
+
+
+async def test_a_request_that_is_too_large_for_a_location_does_not_make_it_silent_for_others(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    (east,) = locations = await start_locations("east")
+    east.put("a")
+    front = await start_front(locations, "5s")
+    large = pb.FindInstancesRequest()
+    large.field_mask.paths.append("spec")  # the front adds two more
+    large.filter.instance_id.append("x" * (4 * 1024 * 1024 - large.ByteSize() - 20))
+    error = await refused(front.stub.FindInstances(large))
+    assert error.code() is Code.RESOURCE_EXHAUSTED
+    assert front.front.locations.by_name["east"].presence.is_up
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east")]
+
+
+async def test_replicas_of_another_cluster_are_not_taken_for_this_one(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = await start_locations("east", "west")
+    east.put("a")
+    west.put("b")
+    west.name = "south"
+    front = await start_front([east])
+    write_config(front.config, {"east": east.addresses, "west": west.addresses}, "300ms")
+    await eventually(lambda: "west" in front.front.locations.by_name)
+    answer = await front.stub.FindInstances(EVERYTHING)
+    assert ids(answer) == [("a", "east")]
+    assert "call themselves 'south'" in errors(answer.sources)["west"]

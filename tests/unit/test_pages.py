@@ -1,0 +1,222 @@
+"""Lists over a replica: pages, their tokens, and counts."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from hq.query import Query
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import EpochChanged, InvalidRequest
+from tests.support.still import PLAIN, loaded
+from tests.support.truth import Truth
+from tests.support.turns import counted_turns
+from tests.support.world import Step, World, filters, spec_of, steps
+
+some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+histories = st.lists(steps(spoiled=False), max_size=12)
+ALL = pb.InstanceFilter()
+
+
+def many(world: World, count: int, text: str = "") -> None:
+    """Instances i-000 and on, in few transactions."""
+    for start in range(0, count, 50):
+        puts: dict[bytes, bytes | None] = {}
+        for number in range(start, min(start + 50, count)):
+            instance_id = f"i-{number:03d}"
+            world.uids[instance_id] = number + 1
+            labels = {"text": text} if text else {}
+            puts[world.keys.spec(instance_id)] = spec_of(world, instance_id, f"s-{number % 3}", "n", labels, 1)
+        world.change(puts)
+
+
+@some
+@given(histories, filters(), st.integers(1, 4))
+async def test_all_pages_together_hold_each_match_once_and_in_order(
+    history: list[Step], wanted: pb.InstanceFilter, page_size: int
+) -> None:
+    world, truth = World(), Truth()
+    for step in history:
+        truth.tell(world.step(step))
+    still = loaded(world)
+    found: list[model.Instance] = []
+    token = ""
+    while True:
+        page = await still.find(wanted, page_size, token)
+        assert len(page.instances) <= page_size
+        found += page.instances
+        token = page.next_page_token
+        if not token:
+            break
+        assert len(page.instances) == page_size
+    assert found == truth.matching(wanted)
+
+
+@some
+@given(histories, st.lists(steps(spoiled=False), max_size=8), filters(), st.integers(1, 3))
+async def test_what_was_there_all_the_while_is_on_one_page_while_others_come_and_go(
+    history: list[Step], meanwhile: list[Step], wanted: pb.InstanceFilter, page_size: int
+) -> None:
+    world, truth = World(), Truth()
+    for step in history:
+        truth.tell(world.step(step))
+    still = loaded(world)
+    states = [truth.matching(wanted)]
+    found: list[str] = []
+    token = ""
+    while True:
+        page = await still.find(wanted, page_size, token)
+        found += [instance.meta.id for instance in page.instances]
+        token = page.next_page_token
+        if not token:
+            break
+        if meanwhile:
+            batch = world.step(meanwhile.pop(0))
+            truth.tell(batch)
+            still.apply(batch)
+            states.append(truth.matching(wanted))
+    ids = [{instance.meta.id for instance in state} for state in states]
+    assert found == sorted(set(found))
+    assert set.intersection(*ids) <= set(found) <= set.union(*ids)
+
+
+async def test_a_page_ends_where_it_would_get_too_large() -> None:
+    world = World()
+    many(world, 100, text="x" * 1_000)
+    still = loaded(world, page_bytes=10_000)
+    everything = still.replica.cache._indexes._all
+    everything._blocks = [(entry,) for block in everything.lend() for entry in block]
+    first = await still.find(ALL)
+    assert 5 <= len(first.instances) <= 9
+    assert sum(instance.ByteSize() for instance in first.instances) <= 10_000
+    rest = await still.find(ALL, 0, first.next_page_token)
+    assert rest.instances[0].meta.id == f"i-{len(first.instances):03d}"
+
+
+async def test_an_instance_that_is_larger_than_a_page_has_one_for_itself() -> None:
+    world = World()
+    many(world, 3, text="x" * 1_000)
+    still = loaded(world, page_bytes=10)
+    ids, token = [], ""
+    while True:
+        page = await still.find(ALL, 0, token)
+        ids.append([instance.meta.id for instance in page.instances])
+        token = page.next_page_token
+        if not token:
+            break
+    assert ids == [["i-000"], ["i-001"], ["i-002"]]
+
+
+async def test_a_page_that_is_just_full_at_the_end_has_no_next_one() -> None:
+    world = World()
+    many(world, 4)
+    page = await loaded(world).find(ALL, 4)
+    assert (len(page.instances), page.next_page_token) == (4, "")
+
+
+async def test_a_list_of_many_services_is_in_order_too_however_many_there_are() -> None:
+    world = World()
+    many(world, 999)
+    still = loaded(world)
+    wanted = pb.InstanceFilter(service_id=["s-2", "s-0", "nothing"])
+    found = [instance.meta.id for instance in (await still.find(wanted)).instances]
+    assert found == [f"i-{number:03d}" for number in range(999) if number % 3 != 1]
+
+
+async def test_all_labels_of_a_filter_have_to_be_there() -> None:
+    world = World()
+    labelled = {"a": {"x": "1"}, "b": {"y": "2"}, "c": {"x": "1", "y": "2"}, "d": {"x": "1", "y": "3"}, "e": {"x": "1"}}
+    for instance_id, labels in labelled.items():
+        world.uids[instance_id] = world.next()
+        world.change({world.keys.spec(instance_id): spec_of(world, instance_id, "s", "n", labels, 1)})
+    still = loaded(world)
+    for wanted, expected in (({"x": "1"}, "acde"), ({"y": "2"}, "bc"), ({"x": "1", "y": "2"}, "c"), ({"x": "2"}, "")):
+        answer = await still.find(pb.InstanceFilter(labels=wanted))
+        assert "".join(instance.meta.id for instance in answer.instances) == expected
+
+
+async def test_a_long_scan_gives_the_loop_its_turns() -> None:
+    world = World()
+    many(world, 999)
+    still = loaded(world)
+    everything = still.replica.cache._indexes._all
+    everything._blocks = [(entry,) for block in everything.lend() for entry in block]  # as if there were a million
+    async with counted_turns() as turns:
+        page = await still.find(pb.InstanceFilter(readiness=pb.READINESS_FILTER_READY))
+    assert not page.instances
+    assert turns.count > 200
+
+
+async def test_a_token_of_another_filter_is_refused() -> None:
+    world = World()
+    many(world, 9)
+    still = loaded(world)
+    token = (await still.find(ALL, 2)).next_page_token
+    with pytest.raises(InvalidRequest, match="another filter"):
+        await still.find(pb.InstanceFilter(service_id=["s-1"]), 2, token)
+    with pytest.raises(InvalidRequest):
+        await anext(still.watch(ALL, token))
+
+
+async def test_a_token_of_another_epoch_starts_over() -> None:
+    world = World()
+    many(world, 9)
+    still = loaded(world)
+    token = (await still.find(ALL, 2)).next_page_token
+    still.replica.cache.epoch = "another"
+    with pytest.raises(EpochChanged):
+        await still.find(ALL, 2, token)
+
+
+@some
+@given(
+    st.text(max_size=30)
+    | st.binary(max_size=60).map(lambda raw: base64.urlsafe_b64encode(raw).decode())
+    | st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5), st.lists, max_leaves=5).map(
+        lambda value: base64.urlsafe_b64encode(json.dumps(value).encode()).decode()
+    )
+)
+@example(base64.urlsafe_b64encode(b"[" * 3_000).decode())
+@example(base64.urlsafe_b64encode(b'["\\ud800","a",1]').decode())
+@example(base64.urlsafe_b64encode(b'{"a":1,"b":2,"c":3}').decode())
+@example(base64.urlsafe_b64encode(b'["a","b",true]').decode())
+@example(base64.urlsafe_b64encode(b'["a","b",' + b"9" * 5_000 + b"]").decode())
+@example("\u00e4" * 8)
+@example("x" * 100_000)
+async def test_no_word_taken_for_a_token_does_harm(word: str) -> None:
+    still = loaded(World())
+    if word:
+        with pytest.raises(InvalidRequest) as refused:
+            await still.find(ALL, 0, word)
+        str(refused.value).encode()
+        with pytest.raises(InvalidRequest):
+            await anext(still.watch(ALL, word))
+
+
+@some
+@given(histories, filters())
+async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.InstanceFilter) -> None:
+    world, truth = World(), Truth()
+    for step in history:
+        truth.tell(world.step(step))
+    still = loaded(world)
+    for group, keys_of in (
+        (pb.COUNT_GROUP_UNSPECIFIED, lambda i: [""]),
+        (pb.COUNT_GROUP_SERVICE, lambda i: [i.meta.service_id]),
+        (pb.COUNT_GROUP_NODE, lambda i: [i.spec.node_name]),
+        (pb.COUNT_GROUP_REVISION, lambda i: [revision.id for revision in i.spec.revision]),
+    ):
+        counts, _ = await still.reads.count(Query(wanted), group, PLAIN, None)
+        keys = [key for instance in truth.matching(wanted) for key in keys_of(instance)]
+        assert [(count.key, count.total) for count in counts] == [(key, keys.count(key)) for key in sorted(set(keys))]
+    ready, _ = await still.reads.count(Query(wanted), pb.COUNT_GROUP_UNSPECIFIED, PLAIN, None)
+    of_ready = pb.InstanceFilter()
+    of_ready.CopyFrom(wanted)
+    if wanted.readiness != 2:
+        of_ready.readiness = pb.READINESS_FILTER_READY
+        assert sum(count.ready for count in ready) == len(truth.matching(of_ready))

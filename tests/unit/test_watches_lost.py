@@ -1,0 +1,116 @@
+"""Watches whose continuity is lost: whoever follows one is told, and starts over."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hqpb.storage.v1 import storage_pb2
+from tests.support.still import Still
+from tests.support.watch_scene import ALL, EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, Stream, some, synced
+from tests.support.world import World
+
+
+async def resync_of(stream: Stream) -> str:
+    """The reason, once it is said; afterwards there is a fresh snapshot."""
+    while (message := await anext(stream)).kind != RESYNC:
+        assert message.kind != SNAPSHOT
+    assert not message.resume_token
+    await synced(stream)
+    await stream.aclose()
+    return message.reason
+
+
+async def test_a_token_that_stays_ahead_is_of_a_past_that_is_gone() -> None:
+    scene = Scene()
+    scene.put("b")
+    token = (await synced(scene.watch())).resume_token
+    behind = Still()
+    behind.list(World().records(), 2)
+    assert "ahead" in await resync_of(behind.watch(ALL, token))
+
+
+async def test_a_token_older_than_the_history_is_told_so() -> None:
+    scene = Scene(history_bytes=2_000)
+    token = (await synced(scene.watch())).resume_token
+    for _ in range(10):
+        scene.put("a")
+    assert "history in memory" in await resync_of(scene.watch(token))
+
+
+async def test_a_token_of_another_epoch_is_told_so() -> None:
+    scene = Scene()
+    token = (await synced(scene.watch())).resume_token
+    scene.still.replica.cache.epoch = "another"
+    assert "epoch" in await resync_of(scene.watch(token))
+    assert scene.still.replica.fanout.resyncs == 1
+
+
+async def test_a_reader_that_does_not_read_is_cut_off() -> None:
+    scene = Scene(watch_buffer_bytes=3_000)
+    stream = scene.watch()
+    await synced(stream)
+    for _ in range(20):
+        scene.put("a", text="x" * 500)
+    assert "fell behind" in await resync_of(stream)
+
+
+async def test_a_reader_that_stops_in_its_snapshot_is_cut_off_and_keeps_nothing_alive() -> None:
+    scene = Scene(watch_buffer_bytes=3_000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        scene.put(*(f"i-{number}" for number in range(20)))
+        stream = scene.watch()
+        await anext(stream)
+        (watcher,) = scene.still.replica.fanout._watchers()
+        for _ in range(20):
+            scene.put("a", text="x" * 500)
+        assert next(watcher.snapshot, None) is None
+        assert (await anext(stream)).kind == RESYNC
+    await stream.aclose()
+
+
+async def test_a_slow_reader_of_the_past_finds_its_piece_gone() -> None:
+    scene = Scene(history_bytes=20_000)
+    token = (await synced(scene.watch())).resume_token
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        for _ in range(10):
+            scene.put("a")
+        stream = scene.watch(token)
+        assert [message.kind for message in await some(stream, 3)] == [SYNCED, EVENTS, EVENTS]
+        for _ in range(100):
+            scene.put("a")
+        assert "behind the history" in await resync_of(stream)
+
+
+@pytest.mark.parametrize("reading", ["the snapshot", "the past", "the present"])
+async def test_when_the_store_is_replaced_everyone_is_told(reading: str) -> None:
+    scene = Scene()
+    token = (await synced(scene.watch())).resume_token
+    scene.put("a")
+    scene.put("a")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        stream = scene.watch(token if reading == "the past" else "")
+        await some(stream, 3 if reading == "the present" else 1)
+        another = World()
+        another.change({another.keys.epoch: storage_pb2.EpochRecord(epoch="epoch-2").SerializeToString()})
+        scene.still.list(another.records(), scene.world.version + 5)
+        assert "another one" in await resync_of(stream)
+
+
+async def test_a_watch_waits_while_the_new_store_is_read() -> None:
+    scene = Scene()
+    stream = scene.watch()
+    await synced(stream)
+    scene.still.replica.reset()
+    assert (await anext(stream)).kind == RESYNC
+    next_one = asyncio.ensure_future(anext(stream))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not next_one.done()
+    scene.still.list(scene.world.records(), scene.world.version)
+    assert (await next_one).kind == SNAPSHOT
+    await stream.aclose()
