@@ -53,6 +53,7 @@ class Queue:
     async def group(self) -> list[Item]:
         """Wait for the next group and take it out; empty if all callers went away."""
         await self._arrived.wait()
+        await asyncio.sleep(0)  # whoever asks again and again must not keep the loop from callers who want to leave
         if len(self) < self._wanted:
             await self._joined()
         group = self._take()
@@ -70,7 +71,6 @@ class Queue:
         """
         loop = asyncio.get_running_loop()
         self._plenty.clear()
-        await asyncio.sleep(0)
         until = loop.time() + LINGER_S
         before = 0
         while (self._among_many or len(self) > 1) and before < len(self) < self._wanted and loop.time() < until:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 
-from hq.store.memory import MemoryStore
+from hq.store.flight import Item
+from hq.store.port import Write
+from hq.store.queue import MAX_WRITES, Queue
 from serving.errors import DeadlineExceeded, OutcomeUnknown, ShuttingDown
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
 
 
 @in_virtual_time
@@ -95,3 +92,27 @@ async def test_a_replica_that_goes_away_says_of_each_write_whether_it_was_sent()
         assert [type(answer) for answer in answers] == [OutcomeUnknown, ShuttingDown]
         with pytest.raises(ShuttingDown):
             await parts.write("later")
+
+
+async def test_callers_who_all_go_away_at_once_get_the_turn_of_the_loop_to_do_so() -> None:
+    queue = Queue()
+    items = [
+        Item(str(n), Write((), ()), 0, (), asyncio.get_running_loop().create_future()) for n in range(2 * MAX_WRITES)
+    ]
+    for item in items:
+        queue.add(item)
+    assert len(await queue.group()) == MAX_WRITES
+    for item in items:
+        item.done.cancel()
+    leaving = asyncio.create_task(_leave(queue, items))
+    for _ in range(10):
+        await queue.group()
+        if leaving.done():
+            return
+    raise AssertionError("groups of nobody were taken over and over, and nothing else was done")
+
+
+async def _leave(queue: Queue, items: list[Item]) -> None:
+    for item in items:
+        queue.drop(item)
+    queue.add(Item("later", Write((), ()), 0, (), asyncio.get_running_loop().create_future()))
