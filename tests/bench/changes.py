@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Sequence
 from functools import partial
 
 from aetcd import rpc
@@ -57,7 +58,7 @@ async def _uploads(bench: Bench, made: Stand) -> None:
 
     def bodies() -> list[bytes]:
         """Two rounds of uploads, each of which changes what was there, whatever that was."""
-        return [_upload(group, next(numbers)) for _ in range(2) for group in groups]
+        return [upload(group, next(numbers)) for _ in range(2) for group in groups]
 
     empty = await made.empty({"apply": await made.ask("ApplyInstances", bodies()[0])})
     puts = [rpc.RequestOp(request_put=rpc.PutRequest(key=f"/raw/{s.id}".encode(), value=s.spec)) for s in groups[0]]
@@ -71,7 +72,8 @@ async def _uploads(bench: Bench, made: Stand) -> None:
     await bench.compare(GROUP, "Uploads of 20 instances, HTTP proto", sides, per_answer=_UPLOAD)
 
 
-def _upload(group: list[Stored], number: int) -> bytes:
+def upload(group: Sequence[Stored], number: int) -> bytes:
+    """ApplyInstances of these, with a revision by this number."""
     request = service_pb2.ApplyInstancesRequest()
     for s in group:
         uploaded = request.instance.add()

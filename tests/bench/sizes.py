@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from hqpb.v1 import service_pb2
-from tests.bench import load
+from tests.bench import growth, load
 from tests.bench.beats import by_fifty
 from tests.bench.bench import Bench
 from tests.bench.load import Shape
@@ -28,6 +28,9 @@ async def run(bench: Bench) -> None:
             await _cold_start(bench, made, size, base)
             if size >= 10_000:
                 await _lookups_under_beats(bench, made, size)
+            await growth.costs(bench, made, GROUP, size)
+            if size == 10_000:
+                await growth.batches(bench, made, GROUP)
 
 
 async def _empty_memory(bench: Bench) -> int:

@@ -58,4 +58,7 @@ def slopes(results: Results) -> dict[str, float]:
         if c.size:
             kind = c.name.replace(f"{c.size:,.0f}", "n")
             found.setdefault(kind, {})[c.size] = c.of("cpu_us").median
+    for fact in results.facts:
+        if fact.size and "CPU per" in fact.name:
+            found.setdefault(fact.name.replace(f"{fact.size:,.0f}", "n"), {})[fact.size] = fact.spread().median
     return {kind: slope(points) for kind, points in found.items() if len(points) > 1}
