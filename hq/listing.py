@@ -16,14 +16,16 @@ class Listing:
         frames: theirs, joined.
         json: likewise as JSON, with commas between; empty until somebody wanted it.
         answer: the last one that was made of it, behind what it was made for.
+        masked: the frames with some fields only, joined, behind the mask; the last one that was asked for.
     """
 
-    __slots__ = ("__weakref__", "answer", "entries", "frames", "json")
+    __slots__ = ("__weakref__", "answer", "entries", "frames", "json", "masked")
 
     def __init__(self, entries: Sequence[Any], frames: bytes) -> None:
         self.entries, self.frames = entries, frames
         self.json = b""
         self.answer: tuple[object, bytes] = (None, b"")
+        self.masked: tuple[Sequence[str], bytes] = ((), b"")
 
 
 class Home:
@@ -63,8 +65,8 @@ class Shelf:
         self._bytes = 0
 
     def keep(self, home: Home, key: Hashable, listing: Listing) -> None:
-        # The answer takes as many bytes again, JSON about three times as many; both come later.
-        size_bytes = 5 * len(listing.frames) + 500
+        # The answer and a masked copy take as many bytes again, JSON about three times as many; all that comes later.
+        size_bytes = 6 * len(listing.frames) + 500
         home.put(key, listing)
         self._kept.append((home, key, ref(listing), size_bytes))
         self._bytes += size_bytes

@@ -110,19 +110,30 @@ class MaskedAnswer(FramesAnswer):
 
     __slots__ = ("_masked",)
 
-    _masked: list[instance_pb2.Instance]
+    _masked: bytes  # frames, joined
 
     async def prepared(self, mask: Sequence[str]) -> MaskedAnswer:
-        """Itself, with the mask applied: in slices, since this takes some 50 µs per instance."""
-        compiled = Mask(mask)
-        self._masked = await in_slices(lambda entry: compiled.applied(entry.instance()), self._found.entries)
+        """Itself, with the mask applied: in slices, since this takes some 10 µs per instance."""
+        listing = self._found.listing
+        if listing is not None and listing.masked[0] == tuple(mask):
+            self._masked = listing.masked[1]
+            return self
+        apply = Mask(mask).applied
+        self._masked = b"".join(await in_slices(lambda entry: _framed(apply(entry.instance())), self._found.entries))
+        if listing is not None:
+            listing.masked = tuple(mask), self._masked
         return self
 
     def proto(self) -> bytes:
-        return self._proto_of([frames.delimited(frames.FRAME_TAG, m.SerializeToString()) for m in self._masked])
+        return self._proto_of([self._masked])
 
     async def json(self) -> bytes:
-        return self._json_of(await in_slices(readable_json, self._masked))
+        instances = service_pb2.FindInstancesResponse.FromString(self._masked).instances
+        return self._json_of(await in_slices(readable_json, instances))
+
+
+def _framed(instance: instance_pb2.Instance) -> bytes:
+    return frames.delimited(frames.FRAME_TAG, instance.SerializeToString())
 
 
 class WatchAnswer:

@@ -14,6 +14,7 @@ from hq.api.mask import Mask
 from hq.api.twins import EventTwins, Twins
 from hq.entry import Entry, frames_of
 from hq.history import put_event
+from hq.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
@@ -89,6 +90,29 @@ async def test_masks_hold_in_both_encodings_through_lists_too(single: bool) -> N
     else:
         shown = await both(answer, pb.FindInstancesResponse)
         assert shown == pb.FindInstancesResponse(instances=[kept], sources=[SOURCE.message()])
+
+
+async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_a_beat() -> None:
+    feed = Feed()
+    feed(spec=spec_value("a", node_name="n"), status=status_value(mark("r", heard_ms=1_000)))
+    answers, of_s = Answers(1 << 20), Query(pb.InstanceFilter(service_id=["s"]))
+
+    async def masked(*paths: str) -> tuple[pb.FindInstancesResponse, bytes]:
+        listing = feed.cache.listing(of_s)
+        assert listing is not None
+        answer = await answers.found(Found(listing.entries, [listing.frames], "", SOURCE, listing), paths)
+        return pb.FindInstancesResponse.FromString(answer.proto()), listing.masked[1]
+
+    first, kept = await masked("meta.id", "status.heartbeat")
+    assert first.instances[0].status.heartbeat["r"].ToMilliseconds() == 1_000
+    assert not first.instances[0].spec.node_name
+    again, still = await masked("meta.id", "status.heartbeat")
+    assert (again, still is kept) == (first, True)
+    assert (await masked("spec.node_name"))[0].instances[0] == model.Instance(spec=model.InstanceSpec(node_name="n"))
+    beaten = feed.cache.get("a")
+    assert beaten is not None
+    beaten.beat(0, 2_000, "writer")
+    assert (await masked("status.heartbeat"))[0].instances[0].status.heartbeat["r"].ToMilliseconds() == 2_000
 
 
 @st.composite
