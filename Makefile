@@ -35,7 +35,7 @@ test-long: setup ## Run the long tests only
 	@$(VENV)/pytest -m long
 
 .PHONY: fuzz
-fuzz: setup ## Attack a replica for DURATION (10m) with requests that are made at random and spoiled
+fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: requests at random, spoiled
 	@$(VENV)/python -m tests.fuzz --duration $(or $(DURATION),10m) $(if $(SEED),--seed $(SEED))
 
 .PHONY: check
@@ -71,7 +71,7 @@ lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade t
 faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
 	@PYTHONPATH=.:proto $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT)) \
-		$(if $(NAMESPACES),--namespaces)
+		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
 
 .PHONY: bench
 bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,beats; OUT=file.json)

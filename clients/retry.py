@@ -44,10 +44,11 @@ class RetrySettings:
 class RetryBudget:
     """A purse, shared by all calls of a client: a call fills it a little, a retry takes one out."""
 
-    def __init__(self, ratio: float, reserve: float) -> None:
+    def __init__(self, ratio: float, reserve: float, at_first: float | None = None) -> None:
+        """`reserve`: the most that it holds, and `at_first` unless that is said."""
         self._ratio = ratio
         self._reserve = reserve
-        self._tokens = reserve
+        self._tokens = reserve if at_first is None else at_first
 
     def __repr__(self) -> str:
         return f"RetryBudget({self._tokens:.1f} of {self._reserve:.1f})"

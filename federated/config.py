@@ -1,12 +1,10 @@
-"""Which locations there are, as a file says it; the file is read again when it changes."""
+"""Which locations there are, as YAML says it."""
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import yaml
@@ -14,8 +12,6 @@ import yaml
 from serving.errors import HqError
 from serving.flags import is_loopback
 from serving.health import duration_s
-
-log = logging.getLogger(__name__)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:@-]{1,253}")
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
@@ -131,49 +127,3 @@ def check_plain(config: FrontConfig) -> None:
     ]
     if faults:
         raise BadConfig("\n".join(faults))
-
-
-class ConfigFile:
-    """The file, asked from time to time whether it says something new.
-
-    Attributes:
-        current: what is in force.
-        fault: why the file as it is now is not in force; empty: it is.
-    """
-
-    def __init__(self, path: Path, check: Callable[[FrontConfig], None] = lambda _: None) -> None:
-        """`check` raises BadConfig for what must not come into force. Raises that, or OSError if it cannot be read."""
-        self._path, self._check = path, check
-        self._text = path.read_text(encoding="utf-8")
-        self.current = self._checked(self._text)
-        self.fault = ""
-
-    def reread(self) -> bool:
-        """Whether `current` is another one now. A file that is broken or gone changes nothing but `fault`."""
-        try:
-            text = self._path.read_text(encoding="utf-8")
-            if text == self._text:
-                return False
-            self._text = text
-            changed = self._checked(text)
-        except (BadConfig, OSError, UnicodeDecodeError) as error:
-            if not isinstance(error, BadConfig):
-                self._text = ""  # whatever can be read next is news
-            self._blame("; ".join(line.strip() for line in str(error).splitlines()))
-            return False
-        self.fault = ""
-        if changed == self.current:
-            return False
-        self.current = changed
-        log.info("%s is in force: %s", self._path, ", ".join(changed.locations))
-        return True
-
-    def _checked(self, text: str) -> FrontConfig:
-        config = parse(text)
-        self._check(config)
-        return config
-
-    def _blame(self, fault: str) -> None:
-        if fault != self.fault:
-            log.error("%s is not in force, the front goes on with what it said before: %s", self._path, fault)
-        self.fault = fault

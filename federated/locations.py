@@ -11,7 +11,8 @@ from typing import Final, Generic, TypeVar
 from clients.errors import HqApiError
 from federated.channel import Dialer
 from federated.clock import Clock
-from federated.config import ConfigFile, LocationConfig
+from federated.config import LocationConfig
+from federated.config_file import ConfigFile
 from federated.errors import Silence, raise_refusal
 from federated.location import Location
 

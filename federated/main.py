@@ -15,7 +15,8 @@ from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credentials import Credentials
 from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config import BadConfig, ConfigFile, check_plain
+from federated.config import BadConfig, check_plain
+from federated.config_file import ConfigFile
 from federated.front import Front
 from federated.locations import Locations
 from federated.server import Server

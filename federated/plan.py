@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from clients.retry import RetryBudget
 from serving.errors import invalid
 
 HEDGE_RATIO: Final = 0.1
@@ -38,7 +39,7 @@ def patience_s(timeout_s: float, left_s: float | None) -> float:
     return max(0.001, min(timeout_s, left_s - min(0.25, 0.1 * left_s)))
 
 
-class HedgeBudget:
+class HedgeBudget(RetryBudget):
     """A purse for second questions: every call puts a tenth in, a second question takes one out.
 
     So in any stretch of n calls there are at most n/10 second questions and what had been saved before, which is
@@ -46,18 +47,7 @@ class HedgeBudget:
     """
 
     def __init__(self) -> None:
-        self._tokens = 1.0
-
-    def called(self) -> None:
-        """A call began."""
-        self._tokens = min(_HEDGE_RESERVE, self._tokens + HEDGE_RATIO)
-
-    def spend(self) -> bool:
-        """Take one out; False: there is none, wait on."""
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
+        super().__init__(HEDGE_RATIO, _HEDGE_RESERVE, at_first=1.0)
 
 
 class Latencies:

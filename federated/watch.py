@@ -13,8 +13,9 @@ from federated.asking import named, passed_on
 from federated.channel import Metadata
 from federated.clock import Clock
 from federated.errors import Silence
-from federated.following import Follower, Portion, resync
+from federated.following import Follower
 from federated.locations import Locations
+from federated.progress import Portion, resync
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import ShuttingDown
 from serving.methods import CLUSTER_HEADER, Call

@@ -37,6 +37,7 @@ from serving.errors import HqError, NotLoaded
 log = logging.getLogger(__name__)
 
 _RESTORING_POLL_S = 0.2
+_SHOWN_S = 1.0
 
 
 class Replica:
@@ -125,6 +126,10 @@ class Replica:
         except (TimeoutError, NotLoaded):
             pass
 
+    async def shown(self, version: int) -> None:
+        """Return when whoever wrote this version can read it here; soon in any case, for it is stored."""
+        await self.catch_up(version, _SHOWN_S)
+
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
@@ -211,7 +216,7 @@ class Replica:
     def _take_beats(self, change: Change, name: k.Name) -> None:
         self._saw_peer(name.rest)
         try:
-            self.beats.observe(name.rest, change.value or b"", change.revision)
+            self.beats.observe(name.rest, change.value or b"")
             self.cache.quarantine.release(*name)
         except DecodeError as error:
             self.cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))

@@ -22,6 +22,23 @@ class OfCall(logging.Filter):
         return True
 
 
+class ToStream(logging.StreamHandler[TextIO]):
+    """Remembers as `fault` why its last record could not be written; empty: it was."""
+
+    fault = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.fault = ""
+        super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        error = sys.exc_info()[1]
+        if isinstance(error, OSError):
+            self.fault = str(error)
+        else:
+            super().handleError(record)
+
+
 class ForPeople(logging.Formatter):
     """One line, with the call at its end."""
 
@@ -52,7 +69,7 @@ def for_programs() -> logging.Formatter:
 
 def set_up_logs(level: str, form: str, stream: TextIO | None = None) -> None:
     """Send everything from this level on to a stream (standard error), in one of FORMATS."""
-    target = logging.StreamHandler(stream or sys.stderr)
+    target = ToStream(stream or sys.stderr)
     target.setFormatter(for_programs() if form == "json" else ForPeople())
     handler = Quiet(target, time.monotonic)
     handler.addFilter(OfCall())

@@ -31,6 +31,11 @@ class Quiet(logging.Handler):
         self._target, self._now, self._most, self._window_s = target, now, most, window_s
         self._kinds: dict[tuple[str, int, str], _Kind] = {}  # in order of `since`
 
+    @property
+    def fault(self) -> str:
+        """Why the other handler could not write its last record; empty: it was, or that handler does not say."""
+        return str(getattr(self._target, "fault", ""))
+
     def emit(self, record: logging.LogRecord) -> None:
         now = self._now()
         self._tell_old(now)

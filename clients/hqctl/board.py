@@ -57,7 +57,7 @@ class Board:
 
     def _completeness(self) -> str:
         if self._silent:
-            return f"{', '.join(sorted(self._silent)).upper()} SILENT, what is there may be getting old"
+            return f"{', '.join(sorted(self._silent)).upper()} SILENT (may be old)"
         return "up to date" if self._shown.is_whole else f"reading {', '.join(self._shown.missing)}"
 
     def _readiness(self, instances: Sequence[instance_pb2.Instance]) -> str:

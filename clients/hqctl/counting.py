@@ -9,8 +9,8 @@ import click
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import LISTS, is_data, output_option, print_items
 from clients.hqctl.selecting import selecting, strong_option
-from clients.hqctl.session import Session, connected
-from clients.hqctl.sources import warn_of
+from clients.hqctl.session import Session, complain, connected
+from clients.hqctl.sources import not_of, warn_of
 from clients.hqctl.tables import print_table
 from hqpb.v1 import service_pb2 as pb
 
@@ -44,6 +44,9 @@ def count(
 
         group = GROUPS[by] if by else pb.COUNT_GROUP_UNSPECIFIED
         answer = await client.count(where, by=group, read=STRONG if strong else None)
+        if wrong := not_of([*where.cluster, session.cluster], answer.sources):
+            complain(wrong)
+            return Exit.REFUSED
         if is_data(output):
             print_items(answer.groups, answer.sources, output)
         else:

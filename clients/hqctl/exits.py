@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from typing import TYPE_CHECKING
 
 from clients.hqctl.naming import CLUSTER_HEADER, NAME_IT
@@ -52,9 +53,10 @@ _BY_CODE = {
 }
 
 
+NOTHING_STORED = re.compile(r"\bnothing of .* was stored\b")
 _NOT_AN_HQ = ("UNKNOWN", "UNIMPLEMENTED", "INTERNAL")
 _BY_STATUS = {
-    "DEADLINE_EXCEEDED": "There was no answer in time: try --timeout or another --server.",
+    "DEADLINE_EXCEEDED": "`hqctl status` tells why; --timeout waits longer.",
     "UNAVAILABLE": "Try again, or another --server.",
     "NOT_FOUND": "`hqctl find` shows what there is.",
 }
@@ -67,6 +69,8 @@ def exit_of_code(code_name: str) -> Exit:
 
 def exit_of(error: HqApiError, *, writing: bool) -> Exit:
     """The exit code for a failed call."""
+    if _surely_not_stored(error):
+        return Exit.UNAVAILABLE
     if writing and error.outcome_unknown:
         return Exit.OUTCOME_UNKNOWN
     if error.code.name == "RESOURCE_EXHAUSTED" and error.retry_delay_s is None:
@@ -79,7 +83,14 @@ def sentence(error: HqApiError, *, writing: bool) -> str:
     return " ".join(part for part in (_what(error), _next(error, writing)) if part)
 
 
+def _surely_not_stored(error: HqApiError) -> bool:
+    """HQ says in so many words that it gave a write up in time."""
+    return error.from_hq and not error.earlier_try_unknown and NOTHING_STORED.search(error.message) is not None
+
+
 def _what(error: HqApiError) -> str:
+    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
+        return f"{error.endpoint or 'the server'} did not answer in time."
     named = [f"{v.field}: {v.description}" for v in error.violations if v.description not in error.message]
     return "; ".join([error.message.replace("\n", " "), *named]).rstrip(".") + "."
 
@@ -87,14 +98,17 @@ def _what(error: HqApiError) -> str:
 def _next(error: HqApiError, writing: bool) -> str:
     if not error.sent:
         return "Is an HQ running there? Name others with --server or HQ_SERVER."
+    if _surely_not_stored(error):
+        return "Is the store there? `hqctl status` tells more."
     if writing and error.outcome_unknown:
         return "It may have been stored or not: look with `hqctl get` before you repeat it."
     if CLUSTER_HEADER in error.message:
-        return NAME_IT
-    if CLUSTER_HEADER in error.message:
-        return NAME_IT
+        return "--server or --context names one." if "this is the cluster" in error.message else NAME_IT
+    if "is not suspended" in error.message:
+        return "`hqctl suspensions` shows who is."
     if error.retry_delay_s is not None:
-        return f"Try again in {max(1, round(error.retry_delay_s))} s."
+        store = "`hqctl status` shows how the store is. " if error.reason.startswith("STORE_") else ""
+        return f"{store}Try again in {max(1, round(error.retry_delay_s))} s."
     if not error.from_hq and error.code.name in _NOT_AN_HQ:
         return f"Is {error.endpoint} the gRPC address of an HQ?"
     return _BY_STATUS.get(error.code.name, "")

@@ -13,8 +13,9 @@ import click
 from clients.hqctl.exits import Exit
 from clients.hqctl.folding import width_of
 from clients.hqctl.formats import TEXTS, is_data, output_option, print_data
-from clients.hqctl.session import Session, colour_of, connected
-from clients.hqctl.sources import warn_of
+from clients.hqctl.remembered import remembered
+from clients.hqctl.session import Session, colour_of, complain, connected
+from clients.hqctl.sources import not_of, warn_of
 from clients.hqctl.story import story, wrapped
 from clients.hqctl.words import truth
 from hqpb.v1 import admin_pb2
@@ -38,7 +39,10 @@ def why(session: Session, instance_id: str, output: str) -> None:
     """
 
     async def work(client: Client) -> Exit:
-        answer, moves = await asyncio.gather(client.explain(instance_id), _moves(client, instance_id))
+        answer, moves = await asyncio.gather(client.explain(instance_id), _moves(session, instance_id))
+        if wrong := not_of([session.cluster], answer.sources):
+            complain(wrong)
+            return Exit.REFUSED
         if is_data(output):
             print_data(answer, output)
         else:
@@ -49,12 +53,12 @@ def why(session: Session, instance_id: str, output: str) -> None:
     session.run(work)
 
 
-async def _moves(client: Client, instance_id: str) -> Sequence[admin_pb2.Transition]:
-    """Flips and recoveries that the replica remembers; none from a front, which has no AdminService."""
+async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
+    """Flips and recoveries that the replicas remember; none from a front, which has no AdminService."""
     from clients.client import HqApiError
 
     try:
-        return (await client.admin.list_transitions(instance_id)).transitions
+        return (await remembered(session, instance_id)).transitions
     except HqApiError:
         return ()
 

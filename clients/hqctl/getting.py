@@ -9,9 +9,9 @@ import click
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import FORMATS, output_option, print_data
 from clients.hqctl.selecting import is_everything, selecting, selecting_by_options, strong_option
-from clients.hqctl.session import Session, connected
+from clients.hqctl.session import Session, complain, connected
 from clients.hqctl.showing import Showing, showing
-from clients.hqctl.sources import merged, warn_of
+from clients.hqctl.sources import merged, not_of, warn_of
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -40,10 +40,13 @@ def get(
 
     async def work(client: Client) -> Exit:
         if not ids:
-            return await _list(client, where, how, strong, output)
+            return await _list(session, client, where, how, strong, output)
         answers, worst = await _get_each(session, client, ids, strong)
         instances = [answer.instance for answer in answers]
         sources = merged(answer.sources for answer in answers)
+        if wrong := not_of([session.cluster], sources):
+            complain(wrong)
+            return Exit.REFUSED
         if len(ids) == 1 and instances and (output == "json" or output.startswith("jsonpath=")):
             print_data(instances[0], output)
         elif instances:
@@ -68,15 +71,20 @@ def find(session: Session, where: pb.InstanceFilter, how: Showing, strong: bool,
     """
 
     async def work(client: Client) -> Exit:
-        return await _list(client, where, how, strong, output)
+        return await _list(session, client, where, how, strong, output)
 
     session.run(work)
 
 
-async def _list(client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> Exit:
+async def _list(
+    session: Session, client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str
+) -> Exit:
     pages = await _pages(client, where, None if how.sort_by else how.limit, strong)
     instances = [instance for page in pages for instance in page.instances]
     sources = merged(page.sources for page in pages)
+    if wrong := not_of([*where.cluster, session.cluster], sources):
+        complain(wrong)
+        return Exit.REFUSED
     how.show(instances, sources, output)
     if pages[-1].next_page_token or (how.limit is not None and len(instances) > how.limit):
         click.echo(f"There are more than {how.limit}: raise --limit.", err=True)

@@ -11,6 +11,7 @@ import click
 
 from clients.hqctl.exits import Exit
 from clients.hqctl.formats import as_dict, is_data, output_option, print_items, print_json_line
+from clients.hqctl.remembered import identity, remembered
 from clients.hqctl.session import Session, colour_of, connected
 from clients.hqctl.tables import lines, print_table
 from clients.hqctl.words import seconds_of, span, stamp
@@ -34,20 +35,22 @@ WIDTHS = [25, 8, 16, 8, 12, 10]
 def events(session: Session, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str) -> None:
     """Show recent flips (HQ called a silent revision not ready) and recoveries, newest first.
 
-    It is what one replica remembers since its start: the last 1,000.
+    It is what the replicas that are named remember since their starts: the last 1,000 each.
     """
 
     async def work(client: Client) -> Exit:
         if watching:
             return await _watch(client, instance_id, limit, output)
-        answer = await client.admin.list_transitions(instance_id, page_size=limit)
+        found = await remembered(session, instance_id, limit)
         if is_data(output):
-            print_items(answer.transitions, [answer.source], output)
-        elif answer.transitions:
-            rows = [row(transition) for transition in answer.transitions]
+            print_items(found.transitions, found.sources, output)
+        elif found.transitions:
+            rows = [row(transition) for transition in found.transitions]
             print_table(NAMES, rows, whole=output == "wide", headers=not no_headers)
         else:
-            click.echo(f"{answer.source.replica} remembers no flip or recovery.", err=True)
+            names = [source.replica for source in found.sources]
+            verb = "remembers" if len(names) == 1 else "remember"
+            click.echo(f"{', '.join(names)} {verb} no flip or recovery.", err=True)
         return Exit.OK
 
     session.run(work)
@@ -85,16 +88,12 @@ async def _watch(client: Client, instance_id: str, limit: int, output: str) -> E
     seen: set[tuple[int, str, str]] = set()
     while True:
         answer = await client.admin.list_transitions(instance_id, page_size=1000 if seen else limit)
-        fresh = [t for t in reversed(answer.transitions) if _identity(t) not in seen]
-        seen.update(map(_identity, fresh))
+        fresh = [t for t in reversed(answer.transitions) if identity(t) not in seen]
+        seen.update(map(identity, fresh))
         seen.add((0, "", ""))
         for text in _told(fresh, output):
             click.echo(text)
         await asyncio.sleep(POLL_S)
-
-
-def _identity(transition: admin_pb2.Transition) -> tuple[int, str, str]:
-    return transition.version, transition.instance_id, transition.revision_id
 
 
 def _told(fresh: Sequence[admin_pb2.Transition], output: str) -> Iterator[str]:

@@ -39,3 +39,12 @@ def faults(source: pb.Source) -> list[str]:
         old = f"{count} shown as they were before a record that cannot be read: {shown}"
         found.append(f"{name}: {old}. See `hqctl quarantine`.")
     return found
+
+
+def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
+    """Words if the answer is of none of the clusters that were named: a replica answers for its own alone."""
+    wanted, answered = set(clusters) - {""}, {source.cluster for source in sources} - {""}
+    if not wanted or not answered or wanted & answered:
+        return ""
+    names = ", ".join(sorted(answered)), ", ".join(sorted(wanted))
+    return f"this is the cluster {names[0]}, not {names[1]}: name a server of that, or a front (--server, --context)."

@@ -15,6 +15,7 @@ from clients.hqctl.findings import Facts, Finding, Reached, findings
 from clients.hqctl.folding import fold, width_of
 from clients.hqctl.formats import TEXTS, as_dict, is_data, output_option, print_data
 from clients.hqctl.guard_words import guard_words
+from clients.hqctl.remembered import remembered
 from clients.hqctl.session import Session, colour_of, complain, connected
 from clients.hqctl.tables import print_table
 from clients.hqctl.words import plural, seconds_of, size, span
@@ -64,7 +65,7 @@ async def survey(session: Session, client: Client) -> Facts:
         _or_error(client.admin.get_guard()),
         _or_error(client.admin.list_quarantine()),
         _or_error(client.admin.list_suspensions()),
-        _or_error(client.admin.list_transitions(page_size=1000)),
+        _or_error(remembered(session)),
     )
     if isinstance(counted, pb.CountInstancesResponse):
         facts.total, facts.ready = (sum(getattr(g, name) for g in counted.groups) for name in ("total", "ready"))
@@ -136,7 +137,7 @@ def _print(facts: Facts, found: list[Finding]) -> None:
             click.echo()
             print_table(names, rows)
     if facts.refused:
-        click.echo("\nA front: replicas, store and guard are each location's own; ask there (--server).")
+        click.echo("\nA front: replicas, store and guard are each location's own: ask there.")
     if facts.guard is not None and not facts.guard.holding:  # else it is among the findings
         click.echo(f"\nGuard: {guard_words(facts.guard)}")
 
@@ -164,7 +165,7 @@ def _servers(facts: Facts) -> Iterator[list[str]]:
             late_s = seconds_of(source.staleness)
             age = f"{late_s:.1f}s" if late_s < 60 else span(late_s)
             shown = age if source.HasField("staleness") else "-"
-            yield [one.address, source.replica or "-", source.cluster or "-", answer, shown, str(source.version)]
+            yield [one.address, source.replica or "-", source.cluster or "-", answer, shown, str(source.version or "-")]
 
 
 def _peers(facts: Facts) -> tuple[tuple[str, ...], list[list[str]]]:
@@ -182,8 +183,7 @@ def _members(facts: Facts) -> tuple[tuple[str, ...], list[list[str]]]:
             member.endpoint,
             member.version or "-",
             "yes" if member.leader else "-",
-            size(member.db_size_bytes),
-            size(member.db_size_in_use_bytes),
+            *(("-", "-") if member.error else (size(member.db_size_bytes), size(member.db_size_in_use_bytes))),
             member.error or "-",
         ]
         for member in facts.members

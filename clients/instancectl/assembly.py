@@ -28,6 +28,7 @@ from clients.instancectl.layout import Layout
 from clients.instancectl.limits import best_limiter
 from clients.instancectl.lines import serve
 from clients.instancectl.lock import locked
+from clients.instancectl.manner import Manner
 from clients.instancectl.prepare import Preparer
 from clients.instancectl.reporter import Reporter
 from clients.instancectl.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
@@ -37,7 +38,7 @@ from clients.instancectl.source import Source
 from clients.instancectl.state import StateFile
 from clients.instancectl.status import snapshot
 from clients.instancectl.store import Store
-from clients.instancectl.supervisor import Manner, Supervisor
+from clients.instancectl.supervisor import Supervisor
 from clients.instancectl.workshop import Workshop
 
 log = logging.getLogger(__name__)

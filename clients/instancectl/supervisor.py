@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from functools import partial
 
 from clients.instancectl import desired as copies
@@ -18,6 +17,7 @@ from clients.instancectl.desired import Desired
 from clients.instancectl.fingerprint import RevisionKey
 from clients.instancectl.housekeeping import Housekeeping
 from clients.instancectl.installs import Installs
+from clients.instancectl.manner import Manner
 from clients.instancectl.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
 from clients.instancectl.prepare import Preparer
 from clients.instancectl.running import Running
@@ -30,19 +30,6 @@ from hqpb.v1.instance_pb2 import RevisionStatus
 
 log = logging.getLogger(__name__)
 LAST_WORDS_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How it goes about its work.
-
-    Attributes:
-        starts: False: prepare and remove, but leave alone what runs, and start nothing (`--once`).
-        stops_when_fenced: another reporter has the instance: stop its processes, for they run elsewhere.
-    """
-
-    starts: bool = True
-    stops_when_fenced: bool = True
 
 
 class Supervisor:

@@ -40,7 +40,12 @@ class _SaveUnlessNamed(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("backup", cls=_SaveUnlessNamed, subcommand_metavar="[verify] [OPTIONS] FILE")
+@click.group(
+    "backup",
+    cls=_SaveUnlessNamed,
+    subcommand_metavar="[verify] [OPTIONS] FILE",
+    short_help="Write everything that HQ has in etcd to a file.",
+)
 def backup() -> None:
     """Write everything that HQ has in etcd to a file: `hq backup --etcd ... FILE`.
 

@@ -94,7 +94,7 @@ class Beats:
         self._arrived.set()
         return await group.done
 
-    def observe(self, replica: str, value: bytes, version: int) -> None:
+    def observe(self, replica: str, value: bytes) -> None:
         """A batch came through the watch. Raises DecodeError."""
         batch = storage_pb2.BeatBatch.FromString(value)
         now = self._clock.now()

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from itertools import islice
 
-from hq.registry.explain import guard_state
+from hq.registry.guard_state import guard_state
 from hq.replica import Replica
 from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
@@ -15,8 +15,6 @@ from hqpb.v1 import admin_pb2, service_pb2
 from serving.errors import NotFound
 
 log = logging.getLogger(__name__)
-
-_VISIBLE_S = 1.0
 
 
 class Admin:
@@ -28,7 +26,7 @@ class Admin:
     def guard(self) -> service_pb2.GuardState:
         """What the guard of this replica does."""
         self._r.check_loaded()
-        return guard_state(self._r.watchman, self._r)
+        return guard_state(self._r)
 
     async def order_guard(
         self, kind: int, duration_ms: int, by: str, reason: str, deadline: float
@@ -135,7 +133,7 @@ class Admin:
     async def _commit(self, subject: str, write: Write, deadline: float) -> None:
         self._r.check_loaded()
         version = await self._r.committer.commit(f"ops/{subject}", write, 0, deadline)
-        await self._r.catch_up(version, _VISIBLE_S)
+        await self._r.shown(version)
 
 
 def _suspension(node: str, by: str, reason: str, since_ms: int, until_ms: int) -> admin_pb2.Suspension:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hq import frames
 from hq.entry import Entry, Mark
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.guard import Order
-from hq.liveness.watchman import Watchman
+from hq.registry.guard_state import guard_state
 from hq.registry.reads import Reads
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2, service_pb2
@@ -29,7 +28,7 @@ class Explain:
             meta=instance.meta,
             node_name=entry.traits.node,
             ready=instance.status.ready,
-            guard=guard_state(self._r.watchman, self._r),
+            guard=guard_state(self._r),
             sources=[source.message()],
         )
         targets = {revision.id: revision.target for revision in instance.spec.revision}
@@ -93,46 +92,7 @@ class Explain:
 
 def _summary(instance: instance_pb2.Instance, revisions: list[service_pb2.RevisionExplanation]) -> str:
     wanted = [r for r in revisions if r.target == instance_pb2.REVISION_TARGET_READY]
-    words = {1: "ready", 2: "not ready"}
-    state = words.get(instance.status.ready.status, "nobody has said whether it is ready")
+    state = _WORDS.get(instance.status.ready.status, "nobody has said whether it is ready")
     if not wanted:
         return f"{state}; no revision is wanted ready"
     return f"{state}; revision {wanted[0].id} is wanted ready: {wanted[0].summary}"
-
-
-def guard_in_short(state: service_pb2.GuardState) -> service_pb2.GuardState:
-    """What concerns the readers of one instance: whether flips are held back, and why; not who ordered what."""
-    short = service_pb2.GuardState(holding=state.holding, verdict=state.verdict if state.holding else "")
-    for name in ("since", "until"):
-        if state.HasField(name):
-            getattr(short, name).CopyFrom(getattr(state, name))
-    return short
-
-
-def guard_state(watchman: Watchman, replica: Replica) -> service_pb2.GuardState:
-    """What the guard of this replica does."""
-    sweep, now, wall_ms = watchman.sweep, replica.clock.now(), replica.clock.wall_ms()
-    verdict, census = sweep.verdict, watchman.tracker.census(replica.cache.nodes())
-    state = service_pb2.GuardState(
-        holding=verdict.hold,
-        expected=census.expected,
-        silent=census.silent,
-        nodes=census.nodes,
-        max_silent_share=watchman.guard.rules.max_silent_share,
-        verdict=verdict.words,
-        waiting=sweep.waiting,
-    )
-    for name, moment in (("since", verdict.since), ("until", verdict.until)):
-        if moment is not None:
-            getattr(state, name).FromMilliseconds(round(wall_ms + (moment - now) * 1000))
-    word = watchman.orders.guard()
-    if word is not None:
-        state.override.by, state.override.reason = word.by, word.reason
-        state.override.kind = (
-            service_pb2.GUARD_OVERRIDE_KIND_RELEASE
-            if word.order is Order.RELEASE
-            else service_pb2.GUARD_OVERRIDE_KIND_FORCE
-        )
-        state.override.since.FromMilliseconds(word.since_ms)
-        state.override.until.FromMilliseconds(word.until_ms)
-    return state

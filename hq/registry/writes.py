@@ -21,8 +21,6 @@ from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2
 from serving.errors import AlreadyExists, NotFound, PermissionDenied
 
-_VISIBLE_S = 1.0
-
 
 class Writes:
     """The writing calls. All answer with the instance as it was stored."""
@@ -128,7 +126,7 @@ class Writes:
             except Conflict as conflict:
                 await self._preconditions.again(instance_id, conflict, demanded, deadline)
             else:
-                await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
+                await self._r.shown(version)
                 return version
 
     # --- changing what is there -------------------------------------------------------------------------------------
@@ -187,7 +185,7 @@ class Writes:
             deletes.append(keys.secrets(instance_id))
         write = Write(when, puts, deletes)
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
-        await self._r.catch_up(version, _VISIBLE_S)  # so that the caller can read it here
+        await self._r.shown(version)
         return plans.as_stored(plan, entry, version)
 
     async def _taken_at(self, instance_id: str, request_id: str) -> int:

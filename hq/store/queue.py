@@ -11,7 +11,7 @@ from hq.store.flight import Item
 MAX_WRITES = 100
 MAX_BYTES = 1 << 20
 LINGER_S, PAUSE_S = 0.03, 0.003
-_WORTH_IT = 16  # writes; fewer wait for company
+PLENTY = 32  # writes; fewer wait for company
 
 
 class Queue:
@@ -22,7 +22,6 @@ class Queue:
         self._arrived = asyncio.Event()
         self._plenty = asyncio.Event()
         self._among_many = False
-        self._wanted = MAX_WRITES  # so many go without waiting for more
 
     def __len__(self) -> int:
         return len(self._items)
@@ -33,7 +32,7 @@ class Queue:
     def add(self, item: Item) -> None:
         self._items[item] = None
         self._arrived.set()
-        if len(self._items) >= self._wanted:
+        if len(self._items) >= PLENTY:
             self._plenty.set()
 
     def drop(self, item: Item) -> None:
@@ -54,11 +53,10 @@ class Queue:
         """Wait for the next group and take it out; empty if all callers went away."""
         await self._arrived.wait()
         await asyncio.sleep(0)  # whoever asks again and again must not keep the loop from callers who want to leave
-        if len(self) < self._wanted:
+        if len(self) < PLENTY:
             await self._joined()
         group = self._take()
         self._among_many = len(group) > 1
-        self._wanted = max(_WORTH_IT, len(group) // 2) if self._among_many else MAX_WRITES
         if not self._items:
             self._arrived.clear()
         return group
@@ -66,14 +64,14 @@ class Queue:
     async def _joined(self) -> None:
         """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
 
-        Among many, wait while more keep coming: their calls need some turns of the loop each to get here. But not for
-        more than half of those who came last: one half is worked on while the store has the other.
+        Among many, wait while more keep coming: their calls need some turns of the loop each to get here. But no longer
+        than until plenty are here: the others are received and answered while the store is busy with these.
         """
         loop = asyncio.get_running_loop()
         self._plenty.clear()
         until = loop.time() + LINGER_S
         before = 0
-        while (self._among_many or len(self) > 1) and before < len(self) < self._wanted and loop.time() < until:
+        while (self._among_many or len(self) > 1) and before < len(self) < PLENTY and loop.time() < until:
             before = len(self)
             with suppress(TimeoutError):
                 async with asyncio.timeout(PAUSE_S):

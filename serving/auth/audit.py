@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from logging.handlers import RotatingFileHandler
@@ -103,7 +104,20 @@ class Audit:
 
 
 class _Handler(RotatingFileHandler):
-    """The library's rotation, but errors are raised instead of printed."""
+    """The library's rotation, but errors are raised instead of printed, and a file that was taken away is made anew."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        stream = self.stream
+        if stream is not None and not self._is_in_place(stream.fileno()):
+            self.stream = None
+            stream.close()
+        super().emit(record)
+
+    def _is_in_place(self, descriptor: int) -> bool:
+        try:
+            return os.path.samestat(Path(self.baseFilename).stat(), os.fstat(descriptor))
+        except FileNotFoundError:
+            return False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         if self.stream is not None:  # what is left in its buffer belongs to a line that counts as lost
@@ -139,6 +153,9 @@ class LogSink:
 
     def write(self, line: str) -> None:
         log.info("%s", line)
+        for handler in logging.getLogger().handlers:  # logging itself swallows errors
+            if fault := getattr(handler, "fault", ""):
+                raise OSError(fault)
 
     def close(self) -> None:
         pass

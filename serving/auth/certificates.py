@@ -13,6 +13,10 @@ from serving.clock import Clock
 
 _REMEMBERED: Final = 16_384
 _MAX_ID: Final = 2_048
+_UNREADABLE: Final = (
+    *(ValueError, TypeError, OverflowError),
+    *(x509.DuplicateExtension, x509.UnsupportedGeneralNameType, x509.InvalidVersion),
+)
 _SPIFFE: Final = re.compile(r"spiffe://([a-z0-9._-]{1,255})((?:/[A-Za-z0-9._-]+)+)")
 
 
@@ -43,15 +47,15 @@ class Certificates:
         try:
             certificate = x509.load_pem_x509_certificate(pem)
             extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+            uris = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
+            expires_at = certificate.not_valid_after_utc.timestamp()
         except x509.ExtensionNotFound as error:
             raise Unauthenticated(_wanted("it has none")) from error
-        except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType) as error:
+        except _UNREADABLE as error:
             raise Unauthenticated("the client certificate cannot be read") from error
-        uris = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
         if len(uris) != 1:
             raise Unauthenticated(_wanted(f"it has {len(uris) or 'none'}"))
-        name = spiffe_id(uris[0], self._trust_domain)
-        return Identity(name, Kind.CERTIFICATE, certificate.not_valid_after_utc.timestamp())
+        return Identity(spiffe_id(uris[0], self._trust_domain), Kind.CERTIFICATE, expires_at)
 
 
 def spiffe_id(uri: str, trust_domain: str) -> str:

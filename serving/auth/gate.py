@@ -193,6 +193,8 @@ class Gate:
         self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
         line = self._line(call, path, rule, "deny", error.reason)
+        if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
+            line = line._replace(identity=self._claimed(call))
         self.denials.record(line.identity or call.host, line._replace(key=key))
 
     def _wrote(self, call: Call, method: Unary, key: str, outcome: str) -> None:
@@ -204,16 +206,15 @@ class Gate:
             self._audit.record(line)
 
     def _line(self, call: Call, path: str, rule: Rule, decision: str, outcome: str) -> Line:
-        identity = call.access.identity or self._claimed(call)
+        identity = call.access.identity
         name = identity.name if identity else ""
         return Line(name, call.peer, path, "", decision, rule.name, outcome, 0, call.request_id)
 
-    def _claimed(self, call: Call) -> Identity | None:
-        """Who calls, if that is known but it came no further than the gate."""
+    def _claimed(self, call: Call) -> str:
         try:
-            return self.identify(call)
-        except Unauthenticated:
-            return None
+            return self.identify(call).name
+        except Unauthenticated:  # it expired since
+            return ""
 
     def leases(self) -> Iterator[Access]:
         """Of the streams that are open."""

@@ -67,6 +67,16 @@ class Policy:
         return found
 
 
+class _Loader(yaml.SafeLoader):
+    """Takes no mapping that says something twice: the library would keep the last, whatever stands above."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        if len(names) != len(set(names)):
+            raise yaml.constructor.ConstructorError(None, None, "the same key twice", node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
 def parse(text: bytes) -> Policy:
     """Read the YAML of a policy.
 
@@ -74,7 +84,7 @@ def parse(text: bytes) -> Policy:
         BadSecurity: with the faults that were found, each with its path.
     """
     try:
-        loaded = yaml.safe_load(text)
+        loaded = _Loader(text).get_single_data()
     except Exception as error:  # PyYAML also stumbles with errors that are none of its own
         raise BadSecurity(f"it is no YAML: {_fault(error)}") from error
     faults: list[str] = []

@@ -24,6 +24,7 @@ _FAR_S: Final = 1e12  # some thirty thousand years
 _LONGEST: Final = 8_192  # characters
 _REMEMBERED: Final = 16_384
 _LEAST_RSA_BITS: Final = 2_048
+_SECRET: Final = frozenset(("d", "k", "p", "q", "dp", "dq", "qi", "oth"))  # members of a JWK that only its owner knows
 _MAX_SUBJECT: Final = 2_048
 # Times are compared by ourselves: on the injected clock, and again for every call of a remembered ticket.
 _OPTIONS: Final[jwt.types.Options] = {
@@ -68,12 +69,12 @@ def _key(entry: Any) -> jwt.PyJWK:
     kid = str(entry.get("kid", ""))[:100] if isinstance(entry, dict) else ""
     if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
         raise BadSecurity("every key is an object with a kid, a word")
-    if "d" in entry or "k" in entry:
+    if _SECRET.intersection(entry):
         raise BadSecurity(f"key {kid!r} is a secret one: publish public keys only, and make a new pair")
     try:
         key = jwt.PyJWK(entry, "RS256" if entry.get("kty") == "RSA" else "EdDSA")
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:
-        raise BadSecurity(f"key {kid!r} cannot be used: {error}") from error
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:  # whose words may quote all of the key
+        raise BadSecurity(f"key {kid!r} cannot be used: it is malformed ({type(error).__name__})") from error
     fits = isinstance(key.key, Ed25519PublicKey) or (
         isinstance(key.key, RSAPublicKey) and key.key.key_size >= _LEAST_RSA_BITS
     )
@@ -134,6 +135,8 @@ class Tickets:
                 issuer=demands.issuer,
                 options=_OPTIONS,
             )
+            for part in ticket.split(".")[:2]:
+                json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=_once)
         except jwt.InvalidAudienceError as error:
             raise Unauthenticated(
                 f"the ticket is for another service: its audience must be {demands.audience}"
@@ -163,6 +166,14 @@ class Tickets:
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
             raise Unauthenticated("the ticket is not valid yet (nbf): check the clocks, or wait")
         return Identity(name, Kind.TICKET, expires_at + skew_s, key)
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose members have names of their own: of two, others may heed the one that we do not (RFC 7519, 4)."""
+    found = dict(members)
+    if len(found) != len(members):
+        raise ValueError("a member occurs twice")
+    return found
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
