@@ -26,6 +26,7 @@ from tests.rig.places import NoNamespaces, Places, apart, on_the_loopback, rig_c
 from tests.rig.report import report
 from tests.rig.run import LIVENESS_TIMEOUT_S, Inconclusive, NotRecovered, Run, Settings
 from tests.rig.soak import soak as soaked
+from tests.rig.trust import PLAIN, made_for
 from tests.rig.verdict import unforeseen, violations_of
 from tests.support.etcd import binary_of
 
@@ -46,6 +47,7 @@ def cli() -> None:
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for history and logs.")
 @click.option("--schedule", "only_schedule", is_flag=True, help="Print the faults of the seed, and do nothing.")
 @click.option("--namespaces", is_flag=True, help="Members and replicas in network namespaces; packets get lost too.")
+@click.option("--tls", is_flag=True, help="TLS between replicas and etcd, and before replicas and the front.")
 def faults(
     duration: float,
     seed: int | None,
@@ -54,18 +56,20 @@ def faults(
     out: Path | None,
     only_schedule: bool,
     namespaces: bool,
+    tls: bool,
 ) -> None:
     """Strike faults, record everything, check the history."""
     with _places(namespaces) as places:
         seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
         directory = out or Path(tempfile.mkdtemp(prefix="hq-faults-"))
-        run = Run(Settings(binary_of(version), directory, seed, duration, gap, places=places), say)
+        trust = made_for(directory, places) if tls else PLAIN
+        run = Run(Settings(binary_of(version), directory, seed, duration, gap, places=places, trust=trust), say)
         if only_schedule:
             click.echo("\n".join(map(str, run.orders())))
             return
         title = f"seed {seed}, etcd {version}, {duration:.0f} s; repeat: "
         title += f"make faults DURATION={duration:.0f}s SEED={seed} ETCD={version}"
-        title += f"{' NAMESPACES=1' if namespaces else ''}; history and logs: {directory}"
+        title += f"{' NAMESPACES=1' if namespaces else ''}{' TLS=1' if tls else ''}; history and logs: {directory}"
         say(title)
         code = _outcome(run, directory, title)
     sys.exit(code)
@@ -77,7 +81,7 @@ def faults(
 @click.option("--etcd", "version", type=click.Choice(["3.4", "3.5"]), default="3.5", show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs.")
 def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
-    """Light mixed load for long: memory, descriptors, tasks and threads have to stay flat."""
+    """Mixed load for long: memory, descriptors, tasks and threads have to stay flat."""
     directory = out or Path(tempfile.mkdtemp(prefix="hq-soak-"))
     say(f"soak of {duration:.0f} s over etcd {version}; logs: {directory}")
     try:

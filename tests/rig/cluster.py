@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from hq.embedded import EtcdBinary, EtcdProcess, Member, free_ports
 from tests.rig.network import PeerGate, Peers
 from tests.rig.places import LOOPBACK, Place, Places, on_the_loopback
+from tests.rig.trust import PLAIN, Trust
 from tests.support import etcd_backup, etcd_http
 from tests.support.etcd_cluster import EtcdCluster
 
@@ -40,10 +41,17 @@ class GatedCluster(EtcdCluster):
     """As EtcdCluster; `peers` are the ways between the members."""
 
     def __init__(
-        self, binary: EtcdBinary, directory: Path, size: int, quota_bytes: int, places: Places | None = None
+        self,
+        binary: EtcdBinary,
+        directory: Path,
+        size: int,
+        quota_bytes: int,
+        places: Places | None = None,
+        trust: Trust = PLAIN,
     ) -> None:
         super().__init__(binary, directory, size)
-        self._places = places or on_the_loopback(size)
+        self._places, self._trust = places or on_the_loopback(size), trust
+        self._tls_ports: list[int] = []
         self._quota_bytes, self._token = quota_bytes, secrets.token_hex(4)
         self._stack = AsyncExitStack()
         self.peers = Peers([])
@@ -59,6 +67,13 @@ class GatedCluster(EtcdCluster):
     def endpoints(self) -> list[str]:
         return [process.member.client_url.removeprefix("http://") for process in self.members]
 
+    @property
+    def doors(self) -> list[str]:
+        """Where HQ reaches the members: with TLS, if there is any."""
+        if self._trust.own is None:
+            return self.endpoints
+        return [f"{place.host}:{port}" for place, port in zip(self._places.members, self._tls_ports, strict=True)]
+
     async def know_members(self) -> None:
         ids = [await asyncio.to_thread(etcd_http.member_id_of, endpoint) for endpoint in self.endpoints]
         self.peers.know([int(number) for number in ids])
@@ -66,26 +81,23 @@ class GatedCluster(EtcdCluster):
     def _new_members(self, directory: Path) -> list[EtcdProcess]:
         gates = self.peers.gates
         everyone = ",".join(f"{self._token}-{i}=http://{gate.endpoint}" for i, gate in enumerate(gates))
-        processes = []
-        for i, (gate, place) in enumerate(zip(gates, self._places.members, strict=True)):
-            client, peer = free_ports()
-            gate.aim(f"{place.host}:{peer}")
-            flags = (f"--initial-cluster-token={self._token}", f"--initial-advertise-peer-urls=http://{gate.endpoint}")
-            member = PlacedMember(
-                *(
-                    f"{self._token}-{i}",
-                    directory / f"{i}",
-                    client,
-                    peer,
-                    everyone,
-                    self._quota_bytes,
-                    flags,
-                    place.host,
-                )
-            )
-            binary = self._binary_at(place, directory / f"{i}.sh")
-            processes.append(EtcdProcess(binary, member, directory / f"{i}.log", grace_s=1.0))
-        return processes
+        self._tls_ports = [free_ports()[0] for _ in gates]
+        return [self._new_member(number, directory / f"{number}", everyone) for number in range(len(gates))]
+
+    def _new_member(self, number: int, directory: Path, everyone: str) -> EtcdProcess:
+        gate, place = self.peers.gates[number], self._places.members[number]
+        client, peer = free_ports()
+        gate.aim(f"{place.host}:{peer}")
+        urls = f"http://{place.host}:{client}", f"https://{place.host}:{self._tls_ports[number]}"
+        flags = (
+            f"--initial-cluster-token={self._token}",
+            f"--initial-advertise-peer-urls=http://{gate.endpoint}",
+            *self._trust.etcd_flags(*urls),
+        )
+        name = f"{self._token}-{number}"
+        member = PlacedMember(name, directory, client, peer, everyone, self._quota_bytes, flags, place.host)
+        binary = self._binary_at(place, directory.with_suffix(".sh"))
+        return EtcdProcess(binary, member, directory.with_suffix(".log"), grace_s=1.0)
 
     def _binary_at(self, place: Place, script: Path) -> EtcdBinary:
         """etcd, or a script that turns into it where the member lives."""

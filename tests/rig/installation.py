@@ -12,6 +12,7 @@ from tests.federated.fronts import FrontProcess, write_config
 from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import set_offset
 from tests.rig.places import Place, Places, on_the_loopback
+from tests.rig.trust import PLAIN, Trust
 from tests.support.proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
@@ -29,10 +30,17 @@ class Seat:
     """
 
     def __init__(
-        self, number: int, directory: Path, cluster: GatedCluster, flags: Sequence[str], place: Place, gates: str
+        self,
+        number: int,
+        directory: Path,
+        cluster: GatedCluster,
+        flags: Sequence[str],
+        place: Place,
+        gates: str,
+        ca: Path | None,
     ) -> None:
         self._number, self._directory, self._cluster, self._flags = number, directory, cluster, list(flags)
-        self.place, self._gates = place, gates
+        self.place, self._gates, self._ca = place, gates, ca
         self._started = 0
         self.clock = directory / f"clock-{number}"
         self.front = Proxy("127.0.0.1:1", gates)
@@ -44,7 +52,7 @@ class Seat:
         """Open the gates."""
         set_offset(self.clock, 0)
         await stack.enter_async_context(self.front)
-        for endpoint in self._cluster.endpoints:
+        for endpoint in self._cluster.doors:
             self.store.append(await stack.enter_async_context(Proxy(endpoint, self._gates)))
 
     async def start(self, *, until_ready: bool = True) -> None:
@@ -58,6 +66,7 @@ class Seat:
         launch = ("-m", "tests.rig.launcher", str(self.clock))
         store = [gate.endpoint for gate in self.store]
         self.replica = ReplicaProcess(store, PREFIX, log, flags, launch, enter=self.place.enter)
+        self.replica.ca = self._ca
         await self.replica.start(until_ready=until_ready)
         self.front.aim(self.replica.grpc)
         self.is_up = True
@@ -93,14 +102,15 @@ class Installation:
         flags: Sequence[str],
         places: Places | None = None,
         front_flags: Sequence[str] = (),
+        trust: Trust = PLAIN,
     ) -> None:
-        self._front_flags = list(front_flags)
+        self._front_flags, self.trust = [*front_flags, *trust.front_flags()], trust
         self.directory, self.places = directory, places or on_the_loopback(MEMBERS)
         directory.mkdir(parents=True, exist_ok=True)
-        self.cluster = GatedCluster(binary, directory / "etcd", MEMBERS, quota_bytes, self.places)
-        gates = self.places.gates
+        self.cluster = GatedCluster(binary, directory / "etcd", MEMBERS, quota_bytes, self.places, trust)
+        gates, all_flags = self.places.gates, [*flags, *trust.replica_flags()]
         self.seats = [
-            Seat(number, directory, self.cluster, flags, place, gates)
+            Seat(number, directory, self.cluster, all_flags, place, gates, trust.ca)
             for number, place in enumerate(self.places.replicas)
         ]
         self.front_gate = Proxy("127.0.0.1:1")
@@ -133,7 +143,9 @@ class Installation:
     def new_front(self, log: Path) -> FrontProcess:
         """One more front, not started."""
         flags = [*self._front_flags, *(["--insecure"] if self.places.are_apart else [])]
-        return FrontProcess(self.directory / "front.yaml", log, flags, launch=("-m", "tests.rig.front_launcher"))
+        front = FrontProcess(self.directory / "front.yaml", log, flags, launch=("-m", "tests.rig.front_launcher"))
+        front.ca = self.trust.ca
+        return front
 
     async def kill_front(self) -> None:
         if self.front is not None:

@@ -64,7 +64,7 @@ class Load:
         for number in range(a.watchers):
             wanted = {"service_id": f"s-{number % 4}"} if number % 3 == 2 else {}
             addresses, rng = self._hq.addresses, self._new_rng()
-            watcher = RigWatcher(f"watcher-{number}", addresses, self._log, wanted, rng, stay_s=8.0)
+            watcher = RigWatcher(f"watcher-{number}", addresses, self._hq.trust, self._log, wanted, rng, stay_s=8.0)
             self._run(watcher.run())
 
     async def failed(self) -> None:
@@ -81,7 +81,8 @@ class Load:
         await self._stack.aclose()
 
     async def _client(self, addresses: list[str]) -> Client:
-        client = Client(addresses, timeout_s=self._amounts.call_s, rng=self._new_rng())
+        trusting = self._hq.trust.credentials
+        client = Client(addresses, timeout_s=self._amounts.call_s, rng=self._new_rng(), credentials=trusting)
         return await self._stack.enter_async_context(client)
 
     def _new_rng(self) -> random.Random:

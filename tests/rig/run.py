@@ -23,6 +23,7 @@ from tests.rig.nemesis import Nemesis
 from tests.rig.places import Places
 from tests.rig.recording import Log, now_ns
 from tests.rig.schedule import Kind, Order, schedule
+from tests.rig.trust import PLAIN, Trust
 from tests.rig.witness_process import WitnessProcess
 from tests.support import etcd_backup
 from tests.support.proxy import Proxy
@@ -56,6 +57,7 @@ class Settings:
     )
     at_least_once: bool = True
     places: Places | None = None
+    trust: Trust = PLAIN
 
 
 class Run:
@@ -69,7 +71,7 @@ class Run:
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._s, self._say = settings, say
         s = settings
-        self.hq = Installation(s.directory, s.binary, s.quota_bytes, s.flags, s.places)
+        self.hq = Installation(s.directory, s.binary, s.quota_bytes, s.flags, s.places, trust=s.trust)
         self.log = Log(settings.directory / "calls.jsonl.gz")
         self._witnesses: list[WitnessProcess] = []
         self.cuts: list[Cut] = []
@@ -199,7 +201,7 @@ class Run:
 
     async def _epoch(self, address: str) -> str:
         """The epoch of a fresh answer; empty if there is none."""
-        async with Client([address], timeout_s=2.0) as client:
+        async with Client([address], timeout_s=2.0, credentials=self.hq.trust.credentials) as client:
             try:
                 source = (await client.count(read=STRONG)).sources[0]
             except HqApiError:
@@ -225,7 +227,7 @@ class Run:
 
     async def _final(self, address: str) -> Final:
         """What a replica holds, all of it, fresh."""
-        async with Client([address], timeout_s=20.0) as client:
+        async with Client([address], timeout_s=20.0, credentials=self.hq.trust.credentials) as client:
             answer = await client.call(lambda hq: hq.instances.FindInstances, _EVERYTHING)
         assert not answer.next_page_token
         source = answer.sources[0]

@@ -7,6 +7,7 @@ in turn, a second front comes and goes, and so do watchers.
 from __future__ import annotations
 
 import asyncio
+import csv
 import re
 import time
 from collections import defaultdict
@@ -25,7 +26,8 @@ from tests.support.replicas import ReplicaProcess
 # watches within a minute of this load, requests that are remembered and the front's last answers in the warm-up.
 FLAGS = ("--compact-every=60s", "--history-bytes=256KiB", "--json-bytes=1MiB")
 FRONT_FLAGS = ("--last-good-bytes=256KiB",)
-LIGHT = Amounts(instances=40, uploaders=3, agents=20, readers=3, watchers=6, pause_s=0.25)
+# Garbage in circles is looked for after many objects only: so many calls that this happens every few minutes.
+MIXED = Amounts(instances=40, uploaders=3, agents=20, readers=3, watchers=6, pause_s=0.05)
 _SETTLE_SHARE = 0.25  # of the time, before anything counts: windows fill, allocators find their size
 _METRICS = {"process_resident_memory_bytes": "memory_mb", "process_open_fds": "descriptors"}
 _METRICS |= {"hq_tasks": "tasks"}
@@ -53,6 +55,15 @@ class Samples:
         for name, value in found.items():
             self.values[name].append(value)
 
+    def write(self, path: Path) -> None:
+        """All of them, as CSV, for who wants to see the line itself."""
+        began = self.times_s[0] if self.times_s else 0.0
+        with path.open("w", newline="") as file:
+            rows = csv.writer(file)
+            rows.writerow(["seconds", *self.values])
+            for at, *values in zip(self.times_s, *self.values.values(), strict=True):
+                rows.writerow([round(at - began, 1), *values])
+
     def slopes(self) -> dict[str, Slope]:
         """Without what came before it had settled."""
         first = int(len(self.times_s) * _SETTLE_SHARE)
@@ -70,7 +81,7 @@ async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int
         assert hq.front is not None
         await prepare(hq.addresses[0])
         await asyncio.gather(*(warm_up(address) for address in (hq.addresses[0], hq.front.grpc)))
-        load = Load(hq, log, LIGHT, seed)
+        load = Load(hq, log, MIXED, seed)
         await load.start()
         try:
             await _measure(hq, samples, duration_s, say, lambda: log.operations)
@@ -79,6 +90,8 @@ async def soak(binary: EtcdBinary, directory: Path, duration_s: float, seed: int
     finally:
         log.close()
         await hq.close()
+        for name, taken in samples.items():
+            taken.write(directory / f"{name}.csv")
     return _told(samples, log.operations, say)
 
 

@@ -7,12 +7,12 @@ import random
 
 import grpc
 
-from clients.links import insecure_channel
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from tests.checker.history import Watched
 from tests.checker.marks import seen_of
 from tests.rig.recording import Log
+from tests.rig.trust import Trust
 
 _SILENCE_S = 12.0  # bookmarks come every five seconds
 
@@ -21,9 +21,17 @@ class RigWatcher:
     """One watch through all its streams. It tells what the wire tells, unlike the library, which smoothes it."""
 
     def __init__(
-        self, name: str, addresses: list[str], log: Log, wanted: dict[str, str], rng: random.Random, stay_s: float
+        self,
+        name: str,
+        addresses: list[str],
+        trust: Trust,
+        log: Log,
+        wanted: dict[str, str],
+        rng: random.Random,
+        stay_s: float,
     ) -> None:
         self._name, self._addresses, self._log, self._rng, self._stay_s = name, addresses, log, rng, stay_s
+        self._trust = trust
         self._wanted = wanted
         self._filter = pb.InstanceFilter(**{field: [value] for field, value in wanted.items()})  # type: ignore[arg-type]
         self._token, self._token_version, self._stream = "", 0, 0
@@ -32,7 +40,7 @@ class RigWatcher:
         """Watch for ever, moving on after about `stay_s` seconds."""
         while True:
             address = self._rng.choice(self._addresses)
-            async with insecure_channel(address) as channel:
+            async with self._trust.channel(address) as channel:
                 try:
                     async with asyncio.timeout(self._rng.uniform(0, 2 * self._stay_s)):
                         await self._follow(channel)
