@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,17 @@ def test_probes_ask_the_ports_and_paths_that_hq_serves() -> None:
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
         assert values["HTTP"] == f"0.0.0.0:{ports['http']}"
         assert values["GRPC"] == f"0.0.0.0:{ports['grpc']}"
+
+
+def test_the_container_file_takes_files_and_starts_commands_that_there_are() -> None:
+    root, text = DEPLOY.parent, (DEPLOY / "container" / "Containerfile").read_text()
+    taken = [*re.findall(r"^COPY (?!--)(\S+)", text, re.MULTILINE), *re.findall(r"-r (\S+)", text)]
+    assert len(taken) == 4
+    assert all((root / name).exists() for name in taken)
+    scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
+    assert set(re.findall(r"--entrypoint ([^.]*)\.", text)[0].split(", ")) | {"hq"} == set(scripts)
+    left_out = (DEPLOY / "container" / "Containerfile.dockerignore").read_text().split()
+    assert not {"requirements", "proto", "README.md", "pyproject.toml"} & set(left_out)
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="there is no kubectl")

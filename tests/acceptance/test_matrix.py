@@ -24,6 +24,7 @@ from tests.support.fronted import fronted
 from tests.support.instances_of import create
 from tests.support.matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
+from tests.wire.secured_http import secured_http
 
 Outcome = tuple[str, str]  # a cell of the table, and what was said
 Try = Callable[[Row, str], Awaitable[Outcome]]  # by the ticket of a caller
@@ -218,16 +219,10 @@ async def test_a_replica_lets_in_whom_the_table_says_and_shows_secrets_to_two(
         await trials.run(attempt, tickets(files))
     assert trials.wrong == []
     assert trials.held == {("GetRevision", "agent"), ("GetRevision", "uploader")}
-    assert found_in(await metrics(replica, files) + files.audit.read_text()) == []
-
-
-async def metrics(replica: Served, files: Secured) -> str:
-    tls = ssl.create_default_context(cafile=str(files.authority.cert))
-    headers = {"authorization": f"Bearer {files.issuer.ticket('admin')}"}
-    async with httpx.AsyncClient(verify=tls, headers=headers, trust_env=False) as client:
-        answer = await client.get(f"https://{replica.addresses.http}/metrics")
-    assert answer.status_code == 200
-    return answer.text
+    async with secured_http(replica, files, files.issuer.ticket("admin")) as client:
+        metrics = await client.get("/metrics")
+    assert metrics.status_code == 200
+    assert found_in(metrics.text + files.audit.read_text()) == []
 
 
 @pytest.mark.parametrize("transport", ["grpc", "http"])

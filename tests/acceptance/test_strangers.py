@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from typing import Any
 
 import grpc
 import pytest
 from connectrpc.client import ConnectClient
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
-from connectrpc.method import IdempotencyLevel, MethodInfo
-from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped,unused-ignore]
 from grpc_reflection.v1alpha import (  # type: ignore[import-untyped,unused-ignore]
     reflection_pb2,
@@ -19,22 +17,11 @@ from grpc_reflection.v1alpha import (  # type: ignore[import-untyped,unused-igno
 )
 
 from hqpb.v1 import service_pb2 as pb
+from tests.support.connect_calls import method
 from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
-Asked = TypeVar("Asked", bound=Message)
-Told = TypeVar("Told", bound=Message)
-
-
-def method(name: str, request: type[Asked], answer: type[Told]) -> MethodInfo[Asked, Told]:
-    return MethodInfo(
-        name=name,
-        service_name="hq.v1.InstanceService",
-        input=request,
-        output=answer,
-        idempotency_level=IdempotencyLevel.UNKNOWN,
-    )
 
 
 @pytest.mark.parametrize("proto_json", [False, True], ids=["protobuf", "JSON"])

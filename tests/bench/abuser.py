@@ -6,7 +6,6 @@ It goes on until it is killed. Whatever it is told, it tries again at once.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -73,5 +72,4 @@ async def abuse(kind: str, address: str, ticket: str) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(10)  # the well-behaved client is to have its processor
     uvloop.run(abuse(*sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.bench import abuse
 from tests.bench.results import Results
 from tests.bench.stats import Spread, short
 
@@ -202,4 +203,5 @@ FIGURES = (
             ("FindInstances, 100 instances, HTTP proto", 0.75, "Find 100, proto, tickets"),
         )
     ),
+    Figure("Calls of a well-behaved client that fail beside abusers", 0, "", False, "abuse", _fact(abuse.FAILED)),
 )

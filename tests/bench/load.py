@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.bench.stats import Sample, percentile
 from tests.bench.usage import cpu_s
 
-_GRPC = ("-H", "content-type: application/grpc", "-H", "te: trailers")
+GRPC = ("content-type: application/grpc", "te: trailers")
 _GRACE_S = 60.0
 
 
@@ -85,11 +85,11 @@ async def _h2load(target: Target, message: bytes, seconds: float, shape: Shape, 
     body, log = scratch.with_suffix(".body"), scratch.with_suffix(".log")
     body.write_bytes(grpc_frame(message))
     paced = (f"--rps={shape.rate / shape.connections:g}",) if shape.rate else ()
-    brought = [word for header in target.headers() for word in ("-H", header)]
+    brought = [word for header in (*GRPC, *target.headers()) for word in ("-H", header)]
     words = await _run(
         "h2load",
         *(f"-c{shape.connections}", f"-m{shape.streams}", "-t1", f"-D{round(seconds * 1000)}ms", *paced),
-        *("-d", str(body), f"--log-file={log}", *_GRPC, *brought, target.url),
+        *("-d", str(body), f"--log-file={log}", *brought, target.url),
         timeout_s=seconds + _GRACE_S,
     )
     done = _number(r"(\d+) succeeded", words)

@@ -158,6 +158,7 @@ async def test_a_discovery_can_be_used_again_after_its_last_handle(
     for _ in range(2):
         async with found.service("web", port="http") as web:
             await web.ready()
+            assert [endpoint.instance_id for endpoint in web.endpoints] == ["web-1"]
 
 
 async def test_a_list_is_never_empty_while_a_snapshot_is_under_way(replicas: list[FakeReplica]) -> None:

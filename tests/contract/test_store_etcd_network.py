@@ -121,7 +121,7 @@ async def test_the_connection_comes_back_by_itself(place: Place, proxy: Proxy) -
 async def test_a_slow_network_can_be_connected_to(etcd: SharedEtcd, proxy: Proxy) -> None:
     proxy.delay(0.3)
     store = EtcdStore(EtcdConfig((proxy.endpoint,)))
-    await Place(store, etcd.prefix.encode()).head()
+    assert await Place(store, etcd.prefix.encode()).head() > 0
     await store.close()
 
 
@@ -151,8 +151,12 @@ async def test_of_two_ways_the_one_that_works_is_taken(etcd: SharedEtcd, proxy: 
 
 async def test_a_write_that_was_certainly_not_sent_is_sent_another_way_at_once(etcd: SharedEtcd, proxy: Proxy) -> None:
     store = EtcdStore(EtcdConfig((proxy.endpoint, etcd.endpoint)))
+    place = Place(store, etcd.prefix.encode())
     proxy.cut()
-    await Place(store, etcd.prefix.encode()).put("a")
+    written = await place.put("a")
+    record = await place.get("a")
+    assert record is not None
+    assert record.modified == written
     await store.close()
 
 

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.rig.assembling import assemble
-from tests.rig.installation import PREFIX
+from tests.rig.installation import MEMBERS, PREFIX
 from tests.rig.load import Amounts
+from tests.rig.places import on_the_loopback
 from tests.rig.run import LIVENESS_TIMEOUT_S, Run, Settings
+from tests.rig.trust import PLAIN, made_for
 from tests.rig.verdict import unforeseen, violations_of
 from tests.support.etcd import binary_of
 
@@ -17,9 +19,10 @@ SMALL = Amounts(instances=16, uploaders=4, agents=8, readers=4, watchers=4)
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize(("version", "seed"), [("3.4", 11), ("3.5", 12)])
-async def test_faults_break_no_promise(version: str, seed: int, tmp_path: Path) -> None:
-    settings = Settings(binary_of(version), tmp_path, seed, 15.0, 0.9, SMALL, at_least_once=False)
+@pytest.mark.parametrize(("version", "seed", "tls"), [("3.4", 11, False), ("3.5", 12, True)])
+async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_path: Path) -> None:
+    trust = made_for(tmp_path, on_the_loopback(MEMBERS)) if tls else PLAIN
+    settings = Settings(binary_of(version), tmp_path, seed, 15.0, 0.9, SMALL, at_least_once=False, trust=trust)
     run = Run(settings, print)
     await run.run()
     history = tmp_path / "history.jsonl.gz"

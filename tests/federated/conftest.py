@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry
 
 from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config import ConfigFile
+from federated.config_file import ConfigFile
 from federated.front import Front
 from federated.locations import Locations
 from federated.server import Server

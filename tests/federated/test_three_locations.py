@@ -11,7 +11,6 @@ import grpc
 import pytest
 import pytest_asyncio
 from connectrpc.client import ConnectClient
-from connectrpc.method import IdempotencyLevel, MethodInfo
 
 from clients.client import Client
 from hq.embedded import EtcdBinary
@@ -22,6 +21,7 @@ from tests.federated.fronts import FrontProcess
 from tests.federated.places import STRONG, create, fill, of_service, whole
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
+from tests.support.connect_calls import method
 from tests.support.scenes import eventually, instance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -122,15 +122,6 @@ async def test_a_client_reads_its_own_writes_over_a_front(front: FrontProcess) -
 
 
 async def test_a_foreign_connect_client_reads_and_watches(front: FrontProcess) -> None:
-    def method(name: str, request: type, response: type) -> MethodInfo:  # type: ignore[type-arg]
-        return MethodInfo(
-            name=name,
-            service_name="hq.v1.InstanceService",
-            input=request,
-            output=response,
-            idempotency_level=IdempotencyLevel.UNKNOWN,
-        )
-
     await fill(front, "foreign")
     find = method("FindInstances", pb.FindInstancesRequest, pb.FindInstancesResponse)
     watch = method("WatchInstances", pb.WatchInstancesRequest, pb.WatchInstancesResponse)

@@ -8,19 +8,16 @@ import hmac
 import json
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.fuzz.callers import CALLERS, KEEPER, Caller
+from tests.fuzz.jws import ALGORITHMS, HOUR_S, KEY_IDS, LEFT_OUT, WRONG, b64, compact, signed, unb64
 from tests.support.tickets import AUDIENCE, ISSUER, Issuer
 
-_HOUR_S: Final = 3_600
 _PUBLIC: Final = (
     (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
     (Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
@@ -81,12 +78,12 @@ class Forger:
 
     def _claims(self, **changes: Any) -> dict[str, Any]:
         subject = self._rng.choice((KEEPER, *(caller.name for caller in CALLERS)))
-        claims = {"sub": subject, "aud": AUDIENCE, "iss": ISSUER, "exp": round(time.time()) + _HOUR_S}
-        return {name: value for name, value in {**claims, **changes}.items() if value is not _LEFT_OUT}
+        claims = {"sub": subject, "aud": AUDIENCE, "iss": ISSUER, "exp": round(time.time()) + HOUR_S}
+        return {name: value for name, value in {**claims, **changes}.items() if value is not LEFT_OUT}
 
     def _header(self, issuer: Issuer, **changes: Any) -> dict[str, Any]:
         header = {"alg": issuer.algorithm, "typ": "JWT", "kid": issuer.kid, **changes}
-        return {name: value for name, value in header.items() if value is not _LEFT_OUT}
+        return {name: value for name, value in header.items() if value is not LEFT_OUT}
 
     def _issuer(self) -> Issuer:
         return self._rng.choice(self._issuers)
@@ -100,23 +97,7 @@ class Forger:
     def _other_algorithm(self) -> bytes:
         issuer, rng = self._issuer(), self._rng
         other = "RS256" if issuer.algorithm == "EdDSA" else "EdDSA"
-        odd: tuple[Any, ...] = (
-            "none",
-            "None",
-            "",
-            None,
-            1,
-            ["EdDSA"],
-            {},
-            "eddsa",
-            "HS256",
-            "ES256",
-            "PS256",
-            "EdDSA\0",
-            other,
-            _LEFT_OUT,
-        )
-        made = compact(self._header(issuer, alg=rng.choice(odd)), self._claims(), issuer.key)
+        made = compact(self._header(issuer, alg=rng.choice((other, *ALGORITHMS))), self._claims(), issuer.key)
         return made if rng.random() < 0.5 else made[: made.rindex(b".") + 1]
 
     def _signed_with_the_public_key(self) -> bytes:
@@ -126,26 +107,14 @@ class Forger:
         public = issuer.key.public_key()
         secret = rng.choice((*(public.public_bytes(*form) for form in _PUBLIC), json.dumps(issuer.public()).encode()))
         digest = {"HS384": hashlib.sha384, "HS512": hashlib.sha512}.get(algorithm, hashlib.sha256)
-        signed = _signed(self._header(issuer, alg=algorithm), self._claims())
-        return signed + b"." + _b64(hmac.digest(secret, signed, digest))
+        signing = signed(self._header(issuer, alg=algorithm), self._claims())
+        return signing + b"." + b64(hmac.digest(secret, signing, digest))
 
     def _other_key_id(self) -> bytes:
         issuer, rng = self._issuer(), self._rng
-        odd: tuple[Any, ...] = (
-            "",
-            "x",
-            None,
-            5,
-            [],
-            {},
-            {"kid": issuer.kid},
-            [issuer.kid],
-            True,
-            "../" + issuer.kid,
-            issuer.kid + "\0",
-        )
-        long = ("k" * 7_000, issuer.kid * 1_000, "\ud800", issuer.kid.upper(), f" {issuer.kid}", _LEFT_OUT)
-        return compact(self._header(issuer, kid=rng.choice(odd + long)), self._claims(), issuer.key)
+        kid = issuer.kid
+        of_it = ({"kid": kid}, [kid], "../" + kid, kid + "\0", kid * 1_000, kid.upper(), f" {kid}")
+        return compact(self._header(issuer, kid=rng.choice((*of_it, *KEY_IDS))), self._claims(), issuer.key)
 
     def _own_key(self) -> bytes:
         """Brought along, pointed at, or called by the issuer's name."""
@@ -176,8 +145,8 @@ class Forger:
         return compact(self._header(issuer, **self._rng.choice(odd + detached)), self._claims(), issuer.key)
 
     def _wrong_claim(self) -> bytes:
-        name = self._rng.choice(tuple(_WRONG))
-        issuer, wrong = self._issuer(), self._rng.choice(_WRONG[name])
+        name = self._rng.choice(tuple(WRONG))
+        issuer, wrong = self._issuer(), self._rng.choice(WRONG[name])
         value = wrong() if callable(wrong) else wrong
         return compact(self._header(issuer), self._claims(**{name: value}), issuer.key)
 
@@ -186,6 +155,18 @@ class Forger:
         odd = (b"", b"[]", b"1", b"null", b'"x"', b"{", b"\xff\xfe", deep, b'{"a":' * 900 + b"1" + b"}" * 900, b"{}")
         issuer = self._issuer()
         return compact(self._header(issuer), self._rng.choice(odd), issuer.key)
+
+    def _twice(self) -> bytes:
+        """A member that occurs twice, right both times or once."""
+        issuer, rng = self._issuer(), self._rng
+        header, claims = self._header(issuer), self._claims()
+        of = rng.choice((header, claims))
+        name = rng.choice(tuple(of))
+        more = json.dumps({name: rng.choice((of[name], None, "none", 0))}).encode()[:-1]
+        made = [json.dumps(each).encode() for each in (header, claims)]
+        place = int(of is claims)
+        made[place] = more + b"," + made[place][1:]
+        return compact(*made, issuer.key)
 
     def _no_header(self) -> bytes:
         issuer = self._issuer()
@@ -197,10 +178,10 @@ class Forger:
 
     def _other_signature(self) -> bytes:
         signed, _, signature = self._genuine(self._rng.choice((KEEPER, CALLERS[0].name))).rpartition(b".")
-        raw, rng = bytearray(_unb64(signature)), self._rng
+        raw, rng = bytearray(unb64(signature)), self._rng
         raw[rng.randrange(len(raw))] ^= 1 << rng.randrange(8)
         odd = (bytes(raw), b"", bytes(len(raw)), bytes(raw)[:-1], bytes(raw) + b"\0", rng.randbytes(64))
-        return signed + b"." + _b64(rng.choice(odd))
+        return signed + b"." + b64(rng.choice(odd))
 
     def _transplanted(self) -> bytes:
         """The signature, or the header, of another ticket."""
@@ -211,81 +192,9 @@ class Forger:
     def _text(self) -> bytes:
         made, rng = self._genuine(KEEPER), self._rng
         place = rng.randrange(made.index(b"."))
-        odd = (
-            made[:place],
-            made[:place] + b"." + made[place:],
-            made + b".",
-            made + b".x.y",
-            b"." * 2,
-            made + b"a" * 9_000,
-        )
-        rare = (
-            made[:place] + rng.choice((b"=", b" ", b"\t", b"\xff", b"%", b"+", b"/", b"!")) + made[place:],
-            b"",
-            b"{}",
-        )
-        return rng.choice(odd + rare)
-
-
-_LEFT_OUT: Final = object()
-# What a claim must not be: values, or functions of nothing where they depend on the time.
-_WRONG: Final[Mapping[str, tuple[Any, ...]]] = {
-    "aud": (
-        _LEFT_OUT,
-        "mail",
-        ["mail"],
-        [],
-        None,
-        5,
-        {},
-        AUDIENCE.upper(),
-        AUDIENCE + " ",
-        [AUDIENCE, 5],
-        [[AUDIENCE]],
-    ),
-    "iss": (_LEFT_OUT, "elsewhere", [ISSUER], None, 5, {}, ISSUER + "/", ISSUER[:-1], ISSUER.upper()),
-    "sub": (
-        _LEFT_OUT,
-        "",
-        None,
-        5,
-        [],
-        {},
-        "k" * 3_000,
-        KEEPER + "\n",
-        KEEPER + "\0",
-        KEEPER.upper(),
-        KEEPER + " ",
-        "*",
-    ),
-    "exp": (
-        *(_LEFT_OUT, "soon", None, [], True, -1, 0, -1.5, 10**400, -(10**400), 1e308),
-        *(float("nan"), float("inf"), float("-inf")),
-        *(lambda: str(round(time.time()) + 60), lambda: time.time() - _HOUR_S, lambda: time.time() + 10**6),
-    ),
-    "nbf": ("x", None, [], True, 10**400, 1e308, float("nan"), float("inf"), lambda: time.time() + _HOUR_S),
-}
-
-
-def compact(header: Any, claims: Any, key: Any) -> bytes:
-    """A ticket of these, which are JSON or, as bytes, anything, signed by a key as its kind signs."""
-    signed = _signed(header, claims)
-    if isinstance(key, RSAPrivateKey):
-        return signed + b"." + _b64(key.sign(signed, padding.PKCS1v15(), hashes.SHA256()))
-    return signed + b"." + _b64(key.sign(signed))
-
-
-def _signed(header: Any, claims: Any) -> bytes:
-    parts = (part if isinstance(part, bytes) else json.dumps(part).encode() for part in (header, claims))
-    return b".".join(map(_b64, parts))
-
-
-def _b64(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
-
-
-def _unb64(data: bytes) -> bytes:
-    return base64.urlsafe_b64decode(data + b"=" * (-len(data) % 4))
+        junk = rng.choice((b"=", b" ", b"\t", b"\xff", b"%", b"+", b"/", b"!", b"."))
+        cut = (made[:place], made[:place] + junk + made[place:])
+        return rng.choice((*cut, made + b".", made + b".x.y", made + b"a" * 9_000, b"..", b"", b"{}"))
 
 
 def _bearer(rng: random.Random, ticket: bytes) -> bytes:

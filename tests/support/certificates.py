@@ -17,7 +17,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.support import canary
 
 _USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
-_HOSTS = (x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost"))
+_OWN = (ipaddress.ip_address("127.0.0.1"),)
+_HOSTS = (*map(x509.IPAddress, _OWN), x509.DNSName("localhost"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +46,20 @@ class Authority:
         """What others trust."""
         return self._own.cert
 
-    def issue(self, name: str, uris: Sequence[str] = (), good_for: timedelta = timedelta(days=1)) -> Certificate:
-        """A certificate and its key, in files of that name, which are overwritten; `uris` become URI SANs."""
+    def issue(
+        self,
+        name: str,
+        uris: Sequence[str] = (),
+        good_for: timedelta = timedelta(days=1),
+        addresses: Sequence[str] = (),
+    ) -> Certificate:
+        """A certificate and its key, in files of that name, which are overwritten.
+
+        `uris` become URI SANs; it is good for these IP addresses, too.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
-        names = [*_HOSTS, *map(x509.UniformResourceIdentifier, uris)]
+        more = [x509.IPAddress(address) for each in addresses if (address := ipaddress.ip_address(each)) not in _OWN]
+        names = [*_HOSTS, *more, *map(x509.UniformResourceIdentifier, uris)]
         builder = (
             _builder(name, self._name, key.public_key(), good_for)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)

@@ -197,3 +197,8 @@ class _FaultyWatch:
         async for batch in self._stream:
             await self._store.pass_on()
             yield batch
+
+
+def faulty() -> FaultyStore:
+    """An empty one, whose faults come from a seed."""
+    return FaultyStore(MemoryStore(), random.Random(1))

@@ -12,7 +12,7 @@ from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
 from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config import ConfigFile
+from federated.config_file import ConfigFile
 from federated.front import Front
 from federated.locations import Locations
 from federated.server import Server

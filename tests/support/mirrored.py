@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
-from hq.store.memory import MemoryStore
 from hq.store.port import Record, Write
 from serving.errors import HqError
 from tests.support.faulty_store import FaultyStore
 from tests.support.parts import Parts
 
 OPS = b"/hq/v1/ops/"
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
 
 
 async def put(store: FaultyStore, name: str, value: bytes = b"x") -> int:

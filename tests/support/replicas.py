@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import sys
 import urllib.request
 from collections.abc import AsyncIterator, Sequence
@@ -28,6 +29,9 @@ class ReplicaProcess:
 
     `launch` starts the command line, `root` is the source tree that it runs from: another version lies elsewhere.
     `enter` are the words before all of it, which make it run in another namespace.
+
+    Attributes:
+        ca: the authority of its certificate, if it was started with one: its pages are asked for with TLS.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class ReplicaProcess:
         self._launch, self._root, self._enter = list(launch), root or _ROOT, list(enter)
         self._process: asyncio.subprocess.Process | None = None
         self.grpc = self.http = ""
+        self.ca: Path | None = None
 
     @property
     def pid(self) -> int:
@@ -116,13 +121,17 @@ class ReplicaProcess:
 
     async def get(self, path: str) -> tuple[int, str]:
         """A GET over HTTP: status and body."""
-        return await asyncio.to_thread(_request, f"http://{self.http}{path}", None)
+        return await asyncio.to_thread(_request, f"{self._scheme}://{self.http}{path}", None, self.ca)
 
     async def post(self, method: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """A call in JSON as curl would send it: `post("FindInstances", {...})`."""
-        url = f"http://{self.http}/hq.v1.InstanceService/{method}"
-        status, body = await asyncio.to_thread(_request, url, json.dumps(request).encode())
+        url = f"{self._scheme}://{self.http}/hq.v1.InstanceService/{method}"
+        status, body = await asyncio.to_thread(_request, url, json.dumps(request).encode(), self.ca)
         return status, json.loads(body)
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self.ca else "http"
 
     @asynccontextmanager
     async def stub(self) -> AsyncIterator[service_pb2_grpc.InstanceServiceAsyncStub]:
@@ -172,8 +181,11 @@ def _channel(address: str) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(address, options=options)
 
 
-def _request(url: str, body: bytes | None) -> tuple[int, str]:
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+def _request(url: str, body: bytes | None, ca: Path | None) -> tuple[int, str]:
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    if ca is not None:
+        handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(ca))))
+    direct = urllib.request.build_opener(*handlers)
     request = urllib.request.Request(url, body, {"content-type": "application/json"} if body is not None else {})
     try:
         with direct.open(request, timeout=15) as answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from serving.auth.policy import Policy
 from serving.auth.rules import UPLOAD
 from serving.clock import ManualClock
 from serving.errors import PermissionDenied
+from serving.logs import ToStream
 from serving.methods import Call, Unary
+from serving.quiet import Quiet
 
 LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
 
@@ -92,6 +95,40 @@ def test_a_failure_is_known_until_a_line_is_written_again() -> None:
     sink.is_full = False
     audit.require(LINE)
     assert (audit.fault, audit.lines, audit.lost) == ("", 1, 2)
+
+
+@pytest.mark.parametrize("takes_it_away", [Path.unlink, lambda path: path.rename(path.with_suffix(".old"))])
+def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path, takes_it_away: Callable[[Path], object]) -> None:
+    path = tmp_path / "audit"
+    audit = Audit(FileSink(path), ManualClock())
+    audit.record(LINE)
+    takes_it_away(path)
+    audit.require(LINE._replace(version=8))
+    audit.close()
+    assert [json.loads(line)["version"] for line in path.read_text().splitlines()] == [8]
+
+
+class FullStream(io.StringIO):
+    is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+def test_an_order_is_refused_too_while_the_log_that_holds_the_lines_cannot_be_written() -> None:
+    stream, audit = FullStream(), Audit(LogSink(), ManualClock())
+    root, handler = logging.getLogger(), Quiet(ToStream(stream), ManualClock().now)
+    root.addHandler(handler)
+    try:
+        with pytest.raises(AuditUnavailable, match="No space left"):
+            audit.require(LINE)
+        stream.is_full = False
+        audit.require(LINE)
+    finally:
+        root.removeHandler(handler)
+    assert json.loads(stream.getvalue().splitlines()[0])["identity"] == "ann"
 
 
 def test_a_log_that_cannot_be_opened_is_refused_at_start(tmp_path: Path) -> None:

@@ -122,6 +122,8 @@ def test_whoever_may_not_is_told_what_it_takes() -> None:
         ("roles: {agent: [{identities: ['{node}'], nodes: [n1]}]}", "nothing else"),
         ("roles: {uploader: [{identities: [a]}]}", "services"),
         ("roles: {operator: [{identities: [a], services: [web]}]}", "nodes"),
+        ("roles: {reader: [], reader: []}", "same key twice"),
+        ("roles: {reader: [{identities: [a], services: [web], services: ['*']}]}", "same key twice"),
         ("roles: [", "YAML"),
         ("{" * 3000, "YAML"),
         ("\0", "YAML"),

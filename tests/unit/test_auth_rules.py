@@ -10,7 +10,7 @@ import pytest
 
 from federated.api import FrontApi
 from federated.channel import Dialer
-from federated.config import ConfigFile
+from federated.config_file import ConfigFile
 from federated.front import Front
 from federated.locations import Locations
 from hq.api.admin_api import AdminApi

@@ -18,6 +18,7 @@ from serving.auth.certificates import Certificates, spiffe_id
 from serving.auth.errors import BadSecurity, Unauthenticated
 from serving.auth.tickets import Demands, Tickets, parse_jwks
 from serving.clock import ManualClock, SystemClock
+from tests.fuzz.jws import compact
 from tests.support.certificates import Authority
 from tests.support.tickets import AUDIENCE, ISSUER, Issuer
 
@@ -92,7 +93,9 @@ def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:
         ({"kid": None}, "kid"),
         ({"d": "AAAA"}, "secret"),
         ({"kty": "oct", "k": "AAAA"}, "secret"),
+        ({"p": "AAAA"}, "secret"),
         ({"kty": "EC"}, "cannot be used"),
+        ({"kty": ""}, "cannot be used"),
         ({"x": "AAAA"}, "cannot be used"),
         ({"use": "enc"}, "cannot be used"),
         ({"alg": "RS256"}, "cannot be used"),
@@ -102,8 +105,9 @@ def test_a_key_set_with_a_key_that_must_not_be_there_is_refused(
     issuer: Issuer, change: dict[str, Any], word: str
 ) -> None:
     key = {k: v for k, v in {**issuer.public(), **change}.items() if v is not None}
-    with pytest.raises(BadSecurity, match=word):
+    with pytest.raises(BadSecurity, match=word) as refused:
         parse_jwks([json.dumps({"keys": [key]}).encode()])
+    assert issuer.public()["x"] not in str(refused.value), "whoever takes a secret for the key finds it in the log"
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": []}', b'{"keys": [1]}', b"\xff"])
@@ -127,6 +131,19 @@ def test_no_changed_or_made_up_ticket_is_taken(issuer: Issuer, where: int, what:
         with pytest.raises(Unauthenticated) as refused:
             tickets(issuer).identity(text)
         assert ticket not in str(refused.value)
+
+
+@pytest.mark.parametrize("twice", ["header", "claims"])
+def test_a_ticket_that_says_something_twice_is_refused(issuer: Issuer, twice: str) -> None:
+    header = json.dumps({"alg": "EdDSA", "kid": issuer.kid}).encode()
+    claims = json.dumps({"sub": "ann", "aud": AUDIENCE, "iss": ISSUER, "exp": NOW_S + 60}).encode()
+    assert tickets(issuer).identity(compact(header, claims, issuer.key).decode()).name == "ann"
+    if twice == "header":
+        header = b'{"kid":"another",' + header[1:]
+    else:
+        claims = b'{"sub":"bob",' + claims[1:]
+    with pytest.raises(Unauthenticated, match="malformed"):
+        tickets(issuer).identity(compact(header, claims, issuer.key).decode())
 
 
 # --- certificates ---------------------------------------------------------------------------------------------------

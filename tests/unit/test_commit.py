@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 from hq.store.commit import Conflict, Guarded
-from hq.store.memory import MemoryStore
 from hq.store.port import Compare, NoSpace, Unavailable
 from serving.errors import Overloaded, StoreFull, TooLarge
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
 
 
 @in_virtual_time

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 
 from hq.store.commit import Conflict
-from hq.store.memory import MemoryStore
 from hq.store.port import Write
 from serving.errors import OutcomeUnknown, StoreUnavailable
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
 
 
 @in_virtual_time
@@ -146,7 +140,10 @@ async def test_a_session_that_beats_change_meanwhile_costs_no_writer() -> None:
         await asyncio.sleep(0.01)
         for _ in range(5):
             await parts.session.change()
-        await asyncio.gather(*writes)
+        for n, version in enumerate(await asyncio.gather(*writes)):
+            record = await stored(store, parts.spec(f"{n}"))
+            assert record is not None
+            assert record.modified == version
 
 
 @in_virtual_time

@@ -10,16 +10,11 @@ import pytest
 from hq.store.burial import Burial
 from hq.store.keys import BEATS, COMMITS, FENCE, SESSION
 from hq.store.listing import marked_revision
-from hq.store.memory import MemoryStore
 from hq.store.port import Write
 from serving.errors import StoreFull, StoreUnavailable
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate, FaultyStore, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
 
 
 async def put(store: FaultyStore, key: bytes, value: bytes = b"x") -> int:

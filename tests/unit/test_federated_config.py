@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from federated.config import BadConfig, ConfigFile, LocationConfig, check_plain, parse
+from federated.config import BadConfig, LocationConfig, check_plain, parse
+from federated.config_file import ConfigFile
 from federated.main import cli
 
 GOOD = """

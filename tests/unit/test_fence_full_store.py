@@ -9,8 +9,8 @@ import pytest
 from hq.store.port import Write
 from hq.store.words import encode_word
 from serving.errors import StoreUnavailable
+from tests.support.faulty_store import faulty
 from tests.support.fenced import foreign_write
-from tests.support.mirrored import faulty
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time
 

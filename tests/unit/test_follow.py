@@ -13,8 +13,8 @@ from hq.store.epoch import FormatTooNew
 from hq.store.memory import MemoryStore
 from hq.store.port import Compare, Write
 from hqpb.storage.v1 import storage_pb2
-from tests.support.faulty_store import FaultyStore
-from tests.support.mirrored import OPS, caught_up, delete, faulty, put
+from tests.support.faulty_store import FaultyStore, faulty
+from tests.support.mirrored import OPS, caught_up, delete, put
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time, run_virtually
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 from hq.store.memory import MemoryStore
 from hq.store.port import Write
-from tests.support.faulty_store import FaultyStore
-from tests.support.mirrored import caught_up, delete, faulty, put
+from tests.support.faulty_store import FaultyStore, faulty
+from tests.support.mirrored import caught_up, delete, put
 from tests.support.parts import Parts
 from tests.support.virtual_time import in_virtual_time
 

@@ -18,7 +18,7 @@ from tests.support import wild, wire_format, words
 from tests.support.instances import instances
 
 LAST_MS = 253_402_300_799_999  # of the year 9999
-some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 versions = st.integers(0, (1 << 64) - 1)
 heard_times = st.lists(
     st.tuples(words.ids(max_size=20), st.integers(0, LAST_MS)), max_size=3, unique_by=lambda pair: pair[0]
@@ -71,7 +71,7 @@ def test_a_frame_is_the_instance_in_an_answer(parts: Parts) -> None:
     assert GetInstanceResponse.FromString(frame) == GetInstanceResponse(instance=merged(parts))
 
 
-@some
+@settings(some, max_examples=10)  # frames by themselves are the subject of the others
 @given(st.lists(stored_parts(), max_size=3))
 def test_joined_frames_are_a_list_in_their_order(many: Sequence[Parts]) -> None:
     answer = FindInstancesResponse.FromString(b"".join(map(frames.splice, many)))

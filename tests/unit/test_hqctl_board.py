@@ -6,6 +6,7 @@ import grpc
 
 from clients.errors import HqApiError
 from clients.hqctl.board import Board
+from clients.hqctl.lines import Lines
 from clients.hqctl.tables import fitted, lines
 from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
@@ -81,3 +82,34 @@ def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others()
     assert shown[0].split() == ["INSTANCE", "NODE", "READY", "HEARTBEAT"]
     assert shown[1].split() == ["i" * 36, "n" * 19 + "…", "yes", "12s"]
     assert fitted(names, rows, 200) == [36, 35, 5, 21, 9]
+
+
+def test_lines_of_a_front_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
+    told, east, west = Lines(snapshot=True), pb.Source(cluster="east"), pb.Source(cluster="west")
+    items = (
+        Bookmark("", (east, west)),
+        SnapshotPart((one("a", ready=True),)),
+        Synced("t1", (east,)),
+        SnapshotPart((one("a", ready=False, cluster="west"),)),
+        Synced("t2", (west,)),
+        Changes((pb.WatchEvent(put=one("a", ready=True, cluster="west")),), "t3", (west,)),
+        Resync("too slow", "west"),
+        Changes((pb.WatchEvent(delete=pb.InstanceRef(id="a", cluster="east")),), "t4", (east,)),
+    )
+    lines_of_all = [(kind, *text.split("  ")[0:1]) for item in items for kind, text in told.of(item)]
+    assert [(kind, text.split("; ")[0]) for kind, text in lines_of_all] == [
+        ("is", "east/a"),
+        ("synced", "1 there in east"),
+        ("is", "west/a"),
+        ("synced", "1 there in west"),
+        ("put", "west/a"),
+        ("resync", "too slow"),
+        ("gone", "east/a"),
+    ]
+
+
+def test_a_change_of_readiness_is_told_with_what_was_before() -> None:
+    told = Lines(snapshot=False)
+    assert list(told.of(SnapshotPart((one("a", ready=True),)))) == []
+    ((_, text),) = told.of(Changes((pb.WatchEvent(put=one("a", ready=False)),), "t", ()))
+    assert "yes>no" in text

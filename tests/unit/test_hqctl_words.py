@@ -11,7 +11,7 @@ from clients.hqctl.addresses import addresses
 from clients.hqctl.exits import Exit, exit_of, sentence
 from clients.hqctl.lines import Lines
 from clients.hqctl.selecting import parse_selector
-from clients.hqctl.sources import faults, merged
+from clients.hqctl.sources import faults, merged, not_of
 from clients.hqctl.story import story, wrapped
 from clients.hqctl.words import parse_span, size, span
 from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
@@ -66,6 +66,9 @@ def test_other_selectors_are_refused(text: str) -> None:
         parse_selector((text,))
 
 
+GIVEN_UP = "the store was not reached in time; nothing of web-1 was stored"
+
+
 @pytest.mark.parametrize(
     ("error", "writing", "exit_code"),
     [
@@ -78,6 +81,12 @@ def test_other_selectors_are_refused(text: str) -> None:
         (HqApiError(Code.RESOURCE_EXHAUSTED, "…", from_hq=True, retry_delay_s=1), True, Exit.UNAVAILABLE),
         (HqApiError(Code.RESOURCE_EXHAUSTED, "…", reason="TOO_LARGE", from_hq=True), True, Exit.REFUSED),
         (HqApiError(Code.PERMISSION_DENIED, "…", from_hq=True), True, Exit.NOT_ALLOWED),
+        (
+            HqApiError(Code.DEADLINE_EXCEEDED, GIVEN_UP, reason="DEADLINE_EXCEEDED", from_hq=True),
+            True,
+            Exit.UNAVAILABLE,
+        ),
+        (HqApiError(Code.DEADLINE_EXCEEDED, "…", reason="DEADLINE_EXCEEDED", from_hq=True), True, Exit.OUTCOME_UNKNOWN),
     ],
     ids=lambda value: repr(value),
 )
@@ -92,6 +101,18 @@ def test_an_error_is_one_line_with_fields_and_a_next_step() -> None:
     assert sentence(error, writing=True) == "the store is away; meta.id: x. Try again in 3 s."
     assert "--server" in sentence(not_connected("a", "a refuses"), writing=True)
     assert "hqctl get" in sentence(HqApiError(Code.UNAVAILABLE, "cut"), writing=True)
+    late = HqApiError(Code.DEADLINE_EXCEEDED, "Deadline Exceeded", endpoint="hq-1:7071")
+    assert sentence(late, writing=False).startswith("hq-1:7071 did not answer in time. `hqctl status`")
+    given_up = HqApiError(Code.DEADLINE_EXCEEDED, GIVEN_UP, reason="DEADLINE_EXCEEDED", from_hq=True)
+    assert "stored or not" not in sentence(given_up, writing=True)
+
+
+def test_an_answer_of_another_cluster_than_the_one_that_was_named_is_none() -> None:
+    east, west = pb.Source(cluster="east", replica="r"), pb.Source(cluster="west", replica="r")
+    assert not_of(["west"], [east]).startswith("this is the cluster east, not west")
+    assert [not_of(*case) for case in ((["west"], [east, west]), ([""], [east]), ([], [east]), (["west"], []))] == [
+        ""
+    ] * 4
 
 
 def test_stale_and_missing_sources_are_told() -> None:

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 import pytest
 
 from hq.store.keys import SESSION
-from hq.store.memory import MemoryStore
 from hq.store.port import Compare, Write
 from hq.store.words import word_of
 from serving.errors import StoreUnavailable
-from tests.support.faulty_store import Fate, FaultyStore
+from tests.support.faulty_store import Fate, FaultyStore, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
 
 KEY = b"/hq/v1/session/one"
-
-
-def faulty() -> FaultyStore:
-    return FaultyStore(MemoryStore(), random.Random(1))
 
 
 async def word_in(store: FaultyStore) -> int:

@@ -9,26 +9,14 @@ import pytest
 from connectrpc.client import ConnectClient
 from connectrpc.code import Code
 from connectrpc.errors import ConnectError
-from connectrpc.method import IdempotencyLevel, MethodInfo
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 
 from hqpb.v1 import service_pb2
-from tests.wire.fake_table import FAILURES, SERVICE, FakeRegistry
+from tests.support.connect_calls import method
+from tests.wire.fake_table import FAILURES, FakeRegistry
 
-GET = MethodInfo(
-    name="GetInstance",
-    service_name=SERVICE,
-    input=service_pb2.GetInstanceRequest,
-    output=service_pb2.GetInstanceResponse,
-    idempotency_level=IdempotencyLevel.UNKNOWN,
-)
-WATCH = MethodInfo(
-    name="WatchInstances",
-    service_name=SERVICE,
-    input=service_pb2.WatchInstancesRequest,
-    output=service_pb2.WatchInstancesResponse,
-    idempotency_level=IdempotencyLevel.UNKNOWN,
-)
+GET = method("GetInstance", service_pb2.GetInstanceRequest, service_pb2.GetInstanceResponse)
+WATCH = method("WatchInstances", service_pb2.WatchInstancesRequest, service_pb2.WatchInstancesResponse)
 
 
 @pytest.fixture(params=[False, True], ids=["proto", "json"])
@@ -104,13 +92,7 @@ async def test_the_timeout_ends_a_stream(client: ConnectClient, registry: FakeRe
 
 
 async def test_an_unknown_method_is_unimplemented(client: ConnectClient) -> None:
-    method = MethodInfo(
-        name="Nope",
-        service_name=SERVICE,
-        input=GET.input,
-        output=GET.output,
-        idempotency_level=GET.idempotency_level,
-    )
+    nope = method("Nope", service_pb2.GetInstanceRequest, service_pb2.GetInstanceResponse)
     with pytest.raises(ConnectError) as raised:
-        await client.execute_unary(request=service_pb2.GetInstanceRequest(), method=method)
+        await client.execute_unary(request=service_pb2.GetInstanceRequest(), method=nope)
     assert raised.value.code == Code.UNIMPLEMENTED

@@ -26,7 +26,9 @@ async def test_signals_stay_with_the_process(http_port: int) -> None:
 
 async def test_it_listens_on_ipv6_as_well(http_server: HttpServer) -> None:
     port = await http_server.start("[::1]:0")
-    _, writer = await asyncio.open_connection("::1", port)
+    reader, writer = await asyncio.open_connection("::1", port)
+    writer.write(b"GET /livez HTTP/1.1\r\nhost: hq\r\n\r\n")
+    assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
     writer.close()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -55,3 +57,34 @@ def test_why_works_and_what_only_a_replica_knows_is_refused_with_the_way_to_it(
     assert refused.code != 0
     assert server in refused.err
     assert refused.err.count("\n") == 1
+
+
+def test_nothing_is_called_done_while_a_location_is_missing(at_front: Hqctl, hqctl: Hqctl, service: str) -> None:
+    hqctl("report", f"{service}-1", "r1", "--ready")
+    done = at_front("wait", "--service", service, "--timeout", "2s")
+    assert done.code == 8
+    assert "west has not told how things are" in done.err
+
+
+def test_lines_of_a_watch_say_whose_they_are(front: str, service: str) -> None:
+    command = (sys.executable, "-m", "clients.hqctl.main", "--server", front, "watch", service)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [next(process.stdout).split()[1:3] for _ in range(2)]
+        process.terminate()
+    assert lines == [["is", f"east/{service}-1"], ["synced", "1"]]
+
+
+def test_a_replica_of_another_cluster_does_not_answer_for_the_one_that_is_meant(hqctl: Hqctl, service: str) -> None:
+    for command in (("get", f"{service}-1"), ("find", service), ("count", service), ("why", f"{service}-1")):
+        for told in (hqctl("--cluster", "west", *command), hqctl(*command, "--cluster", "west")):
+            assert (told.code, told.out) == (1, "")
+            assert "this is the cluster east, not west" in told.err
+
+
+def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: Hqctl, service: str) -> None:
+    hqctl("report", f"{service}-1", "r1", "--ready")
+    command = (sys.executable, "-m", "clients.nanny.main", "status", "--installation", f"all={front}")
+    done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
+    assert done.returncode == 8
+    assert "all: west did not answer: what is there is not counted" in done.stderr

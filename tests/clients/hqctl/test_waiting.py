@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from clients.client import Client
-from clients.hqctl.waiting import Goal, Progress
+from clients.hqctl.awaited import Awaited
+from clients.hqctl.waiting import Goal
 from clients.progress import Bookmark, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -106,33 +107,33 @@ def of(*clusters: str) -> tuple[pb.Source, ...]:
 
 
 def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
-    progress = Progress(Goal().convert("ready", None, None), frozenset())
-    assert progress.took(SnapshotPart((made("web-1", "east"),))) == ["web-1"]
-    assert not progress.is_done()
-    progress.took(Synced("token", of("east")))
-    assert progress.is_done()
+    awaited = Awaited(Goal().convert("ready", None, None).holds, frozenset())
+    assert awaited.took(SnapshotPart((made("web-1", "east"),))) == ["web-1"]
+    assert not awaited.is_done()
+    awaited.took(Synced("token", of("east")))
+    assert awaited.is_done()
 
 
 def test_it_ends_only_when_every_location_of_a_front_was_shown() -> None:
-    progress = Progress(Goal().convert("ready", None, None), frozenset())
-    progress.took(Bookmark("", of("east", "west")))
-    progress.took(SnapshotPart((made("web-1", "east"),)))
-    progress.took(Synced("t1", of("east")))
-    assert not progress.is_done()
-    progress.took(SnapshotPart((made("web-1", "west", ready=False),)))
-    progress.took(Synced("t2", of("west")))
-    assert progress.missing() == {"web-1": "no"}
-    progress.took(Resync("too slow", "west"))
-    assert (progress.shown.missing, progress.is_done()) == (["west"], False)
-    assert progress.took(SnapshotPart((made("web-1", "west"),))) == ["web-1"]
-    progress.took(Synced("t3", of("west")))
-    assert progress.is_done()
+    awaited = Awaited(Goal().convert("ready", None, None).holds, frozenset())
+    awaited.took(Bookmark("", of("east", "west")))
+    awaited.took(SnapshotPart((made("web-1", "east"),)))
+    awaited.took(Synced("t1", of("east")))
+    assert not awaited.is_done()
+    awaited.took(SnapshotPart((made("web-1", "west", ready=False),)))
+    awaited.took(Synced("t2", of("west")))
+    assert awaited.missing() == {"web-1": "no"}
+    awaited.took(Resync("too slow", "west"))
+    assert (awaited.shown.missing, awaited.is_done()) == (["west"], False)
+    assert awaited.took(SnapshotPart((made("web-1", "west"),))) == ["web-1"]
+    awaited.took(Synced("t3", of("west")))
+    assert awaited.is_done()
 
 
 def test_an_instance_is_gone_only_when_no_location_has_it() -> None:
-    progress = Progress(Goal().convert("gone", None, None), frozenset({"web-1"}))
-    progress.took(Bookmark("", of("east", "west")))
-    assert progress.took(Synced("t1", of("east"))) == []
-    assert not progress.is_done()
-    assert progress.took(Synced("t2", of("west"))) == ["web-1"]
-    assert progress.is_done()
+    awaited = Awaited(Goal().convert("gone", None, None).holds, frozenset({"web-1"}))
+    awaited.took(Bookmark("", of("east", "west")))
+    assert awaited.took(Synced("t1", of("east"))) == []
+    assert not awaited.is_done()
+    assert awaited.took(Synced("t2", of("west"))) == ["web-1"]
+    assert awaited.is_done()
