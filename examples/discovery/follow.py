@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 
 from clients.discovery import Discovery
 
@@ -19,12 +20,16 @@ async def main(name: str, port: str, directory: str | None = None) -> None:
             if changes.resync:
                 print(f"! start over: {changes.resync}")
             for endpoint in changes.added:
-                print(f"+ {endpoint.address} {endpoint.instance_id} {endpoint.revision} {dict(endpoint.labels)}")
+                print(f"+ {endpoint.address} {endpoint.instance_id} {endpoint.revision} {in_order(endpoint.labels)}")
             for before, endpoint in changes.changed:
-                print(f"~ {before.address} -> {endpoint.address} {endpoint.revision} {dict(endpoint.labels)}")
+                print(f"~ {before.address} -> {endpoint.address} {endpoint.revision} {in_order(endpoint.labels)}")
             for endpoint in changes.removed:
                 print(f"- {endpoint.address} {endpoint.instance_id}")
             print(f"= {len(service.endpoints)} endpoints, {service.source.name}, {service.age_s:.1f} s old", flush=True)
+
+
+def in_order(labels: Mapping[str, str]) -> dict[str, str]:
+    return dict(sorted(labels.items()))
 
 
 if __name__ == "__main__":
