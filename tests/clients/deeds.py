@@ -51,10 +51,6 @@ async def hang(context: Context) -> None:
     await asyncio.Event().wait()
 
 
-async def go_on(context: Context) -> None:
-    """Answer."""
-
-
 def _pack(status: Any, detail: Any) -> None:
     packed = any_pb2.Any()
     packed.Pack(detail)

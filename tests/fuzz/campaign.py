@@ -55,7 +55,7 @@ class Report:
         self.outcomes[got.transport, got.outcome] += 1
         if got.is_of_the_server:
             self.refusals[got.transport, got.outcome, got.reason or got.code] += 1
-        if found := fault or verdict.fault(asked, got):
+        if found := verdict.fault(asked, got) or fault:
             self.faults.append(f"{got.transport} {got.outcome}: {found}: {asked.words}: {got.body[:300]!r}")
 
 

@@ -55,6 +55,7 @@ class Forger:
                 self._no_header,
                 self._other_signature,
                 self._transplanted,
+                self._twice,
                 self._text,
             ),
         )
@@ -166,7 +167,7 @@ class Forger:
         made = [json.dumps(each).encode() for each in (header, claims)]
         place = int(of is claims)
         made[place] = more + b"," + made[place][1:]
-        return compact(*made, issuer.key)
+        return compact(made[0], made[1], issuer.key)
 
     def _no_header(self) -> bytes:
         issuer = self._issuer()

@@ -149,7 +149,7 @@ async def _short_lived_front(hq: Installation, turn: int) -> None:
 
 def _told(samples: dict[str, Samples], operations: int, say: Callable[[str], None]) -> bool:
     say(f"{operations} operations")
-    say(f"{'process':10} {'what':12} {'mean':>10} {'per hour':>12} {'± (95 %)':>12}")
+    say(f"{'process':10} {'what':12} {'mean':>10} {'per hour':>12} {'± (99 %)':>12}")
     flat = True
     for process, taken in samples.items():
         for what, found in taken.slopes().items():

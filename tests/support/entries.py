@@ -64,3 +64,13 @@ class Feed:
             if value is None:
                 del self._created[key]
         return [(event.before, event.after) for event in self.cache.apply(Batch(at, changes))]
+
+
+def reported() -> Entry:
+    """With two revisions and statuses."""
+    feed = Feed()
+    spec = spec_value("a", node_name="n", revision=[model.InstanceRevision(id=i) for i in ("r", "r-1")])
+    feed(spec=spec, status=status_value(mark("r", heard_ms=1_000), mark("r-1", ready=False)))
+    made = feed.cache.get("a")
+    assert made is not None
+    return made

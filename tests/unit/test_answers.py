@@ -6,11 +6,8 @@ import json
 
 import pytest
 from google.protobuf import json_format
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from hq.api.answers import Answers, in_slices
-from hq.api.mask import Mask
 from hq.api.twins import EventTwins, Twins
 from hq.entry import Entry, frames_of
 from hq.history import put_event
@@ -18,29 +15,16 @@ from hq.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
-from hq.validation import check_field_mask
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.support.entries import Feed, entry, mark, spec_value, status_value
-from tests.support.instances import instances
+from tests.support.entries import Feed, entry, mark, reported, spec_value, status_value
 from tests.support.turns import counted_turns
 
-some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 SOURCE = Source("c", "r", "e", 7, 5, stale=False, error="", quarantined=("x",))
 
 
 def found(*entries: Entry, token: str = "") -> Found:
     return Found(list(entries), [b"".join(frames_of(entries))], token, SOURCE)
-
-
-def reported() -> Entry:
-    """With two revisions and statuses."""
-    feed = Feed()
-    spec = spec_value("a", node_name="n", revision=[model.InstanceRevision(id=i) for i in ("r", "r-1")])
-    feed(spec=spec, status=status_value(mark("r", heard_ms=1_000), mark("r-1", ready=False)))
-    made = feed.cache.get("a")
-    assert made is not None
-    return made
 
 
 async def both(answer: object, kind: type[pb.FindInstancesResponse] | type[pb.GetInstanceResponse]) -> object:
@@ -113,60 +97,6 @@ async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_
     assert beaten is not None
     beaten.beat(0, 2_000, "writer")
     assert (await masked("status.heartbeat"))[0].instances[0].status.heartbeat["r"].ToMilliseconds() == 2_000
-
-
-@st.composite
-def paths(draw: st.DrawFn) -> str:
-    """Any path that a request may name."""
-    here, names = model.Instance.DESCRIPTOR, []
-    while True:
-        field = draw(st.sampled_from(sorted(here.fields_by_name)))
-        names.append(field)
-        inner = here.fields_by_name[field].message_type
-        if inner is None or inner.GetOptions().map_entry or draw(st.booleans()):
-            return ".".join(names)
-        here = inner
-
-
-@some
-@given(instances(), st.lists(paths(), min_size=1, max_size=4))
-def test_a_mask_keeps_what_it_names_and_nothing_else(instance: model.Instance, named: list[str]) -> None:
-    check_field_mask(pb.FindInstancesRequest(field_mask={"paths": named}).field_mask, model.Instance.DESCRIPTOR)
-    masked = Mask(named).applied(instance)
-    before, after = leaves(instance), leaves(masked)
-    assert after == {path: values for path, values in before.items() if named_by(path, named)}
-
-
-def named_by(path: str, named: list[str]) -> bool:
-    return any(path == name or path.startswith(f"{name}.") for name in named)
-
-
-def leaves(message: object, prefix: str = "") -> dict[str, list[object]]:
-    """All values by the path of their field; the elements of lists together."""
-    found_leaves: dict[str, list[object]] = {}
-    for field, value in message.ListFields():  # type: ignore[attr-defined]
-        path = f"{prefix}{field.name}"
-        if field.message_type is None or field.message_type.GetOptions().map_entry:
-            found_leaves.setdefault(path, []).append(str(value) if field.message_type is None else dict(value))
-            continue
-        for item in value if field.is_repeated else [value]:
-            inner = leaves(item, f"{path}.")
-            for below, values in inner.items():
-                found_leaves.setdefault(below, []).extend(values)
-    return found_leaves
-
-
-@pytest.mark.parametrize(
-    ("named", "kept"),
-    [
-        (("spec.revision", "spec.revision.id"), {"spec.revision"}),
-        (("spec.revision.id", "spec.revision", "meta"), {"spec.revision", "meta"}),
-        (("spec", "spec.node_name"), {"spec"}),
-    ],
-)
-def test_what_is_named_as_a_whole_is_kept_as_a_whole(named: tuple[str, ...], kept: set[str]) -> None:
-    instance = reported().instance()
-    assert Mask(named).applied(instance) == Mask(kept).applied(instance)
 
 
 # --- JSON -----------------------------------------------------------------------------------------------------------
