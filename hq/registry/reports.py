@@ -11,29 +11,19 @@ import random
 from typing import NamedTuple
 
 from hq import statuses
-from hq.entry import Entry, Mark
+from hq.entry import Entry
 from hq.liveness.beats import Beat
-from hq.registry.absence import not_on, of_epoch
+from hq.registry.absence import of_epoch
 from hq.registry.repeats import beat_of
+from hq.registry.turns import check_turn, refusal, subject
 from hq.replica import Replica
 from hq.store.commit import Conflict
 from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
-from serving.errors import (
-    DeadlineExceeded,
-    Fenced,
-    HqError,
-    NotBegun,
-    NotFound,
-    OutdatedReport,
-    Stop,
-    UnknownRevision,
-    WrongUid,
-)
+from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop
 
-_VISIBLE_S = 1.0
 _CATCH_UP_S = 2.0
 
 
@@ -157,41 +147,24 @@ class Reports:
     def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
         """The instance that the report is of. Raises what makes the reporter stop."""
         entry = self._r.cache.get(report.instance_id)
-        error = self._refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
+        error = refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
         if error is not None or entry is None:
             raise error or NotFound(report.instance_id)
         mark = entry.mark(report.revision.id)
         if mark is not None:
-            _check_turn(report, mark, digest)
+            check_turn(report, mark, digest)
             return entry
-        raise NotBegun(_subject(report), "nobody has begun to report this revision: call BeginReporting first")
-
-    def _refusal(
-        self, entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0
-    ) -> HqError | None:
-        if entry is None:
-            return NotFound(f"there is no instance {instance_id}")
-        traits = entry.traits
-        if uid and uid != traits.uid:
-            return WrongUid(instance_id, f"instance {instance_id} has another life by now, no longer that of uid {uid}")
-        if node != traits.node:
-            return not_on(entry, node)
-        if revision_id not in traits.revisions:
-            return UnknownRevision(
-                f"{instance_id}/{revision_id}",
-                f"instance {instance_id} has no revision {revision_id} in its spec",
-            )
-        return None
+        raise NotBegun(subject(report), "nobody has begun to report this revision: call BeginReporting first")
 
     async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:
         """The instance that an agent asks for; what would make it stop is said after a fence only."""
         r = self._r
         r.check_loaded()
         entry = r.cache.get(instance_id)
-        if self._refusal(entry, instance_id, node, revision_id) is not None:
+        if refusal(entry, instance_id, node, revision_id) is not None:
             await r.fence.passed(hurry=False)
             entry = r.cache.get(instance_id)
-        error = self._refusal(entry, instance_id, node, revision_id)
+        error = refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
             raise of_epoch(error or NotFound(instance_id), r)
         return entry
@@ -228,7 +201,7 @@ class Reports:
                 await r.fence.passed()
             await r.catch_up(conflict.modified[status_key], _CATCH_UP_S)
             return False
-        await r.catch_up(version, _VISIBLE_S)
+        await r.shown(version)
         return True
 
     def _draft(self, entry: Entry) -> statuses.Draft:
@@ -244,19 +217,3 @@ class _Prepared(NamedTuple):
     report: service_pb2.ReportStatusRequest
     digest: int
     beat: Beat | None
-
-
-def _check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int) -> None:
-    """Raises Fenced, OutdatedReport."""
-    revision = report.revision
-    if revision.incarnation != mark.incarnation:
-        raise Fenced(_subject(report), "another reporter took this revision over: stop reporting it")
-    # The same sequence again is a repetition, unless it says something else; a flip has no digest to differ from.
-    says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
-    if revision.sequence < mark.sequence or says_else:
-        newer = f"report {mark.sequence} is stored already"
-        raise OutdatedReport(_subject(report), f"{newer}, this one is {revision.sequence}: it changed nothing")
-
-
-def _subject(report: service_pb2.ReportStatusRequest) -> str:
-    return f"{report.instance_id}/{report.revision.id}"

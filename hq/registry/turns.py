@@ -1,0 +1,42 @@
+"""Whose turn it is to report a revision. Pure."""
+
+from __future__ import annotations
+
+from hq.entry import Entry, Mark
+from hq.registry.absence import not_on
+from hqpb.v1 import service_pb2
+from serving.errors import Fenced, HqError, NotFound, OutdatedReport, UnknownRevision, WrongUid
+
+
+def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> HqError | None:
+    """Why an agent on this node has nothing to report of the instance, as it stands; None: it may."""
+    if entry is None:
+        return NotFound(f"there is no instance {instance_id}")
+    traits = entry.traits
+    if uid and uid != traits.uid:
+        return WrongUid(instance_id, f"instance {instance_id} has another life by now, no longer that of uid {uid}")
+    if node != traits.node:
+        return not_on(entry, node)
+    if revision_id not in traits.revisions:
+        return UnknownRevision(
+            f"{instance_id}/{revision_id}",
+            f"instance {instance_id} has no revision {revision_id} in its spec",
+        )
+    return None
+
+
+def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int) -> None:
+    """A report by the reporter of the revision, and not older than what is stored. Raises Fenced, OutdatedReport."""
+    revision = report.revision
+    if revision.incarnation != mark.incarnation:
+        raise Fenced(subject(report), "another reporter took this revision over: stop reporting it")
+    # The same sequence again is a repetition, unless it says something else; a flip has no digest to differ from.
+    says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
+    if revision.sequence < mark.sequence or says_else:
+        newer = f"report {mark.sequence} is stored already"
+        raise OutdatedReport(subject(report), f"{newer}, this one is {revision.sequence}: it changed nothing")
+
+
+def subject(report: service_pb2.ReportStatusRequest) -> str:
+    """The revision that a report is of, for errors."""
+    return f"{report.instance_id}/{report.revision.id}"
