@@ -151,8 +151,11 @@ class EmbeddedEtcd:
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
     async def _lock(self) -> None:
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self.data_dir.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise EtcdFailed(f"etcd cannot keep its data there ({error}): use another directory (--data)") from error
         give_up = time.monotonic() + self._lock_wait_s
         while not _locked(fd):
             if time.monotonic() > give_up:

@@ -179,6 +179,15 @@ async def test_a_data_directory_in_use_is_refused_in_words(own_etcd: OwnEtcd) ->
     etcd_http.put(first.endpoint, "/still", "served")
 
 
+async def test_a_data_directory_that_cannot_be_made_is_refused_in_words(
+    tmp_path: Path, etcd_binary: EtcdBinary
+) -> None:
+    (tmp_path / "file").touch()
+    etcd = EmbeddedEtcd(tmp_path / "file" / "data", binary=etcd_binary)
+    with pytest.raises(EtcdFailed, match=r"cannot keep its data there \(.*file.*\): use another directory \(--data\)"):
+        await etcd.start()
+
+
 async def test_data_of_a_newer_etcd_are_refused_in_words(
     tmp_path: Path, etcd34: EtcdBinary, etcd35: EtcdBinary
 ) -> None:
