@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from serving.current import CURRENT
 from tests.support.replicas import Replicas
 
 pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
@@ -23,6 +24,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.relative_to(here).parts[0] in _REAL_PROCESSES:
             item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+@pytest.fixture(autouse=True)
+def nobody_calls() -> None:
+    """Calls that a test before made outside of any task are not the current one."""
+    CURRENT.set(None)
 
 
 @pytest.fixture
