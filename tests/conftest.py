@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,6 +16,11 @@ pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
 # docs/decisions/010: processes and sockets on shared cores, never a pure decision.
 _REAL_PROCESSES = {"acceptance", "clients", "faults", "federated", "wire"}
+
+
+# Started in the background by a shell, a run ignores Ctrl-C, and so would everything that it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
