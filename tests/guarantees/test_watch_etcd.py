@@ -195,6 +195,9 @@ async def test_watches_keep_their_promises_through_writers_reconnects_and_a_roll
             last = (await stub.FindInstances(pb.FindInstancesRequest(read=strong))).sources[0].version
         async with asyncio.timeout(20):
             while min(client.upto for client in clients) < last:
+                for task in watching:
+                    if task.done():
+                        task.result()  # what ended it
                 await asyncio.sleep(0.05)
         for task in watching:
             task.cancel()
