@@ -38,6 +38,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._max_header_bytes = self.limits.max_header_bytes
         self._head_bytes = 0  # of headers that are still incomplete
         self._body_open = False
+        self._unwanted_bytes = 0  # of a body that goes on behind its answer
         self._head_suspect = False
         self._retire_at = self.loop.time() + self.limits.max_connection_age_s
         self._slow_timer: asyncio.TimerHandle | None = None
@@ -78,6 +79,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._refused:
+            self._drop(len(data))
             return
         self._head_suspect = self._head_bytes + len(data) > self._max_header_bytes
         HttpToolsProtocol.data_received(self, data)  # super() is slow, and this is every request
@@ -95,11 +97,28 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_open = not head_open
         if self._head_bytes > self._max_header_bytes:
             self._refuse_head()
+        elif self._body_open and self.cycle is not None and self.cycle.response_complete and self._drop(size_bytes):
+            self._hang_up()
         elif self._slow_timer is None:
             self._slow_timer = self.loop.call_later(self.limits.slow_request_s, self._slow)
 
+    def _drop(self, size_bytes: int) -> bool:
+        """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""
+        self._unwanted_bytes += size_bytes
+        is_too_much = self._unwanted_bytes > self.limits.max_request_bytes
+        if is_too_much:
+            self.flow.pause_reading()
+        return is_too_much
+
+    def _hang_up(self) -> None:
+        """Answered already, and going on as if nothing had been said."""
+        self._refused = True
+        self._complete()
+        self._unset_keepalive_if_required()
+        self._slow_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
+
     def _complete(self) -> None:
-        self._head_bytes = 0
+        self._head_bytes = self._unwanted_bytes = 0
         self._body_open = False
         if self._slow_timer is not None:
             self._slow_timer.cancel()

@@ -119,3 +119,30 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(http:
         await connection.send(post(b"", content_length="1000") + b"x" * 10)
     assert await still_answers(http)
     assert (admission.bodies_bytes, admission.calls) == (0, 0)
+
+
+async def test_a_body_without_end_is_read_no_further_than_its_refusal_and_a_little(http: RawHttp) -> None:
+    head = f"POST /{GET} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+    chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+    sent_bytes = 0
+    async with http.connect() as connection:
+        await connection.send(head.encode())
+        try:
+            while sent_bytes < (1 << 30):
+                await connection.send(chunk)
+                sent_bytes += len(chunk)
+        except ConnectionError:
+            pass
+    assert sent_bytes < 32 << 20  # what the system's own buffers take, on both sides
+    assert await still_answers(http)
+
+
+async def test_whoever_was_refused_early_may_end_its_body_and_go_on(http: RawHttp) -> None:
+    async with http.connect() as connection:
+        await connection.send(
+            f"POST /nowhere/Nothing HTTP/1.1\r\nhost: x\r\ncontent-length: {MAX_BODY}\r\n\r\n".encode()
+        )
+        assert (await connection.answer()).status == 404
+        await connection.send(b"x" * MAX_BODY)
+        await connection.send(post(b"{}"))
+        assert (await connection.answer()).status in (200, 400, 404)
