@@ -153,6 +153,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_suspect and _header_bytes(cycle) > self._max_header_bytes:
             self._refuse_head()
             return
+        self._unwanted_bytes = 0
         if self.loop.time() > self._retire_at:
             cycle.keep_alive = False
         self._task = task = self.loop.create_task(cycle.run_asgi(app))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -214,31 +215,32 @@ async def test_a_stopped_location_costs_its_own_instances_only(world: World, fro
 async def test_a_location_restored_from_an_old_backup_voids_its_own_tokens_only(
     world: World, front: FrontProcess
 ) -> None:
-    await fill(front, "restore")
+    service = f"restore-{secrets.token_hex(3)}"  # so that it can have a second chance
+    await fill(front, service)
     snapshot = await world.back_up("east")
     async with front.stub() as stub:
-        await stub.CreateInstance(create("restore-lost", "east", "restore"))
-        await stub.CreateInstance(create("restore-west-2", "west", "restore"))
+        await stub.CreateInstance(create(f"{service}-lost", "east", service))
+        await stub.CreateInstance(create(f"{service}-west-2", "west", service))
         watcher = Watcher(stub)
-        await eventually(lambda: watcher.synced == set(NAMES) and "restore-lost" in watcher.known["east"])
-        before = await stub.FindInstances(of_service("restore", page_size=1, read=STRONG))
+        await eventually(lambda: watcher.synced == set(NAMES) and f"{service}-lost" in watcher.known["east"])
+        before = await stub.FindInstances(of_service(service, page_size=1, read=STRONG))
         assert before.instances[0].meta.cluster == "east"
         await world.restore("east", snapshot)
         epochs = {s.cluster: s.epoch for s in before.sources}
 
         async def moved_on() -> bool:
-            answer = await stub.FindInstances(of_service("restore"))
+            answer = await stub.FindInstances(of_service(service))
             now = {s.cluster: s.epoch for s in answer.sources if not s.error and not s.stale}
             return len(now) == 3 and {n for n in NAMES if now[n] != epochs[n]} == {"east"}
 
         await eventually(moved_on, what="a new epoch in east only")
-        found = await stub.FindInstances(of_service("restore", read=STRONG))
-        assert [i for i, _ in ids(found)] == ["restore-east", "restore-north", "restore-west", "restore-west-2"]
-        await eventually(lambda: "restore-lost" not in watcher.known.get("east", {"restore-lost": 0}))
+        found = await stub.FindInstances(of_service(service, read=STRONG))
+        assert [i for i, _ in ids(found)] == [f"{service}-{name}" for name in ("east", "north", "west", "west-2")]
+        await eventually(lambda: f"{service}-lost" not in watcher.known.get("east", {f"{service}-lost": 0}))
         await eventually(lambda: "east" in watcher.synced)
         assert {name for name in NAMES if "RESYNC" in watcher.kinds[name]} == {"east"}
-        stale = of_service("restore", page_size=1, page_token=before.next_page_token)
+        stale = of_service(service, page_size=1, page_token=before.next_page_token)
         assert (await refused(stub.FindInstances(stale))).code() is Code.FAILED_PRECONDITION
         old = pb.ReadOptions(epoch=epochs["east"], min_version=1)
-        assert (await refused(stub.FindInstances(of_service("restore", read=old)))).code() is Code.FAILED_PRECONDITION
+        assert (await refused(stub.FindInstances(of_service(service, read=old)))).code() is Code.FAILED_PRECONDITION
         await watcher.end()
