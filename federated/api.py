@@ -9,14 +9,14 @@ from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
-from federated.answers import ListAnswer, RawAnswer
+from federated.calls.lists import Find, compiled
+from federated.encoded.answers import ListAnswer, RawAnswer
 from federated.front import Front
-from federated.lists import Find, compiled
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
-from serving.auth.rules import BEGIN, FETCH, INSPECT, OPERATE, READ, REPORT, UPDATE, UPLOAD, Rule
-from serving.methods import Answer, Call, Method, Unary
-from serving.service import Service
+from serving.calls.methods import Answer, Call, Method, Unary
+from serving.calls.service import Service
+from serving.rights.rules import BEGIN, FETCH, INSPECT, OPERATE, READ, REPORT, UPDATE, UPLOAD, Rule
 
 _SERVICE = Service("hq.v1.InstanceService")
 _ADMIN = Service("hq.v1.AdminService", lambda _: "")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import random
 
-from federated.applying import Applying
+from federated.calls.applying import Applying
+from federated.calls.counts import Counts
+from federated.calls.lists import Lists
+from federated.calls.owners import OwnerSearch
+from federated.calls.refuse import Refusals
+from federated.calls.single import Single
+from federated.calls.watch import Watches
+from federated.calls.writes import Writes
 from federated.clock import Clock
-from federated.counts import Counts
-from federated.lists import Lists
-from federated.locations import Locations
-from federated.owners import OwnerSearch
-from federated.refuse import Refusals
-from federated.single import Single
-from federated.watch import Watches
-from federated.writes import Writes
+from federated.locations.locations import Locations
 
 
 class Front:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from federated.locations import Locations
+from federated.locations.locations import Locations
 
 
 @dataclass(slots=True)

@@ -13,23 +13,23 @@ import click
 
 from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credentials import Credentials
-from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config import BadConfig, check_plain
-from federated.config_file import ConfigFile
 from federated.front import Front
-from federated.locations import Locations
+from federated.locations.channel import Dialer
+from federated.locations.config import BadConfig, check_plain
+from federated.locations.config_file import ConfigFile
+from federated.locations.locations import Locations
 from federated.server import Server
 from serving.auth import settings
 from serving.auth.errors import BadSecurity
 from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
-from serving.calls import RequestIds
+from serving.calls.incoming import RequestIds
 from serving.flags import Bytes, Duration, Flags, limits_of
-from serving.logs import set_up_logs
-from serving.otlp import tracing_to
 from serving.running import run, when_told_to_stop
 from serving.surroundings import Surroundings
+from serving.telemetry.logs import set_up_logs
+from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
 
 _FLAGS: Final = Flags("HQ_FRONT_")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from federated.front import Front
-from federated.location import Location
-from serving.metrics import Declared
+from federated.locations.location import Location
+from serving.telemetry.metrics import Declared
 
 _NAN: Final = float("nan")
 _GAUGES: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {

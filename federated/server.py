@@ -7,10 +7,10 @@ from federated.discovery import ScrapeTargets
 from federated.front import Front
 from federated.health import FrontHealth
 from federated.metrics import METRICS
-from serving import prometheus_sd
-from serving.metrics import Table
+from serving.http import prometheus_sd
 from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
+from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 
 

@@ -29,9 +29,9 @@ from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
 from serving.clock import SystemClock
 from serving.flags import limits_of
-from serving.logs import set_up_logs
-from serving.otlp import tracing_to
 from serving.running import run
+from serving.telemetry.logs import set_up_logs
+from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
 
 # Said in one line, not as a traceback: the operator can mend them.

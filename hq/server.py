@@ -18,18 +18,18 @@ from hq.registry.registry import Registry
 from hq.replica import Replica
 from hq.store.measured import MeasuredStore
 from hq.store.port import Store
-from serving import prometheus_sd
 from serving.auth.security import Security
-from serving.calls import RequestIds
+from serving.calls.incoming import RequestIds
 from serving.clock import Clock
-from serving.limits import Limits
-from serving.metrics import Table
+from serving.http import prometheus_sd
+from serving.limiting.limits import Limits
 from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
+from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 
 if TYPE_CHECKING:
-    from serving.tracing import Tracing
+    from serving.telemetry.tracing import Tracing
 
 log = logging.getLogger(__name__)
 

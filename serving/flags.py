@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 import click
 
-from serving.limits import Limits
-from serving.logs import FORMATS
+from serving.limiting.limits import Limits
+from serving.telemetry.logs import FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,9 +8,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from serving import log_counts, loop_lag, traffic
-from serving.metrics import Declared, Table
 from serving.surroundings import Surroundings
+from serving.telemetry import log_counts, loop_lag, traffic
+from serving.telemetry.metrics import Declared, Table
 
 
 def _version() -> str:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from serving.admission import Admission
 from serving.auth.guard import Guard
-from serving.auth.rules import Rule
 from serving.auth.security import Security
-from serving.calls import RequestIds
+from serving.calls.incoming import RequestIds
 from serving.clock import Clock
-from serving.limits import Limits
-from serving.log_counts import LogCounts
-from serving.loop_lag import LoopLag
-from serving.traffic import Traffic
+from serving.limiting.admission import Admission
+from serving.limiting.limits import Limits
+from serving.rights.rules import Rule
+from serving.telemetry.log_counts import LogCounts
+from serving.telemetry.loop_lag import LoopLag
+from serving.telemetry.traffic import Traffic
 
 if TYPE_CHECKING:
-    from serving.tracing import Tracing
+    from serving.telemetry.tracing import Tracing
 
 
 class Surroundings:

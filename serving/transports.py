@@ -11,13 +11,13 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from serving.auth import security
-from serving.grpc_server import GrpcServer
+from serving.calls.methods import Method
+from serving.grpc.server import GrpcServer
 from serving.health import Health
-from serving.http_server import HttpServer
-from serving.methods import Method
-from serving.metrics import Table
-from serving.pages import Page
+from serving.http.pages import Page
+from serving.http.server import HttpServer
 from serving.surroundings import Surroundings
+from serving.telemetry.metrics import Table
 
 log = logging.getLogger(__name__)
 

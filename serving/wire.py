@@ -16,6 +16,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
 from hqpb.v1 import service_pb2
+from serving.calls.methods import Call
 from serving.errors import (
     Code,
     HqError,
@@ -26,7 +27,6 @@ from serving.errors import (
     Stop,
     Violation,
 )
-from serving.methods import Call
 
 log = logging.getLogger(__name__)
 

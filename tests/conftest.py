@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.current import CURRENT
+from serving.calls.current import CURRENT
 from tests.support.replicas import Replicas
 
 pytest_plugins = ["tests.support.canary", "tests.support.etcd"]

@@ -9,9 +9,11 @@ from typing import Any, Final
 
 from federated import metrics as of_front
 from hq.api import metrics as of_replica
-from serving import log_counts, loop_lag, process_metrics, prometheus_sd, traffic
+from serving import process_metrics
 from serving.auth import security
-from serving.metrics import Declared
+from serving.http import prometheus_sd
+from serving.telemetry import log_counts, loop_lag, traffic
+from serving.telemetry.metrics import Declared
 
 PATH: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from clients.hqctl.rows import readiness
+from clients.hqctl.output.rows import readiness
 from clients.progress import Changes, Resync, SnapshotPart, Synced, WatchItem
 from clients.shown import Key, Shown
 from hqpb.v1 import instance_pb2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from clients.credential_files import CredentialFiles
-from clients.hqctl.examples import with_examples
-from clients.hqctl.exits import MEANINGS
-from clients.hqctl.naming import cluster_option, naming_cluster
-from clients.hqctl.session import complain, connection_options
+from clients.hqctl.asking.examples import with_examples
+from clients.hqctl.asking.exits import MEANINGS
+from clients.hqctl.asking.naming import cluster_option, naming_cluster
+from clients.hqctl.asking.session import complain, connection_options
 from clients.lazygroup import LazyGroup
 
 # Name: module, attribute, help in one line.
@@ -49,7 +49,7 @@ when one does not answer. NO_COLOR switches colours off."""
 
 @click.command(
     cls=LazyGroup,
-    package="clients.hqctl",
+    package="clients.hqctl.commands",
     commands_by_name=COMMANDS,
     complain=complain,
     aliases=ALIASES,

@@ -14,32 +14,32 @@ from pathlib import Path
 from clients.client import Client
 from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
-from clients.instancectl import desired as wishes
-from clients.instancectl.children import Children
 from clients.instancectl.clock import Clock, MachineClock
-from clients.instancectl.commands import Commands
+from clients.instancectl.content.prepare import Preparer
+from clients.instancectl.content.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
+from clients.instancectl.content.store import Store
 from clients.instancectl.control import Control
-from clients.instancectl.desired import Desired
-from clients.instancectl.file_source import FileSource
-from clients.instancectl.hostagent import HostAgent
-from clients.instancectl.hostlink import HostLink
-from clients.instancectl.hq_source import HqSource
 from clients.instancectl.layout import Layout
-from clients.instancectl.limits import best_limiter
 from clients.instancectl.lines import serve
 from clients.instancectl.lock import locked
 from clients.instancectl.manner import Manner
-from clients.instancectl.prepare import Preparer
-from clients.instancectl.reporter import Reporter
-from clients.instancectl.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
+from clients.instancectl.processes.children import Children
+from clients.instancectl.processes.commands import Commands
+from clients.instancectl.processes.limits import best_limiter
+from clients.instancectl.reports.hostagent import HostAgent
+from clients.instancectl.reports.hostlink import HostLink
+from clients.instancectl.reports.reporter import Reporter
+from clients.instancectl.reports.sink import NoSink, Sink
+from clients.instancectl.sections.workshop import Workshop
 from clients.instancectl.settings import ProviderSpec, RunSettings
-from clients.instancectl.sink import NoSink, Sink
-from clients.instancectl.source import Source
 from clients.instancectl.state import StateFile
 from clients.instancectl.status import snapshot
-from clients.instancectl.store import Store
 from clients.instancectl.supervisor import Supervisor
-from clients.instancectl.workshop import Workshop
+from clients.instancectl.wanted import desired as wishes
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.file_source import FileSource
+from clients.instancectl.wanted.hq_source import HqSource
+from clients.instancectl.wanted.source import Source
 
 log = logging.getLogger(__name__)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from clients.instancectl import volumes
-from clients.instancectl.desired import Desired
-from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.content import volumes
+from clients.instancectl.content.store import Store
+from clients.instancectl.content.threads import in_thread
+from clients.instancectl.content.unpack import remove_tree
 from clients.instancectl.layout import Layout, directory_name
 from clients.instancectl.state import StateFile
-from clients.instancectl.store import Store
-from clients.instancectl.threads import in_thread
-from clients.instancectl.unpack import remove_tree
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey
 
 
 class WrongDirectory(Exception):

@@ -16,8 +16,8 @@ import click
 from clients.addresses import addresses_in
 from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credential_options import credential_options
-from clients.instancectl.output import OutputSettings
-from clients.instancectl.restart import RestartSettings
+from clients.instancectl.processes.output import OutputSettings
+from clients.instancectl.sections.restart import RestartSettings
 from clients.instancectl.settings import BadProvider, ProviderSpec, RunSettings, parse_provider
 
 FAILED, UNREACHABLE, NOT_AS_WANTED = 1, 3, 4
@@ -127,11 +127,11 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 
     Exits with 3 if there is none, and with 4 if after --wait not all is as wanted (of a host agent: reported).
     """
-    from clients.hqctl.tables import print_table
-    from clients.instancectl import agent_status
+    from clients.hqctl.output.tables import print_table
     from clients.instancectl import status as own_status
     from clients.instancectl.control import ask_until
     from clients.instancectl.layout import Layout
+    from clients.instancectl.reports import agent_status
 
     shown = agent_status if host_agent else own_status
     is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
@@ -152,8 +152,8 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
     """Check that FILE (one instance as YAML or JSON) is something that instancectl could run."""
-    from clients.instancectl.file_source import read
     from clients.instancectl.validating import faults
+    from clients.instancectl.wanted.file_source import read
     from clients.yamltext import BadDocument
 
     try:

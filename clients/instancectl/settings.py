@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clients.credential_files import CredentialFiles
-from clients.instancectl.output import OutputSettings
-from clients.instancectl.restart import RestartSettings
+from clients.instancectl.processes.output import OutputSettings
+from clients.instancectl.sections.restart import RestartSettings
 
 
 @dataclass(frozen=True, slots=True)

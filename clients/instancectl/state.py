@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from clients.instancectl.atomic import write_atomically
-from clients.instancectl.fingerprint import RevisionKey
-from clients.instancectl.procfs import ProcessId
+from clients.instancectl.processes.procfs import ProcessId
+from clients.instancectl.wanted.fingerprint import RevisionKey
 
 
 @dataclass(frozen=True, slots=True)

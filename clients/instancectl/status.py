@@ -8,7 +8,7 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from clients.instancectl.sink import Sink
+from clients.instancectl.reports.sink import Sink
 from clients.instancectl.supervisor import Supervisor
 from hqpb.v1.instance_pb2 import ContainerStatus
 

@@ -9,23 +9,23 @@ import asyncio
 import logging
 from functools import partial
 
-from clients.instancectl import desired as copies
-from clients.instancectl import telling
 from clients.instancectl.adopt import end_all, take_over
 from clients.instancectl.chores import Chores
-from clients.instancectl.desired import Desired
-from clients.instancectl.fingerprint import RevisionKey
+from clients.instancectl.content.prepare import Preparer
 from clients.instancectl.housekeeping import Housekeeping
 from clients.instancectl.installs import Installs
 from clients.instancectl.manner import Manner
-from clients.instancectl.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
-from clients.instancectl.prepare import Preparer
-from clients.instancectl.running import Running
-from clients.instancectl.sink import Sink
-from clients.instancectl.source import Asked, Gone, Source
-from clients.instancectl.subject import SubjectId
-from clients.instancectl.wishes import Wishes
-from clients.instancectl.workshop import Workshop
+from clients.instancectl.reports import telling
+from clients.instancectl.reports.sink import Sink
+from clients.instancectl.reports.subject import SubjectId
+from clients.instancectl.sections.running import Running
+from clients.instancectl.sections.workshop import Workshop
+from clients.instancectl.wanted import desired as copies
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey
+from clients.instancectl.wanted.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
+from clients.instancectl.wanted.source import Asked, Gone, Source
+from clients.instancectl.wanted.wishes import Wishes
 from hqpb.v1.instance_pb2 import RevisionStatus
 
 log = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ def _complain(text: str) -> None:
 
 @click.command(
     cls=LazyGroup,
-    package="clients.nanny",
+    package="clients.nanny.commands",
     commands_by_name=COMMANDS,
     complain=_complain,
     epilog=f"{WHERE}\n\n{EXIT_CODES}",

@@ -14,10 +14,10 @@ import click
 
 from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credential_options import credential_options
-from clients.hqctl.session import colour_of, warn
+from clients.hqctl.asking.session import colour_of, warn
+from clients.nanny.descriptions.installations import merged, only, parse_option
+from clients.nanny.descriptions.reading import default_config, read_installations
 from clients.nanny.exits import Exit
-from clients.nanny.installations import merged, only, parse_option
-from clients.nanny.reading import default_config, read_installations
 from clients.yamltext import BadDocument
 
 DEFAULT_TIMEOUT_S = 10.0
@@ -82,7 +82,7 @@ class Session:
     async def _one(self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]) -> Asked[T]:
         # Imported here: `nanny --help` and faulty descriptions need no gRPC.
         from clients.client import Client, ClientSettings, Credentials, HqApiError
-        from clients.hqctl.exits import exit_of
+        from clients.hqctl.asking.exits import exit_of
         from clients.retry import RetrySettings
 
         settings = ClientSettings(retry=RetrySettings(max_rounds=ROUNDS))

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+from serving.calls.methods import CLUSTER_HEADER, Answer, Call, Method, Unary
 from serving.errors import invalid
-from serving.methods import CLUSTER_HEADER, Answer, Call, Method, Unary
 
 # Where a mistake would be found out too late; other calls say in their answers whose they are.
 _ORDERS = frozenset(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hq.registry.registry import Registry
 from hq.validation import check_id, check_item_count, require
 from hqpb.v1 import service_pb2
-from serving.auth.rules import Role
-from serving.jsonio import MessageAnswer
-from serving.methods import Answer, Call
+from serving.calls.methods import Answer, Call
+from serving.encoding.jsonio import MessageAnswer
+from serving.rights.rules import Role
 from serving.wire import item_error
 
 _TAKEN = b"\x0a\x00"  # an encoded ReportResult without an error, as field `result`

@@ -14,7 +14,7 @@ from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
 from hqpb.v1 import instance_pb2, service_pb2
-from serving.jsonio import to_json
+from serving.encoding.jsonio import to_json
 
 T = TypeVar("T")
 

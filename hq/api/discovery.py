@@ -10,8 +10,8 @@ from hq.registry.reads import with_turns
 from hq.replica import Replica
 from hq.validation import check_id, require
 from hqpb.v1 import service_pb2
-from serving.methods import Call
-from serving.prometheus_sd import Asked, Target
+from serving.calls.methods import Call
+from serving.http.prometheus_sd import Asked, Target
 
 
 class ScrapeTargets:

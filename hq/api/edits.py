@@ -22,10 +22,10 @@ from hq.validation import (
     require,
 )
 from hqpb.v1 import service_pb2
-from serving.auth.access import WRITERS, Access
+from serving.calls.methods import Answer, Call
+from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
-from serving.jsonio import MessageAnswer
-from serving.methods import Answer, Call
+from serving.rights.access import WRITERS, Access
 from serving.wire import item_error
 
 

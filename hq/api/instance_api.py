@@ -7,9 +7,9 @@ from hq.api.edits import Edits
 from hq.api.lookups import Lookups, parsed_find, parsed_get
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2
-from serving.auth.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
-from serving.methods import Method
-from serving.service import Service
+from serving.calls.methods import Method
+from serving.calls.service import Service
+from serving.rights.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
 
 _SERVICE = Service("hq.v1.InstanceService")
 

@@ -14,11 +14,11 @@ from hq.registry.reads import Found
 from hq.registry.registry import Registry
 from hq.validation import check_field_mask, check_filter, check_id, check_page_size, require
 from hqpb.v1 import instance_pb2, service_pb2
-from serving.auth.access import Access
-from serving.auth.rules import INSPECT
+from serving.calls.methods import Answer, Call
+from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
-from serving.jsonio import MessageAnswer
-from serving.methods import Answer, Call
+from serving.rights.access import Access
+from serving.rights.rules import INSPECT
 
 
 class Get(NamedTuple):

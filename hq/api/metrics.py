@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from hq.replica import Replica
 from hq.store.measured import MeasuredStore
-from serving.metrics import Declared
+from serving.telemetry.metrics import Declared
 
 _PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 

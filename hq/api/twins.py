@@ -11,7 +11,7 @@ from hq import frames
 from hq.entry import Entry
 from hq.validation.times import clean_times
 from hqpb.v1 import instance_pb2, service_pb2
-from serving.jsonio import to_json
+from serving.encoding.jsonio import to_json
 
 
 class Twins:

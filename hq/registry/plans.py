@@ -9,7 +9,7 @@ from hq.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.registry import changes
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
-from serving import current
+from serving.calls import current
 
 
 class Plan(NamedTuple):

@@ -36,7 +36,7 @@ from serving.errors import (
     StoreUnavailable,
     TooLarge,
 )
-from serving.histogram import Histogram
+from serving.telemetry.histogram import Histogram
 
 __all__ = ["MAX_WRITES", "Committer", "Conflict", "Guarded"]
 

@@ -24,7 +24,7 @@ from hq.store.port import (
 )
 from serving.clock import Clock
 from serving.errors import StoreUnavailable
-from serving.histogram import Histogram
+from serving.telemetry.histogram import Histogram
 
 T = TypeVar("T")
 

@@ -8,8 +8,8 @@ from typing import Final
 from cryptography import x509
 
 from serving.auth.errors import Unauthenticated
-from serving.auth.identity import Identity, Kind
 from serving.clock import Clock
+from serving.rights.identity import Identity, Kind
 
 _REMEMBERED: Final = 16_384
 _MAX_ID: Final = 2_048

@@ -8,18 +8,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from serving.auth.access import Access, Grants
 from serving.auth.audit import Audit, Line
 from serving.auth.certificates import Certificates
 from serving.auth.denials import Denials
 from serving.auth.errors import Unauthenticated
-from serving.auth.identity import Identity, Kind
 from serving.auth.policy import Policy
-from serving.auth.rules import Record, Rule
 from serving.auth.tickets import Tickets
+from serving.calls.methods import Answer, Call, Touch, Unary
 from serving.clock import Clock
 from serving.errors import HqError, PermissionDenied
-from serving.methods import Answer, Call, Touch, Unary
+from serving.rights.access import Access, Grants
+from serving.rights.identity import Identity, Kind
+from serving.rights.rules import Record, Rule
 
 _REMEMBERED: Final = 65_536
 DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")

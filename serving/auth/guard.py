@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from serving.admission import Admission
 from serving.auth.gate import Admit, Gate
-from serving.auth.rules import Rule
+from serving.calls.methods import Answer, Call, Unary
 from serving.errors import HqError
-from serving.methods import Answer, Call, Unary
+from serving.limiting.admission import Admission
+from serving.rights.rules import Rule
 
 
 class Guard:

@@ -22,10 +22,10 @@ from typing import Any, Final
 
 import yaml
 
-from serving.auth.access import Scope
 from serving.auth.errors import BadSecurity
-from serving.auth.patterns import IdentityPattern, Patterns
-from serving.auth.rules import Role
+from serving.rights.access import Scope
+from serving.rights.patterns import IdentityPattern, Patterns
+from serving.rights.rules import Role
 
 _REACHES: Final = ("services", "nodes", "clusters")
 _MAX_FAULTS: Final = 10

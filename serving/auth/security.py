@@ -11,7 +11,7 @@ from serving.auth.audit import Audit
 from serving.auth.gate import DENIALS, Gate
 from serving.auth.tls import ServerTls
 from serving.auth.watched import WatchedFiles
-from serving.metrics import Declared
+from serving.telemetry.metrics import Declared
 
 _REREAD_S: Final = 1.0
 

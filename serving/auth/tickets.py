@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from serving.auth.errors import BadSecurity, Unauthenticated
-from serving.auth.identity import Identity, Kind
 from serving.clock import Clock
+from serving.rights.identity import Identity, Kind
 
 Keys = Mapping[str, jwt.PyJWK]
 

@@ -16,8 +16,8 @@ import grpc
 import uvicorn
 import uvloop
 
-from serving import grpc_server
-from serving.limits import Limits
+from serving.grpc import server as grpc_server
+from serving.limiting.limits import Limits
 
 _Handler = Callable[[bytes, Any], Awaitable[bytes]]
 

@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from hqpb.v1 import instance_pb2, service_pb2
-from serving.jsonio import to_json
+from serving.encoding.jsonio import to_json
 from tests.bench import load
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape

@@ -9,7 +9,7 @@ import sys
 import grpc
 import pytest
 
-from clients.hqctl.exits import MEANINGS
+from clients.hqctl.asking.exits import MEANINGS
 from tests.clients.deeds import cut, refuse
 from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.process import environment, hqctl

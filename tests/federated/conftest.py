@@ -13,15 +13,15 @@ import grpc
 import pytest
 from prometheus_client import CollectorRegistry
 
-from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config_file import ConfigFile
 from federated.front import Front
-from federated.locations import Locations
+from federated.locations.channel import Dialer
+from federated.locations.config_file import ConfigFile
+from federated.locations.locations import Locations
 from federated.server import Server
 from hqpb.v1 import service_pb2_grpc
-from serving.calls import RequestIds
-from serving.limits import Limits
+from serving.calls.incoming import RequestIds
+from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
 from tests.federated.fake_location import FakeLocation

@@ -11,11 +11,11 @@ import pytest
 from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
 from clients.errors import HqApiError
-from federated.asking import passed_on
-from federated.channel import Dialer, ReplicaChannel
-from federated.probing import PROBE
+from federated.calls.asking import passed_on
+from federated.locations.channel import Dialer, ReplicaChannel
+from federated.locations.probing import PROBE
 from serving.auth.errors import Unauthenticated
-from serving.methods import Call
+from serving.calls.methods import Call
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served
 from tests.support.tickets import bearer

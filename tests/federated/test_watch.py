@@ -8,9 +8,9 @@ import grpc
 import pytest
 
 from clients.errors import HqApiError
-from federated import tokens
+from federated.calls.following import Follower
 from federated.clock import SystemClock
-from federated.following import Follower
+from federated.encoded import tokens
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import TooLarge
 from tests.federated.answers import refused

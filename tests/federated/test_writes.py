@@ -10,12 +10,12 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.auth.audit import Audit, LogSink
 from serving.auth.gate import Gate
-from serving.auth.identity import Identity, Kind
 from serving.auth.policy import parse
-from serving.auth.rules import UPLOAD
+from serving.calls.methods import Call
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
-from serving.methods import Call
+from serving.rights.identity import Identity, Kind
+from serving.rights.rules import UPLOAD
 from tests.federated.answers import refused
 from tests.federated.conftest import StartFront, StartLocations
 from tests.support.secured import POLICY

@@ -17,7 +17,7 @@ from hq.store.memory import MemoryStore
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
-from serving.limits import Limits
+from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.scenes import Agent, instance
 

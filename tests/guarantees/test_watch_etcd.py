@@ -20,7 +20,7 @@ from hq.store.keys import Keys
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
-from serving.limits import Limits
+from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.etcd import OwnEtcd
 from tests.support.scenes import Agent, instance

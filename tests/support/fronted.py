@@ -10,15 +10,15 @@ from typing import Any
 
 from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
-from federated.channel import Dialer
 from federated.clock import SystemClock
-from federated.config_file import ConfigFile
 from federated.front import Front
-from federated.locations import Locations
+from federated.locations.channel import Dialer
+from federated.locations.config_file import ConfigFile
+from federated.locations.locations import Locations
 from federated.server import Server
 from serving.auth.settings import security_of
-from serving.calls import RequestIds
-from serving.limits import Limits
+from serving.calls.incoming import RequestIds
+from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from serving.transports import Addresses
 from tests.support.secured import Secured

@@ -22,7 +22,7 @@ from hqpb.v1.service_pb2_grpc import InstanceServiceStub
 from serving.auth.security import Security
 from serving.auth.settings import security_of
 from serving.clock import Clock, SystemClock
-from serving.limits import Limits
+from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.certificates import Authority, Certificate
 from tests.support.tickets import AUDIENCE, ISSUER, Issuer, bearer

@@ -11,16 +11,16 @@ import uvloop
 from grpc import aio
 from prometheus_client import CollectorRegistry, Counter
 
-from serving import traffic
-from serving.admission import Admission
-from serving.calls import RequestIds
+from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.grpc_server import GrpcServer
-from serving.http_server import HttpServer
-from serving.limits import Limits
-from serving.metrics import Table
-from serving.pages import PageAnswer, PageRequest
+from serving.grpc.server import GrpcServer
+from serving.http.pages import PageAnswer, PageRequest
+from serving.http.server import HttpServer
+from serving.limiting.admission import Admission
+from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
+from serving.telemetry import traffic
+from serving.telemetry.metrics import Table
 from tests.support.instances_of import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.wire.fake_table import FakeHealth, FakeRegistry

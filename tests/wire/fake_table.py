@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Callable
 
 from hqpb.v1 import instance_pb2, service_pb2
 from serving import errors
-from serving.jsonio import MessageAnswer, parse_json, parse_proto
-from serving.methods import Answer, Call, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 
 SERVICE = "hq.v1.InstanceService"
 GET = f"{SERVICE}/GetInstance"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from serving.limits import Limits
+from serving.limiting.limits import Limits
 
 
 def limited(**changes: float) -> pytest.MarkDecorator:

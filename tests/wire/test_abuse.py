@@ -12,8 +12,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from serving.admission import Admission
-from serving.limits import KIB, MIB, Limits
+from serving.limiting.admission import Admission
+from serving.limiting.limits import KIB, MIB, Limits
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, code_of, details_of
 from tests.wire.limited import limited

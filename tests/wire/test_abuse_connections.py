@@ -10,8 +10,8 @@ import grpc
 import pytest
 from grpc import aio
 
-from serving.admission import Admission
-from serving.limits import Limits
+from serving.limiting.admission import Admission
+from serving.limiting.limits import Limits
 from tests.wire.fake_table import GET, WATCH, FakeRegistry
 from tests.wire.grpc_client import Client
 from tests.wire.limited import limited

@@ -13,10 +13,10 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc  # type: ignore[import-untyped]
 
-from serving.admission import Admission
-from serving.calls import HttpCall, RequestIds, grpc_host
+from serving.calls.incoming import HttpCall, RequestIds, grpc_host
 from serving.clock import SystemClock
-from serving.limits import Limits
+from serving.limiting.admission import Admission
+from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from tests.support.secured import Secured
 from tests.wire.grpc_client import Client

@@ -11,9 +11,9 @@ import pytest
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 
-from serving.admission import Admission
 from serving.clock import SystemClock
 from serving.errors import InvalidRequest, Retry, StartOver, Stop
+from serving.limiting.admission import Admission
 from tests.wire.fake_table import FAILURES, SERVICE, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 

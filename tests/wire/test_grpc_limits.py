@@ -10,8 +10,8 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
-from serving.admission import Admission
-from serving.limits import KIB
+from serving.limiting.admission import Admission
+from serving.limiting.limits import KIB
 from tests.wire.fake_table import FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.limited import limited

@@ -12,10 +12,10 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (  # ty
     ProtoReflectionDescriptorDatabase,
 )
 
-from serving.calls import RequestIds
+from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.grpc_server import GrpcServer
-from serving.limits import Limits
+from serving.grpc.server import GrpcServer
+from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from tests.wire.fake_table import SERVICE, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from serving.admission import Admission
-from serving.limits import KIB, Limits
+from serving.limiting.admission import Admission
+from serving.limiting.limits import KIB, Limits
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.raw_http import RawAnswer, RawHttp, post, still_answers
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from serving.admission import Admission
-from serving.limits import KIB, Limits
+from serving.limiting.admission import Admission
+from serving.limiting.limits import KIB, Limits
 from tests.wire.fake_table import GET
 from tests.wire.raw_http import RawHttp, post, still_answers
 

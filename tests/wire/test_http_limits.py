@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from serving.admission import Admission
-from serving.http_server import HttpServer
-from serving.limits import KIB
+from serving.http.server import HttpServer
+from serving.limiting.admission import Admission
+from serving.limiting.limits import KIB
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post

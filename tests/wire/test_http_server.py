@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from serving.http_server import HttpServer
+from serving.http.server import HttpServer
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
 from tests.wire.test_http_stream import JSON, envelope, messages

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hqpb.v1 import service_pb2
-from serving.admission import Admission
+from serving.limiting.admission import Admission
 from tests.wire.fake_table import FAILURES, WATCH, FakeRegistry
 from tests.wire.raw_http import RawAnswer, RawHttp, post
 

@@ -10,7 +10,7 @@ import json
 import pytest
 
 from hqpb.v1 import service_pb2
-from serving.admission import Admission
+from serving.limiting.admission import Admission
 from tests.wire.fake_table import GET, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
 

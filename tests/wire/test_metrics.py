@@ -20,7 +20,7 @@ from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, admin_pb2_grpc, service_pb2_grpc
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
-from serving.limits import Limits
+from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.running import CONFIG

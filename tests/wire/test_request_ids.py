@@ -10,8 +10,8 @@ import pytest
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 
-from serving.logs import OfCall
-from serving.methods import Call
+from serving.calls.methods import Call
+from serving.telemetry.logs import OfCall
 from tests.wire.fake_table import FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.raw_http import RawHttp

@@ -17,7 +17,7 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
-from serving.limits import Limits
+from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.running import CONFIG
 from tests.support.scenes import Agent, instance

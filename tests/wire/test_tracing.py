@@ -17,14 +17,14 @@ from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from serving import current
-from serving.grpc_server import GrpcServer
-from serving.http_server import HttpServer
-from serving.methods import Call
-from serving.otlp import tracing_to
+from serving.calls import current
+from serving.calls.methods import Call
+from serving.grpc.server import GrpcServer
+from serving.http.server import HttpServer
 from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
-from serving.tracing import Tracing
+from serving.telemetry.otlp import tracing_to
+from serving.telemetry.tracing import Tracing
 from tests.wire.fake_table import GET, WATCH, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
 from tests.wire.raw_http import RawHttp

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from clients.hqctl.exits import MEANINGS
+from clients.hqctl.asking.exits import MEANINGS
 from clients.hqctl.main import COMMANDS, cli
 from tests.clients.hqctl.conftest import ROOT, Hqctl
 

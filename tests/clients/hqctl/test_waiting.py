@@ -12,7 +12,7 @@ import pytest
 
 from clients.client import Client
 from clients.hqctl.awaited import Awaited
-from clients.hqctl.waiting import Goal
+from clients.hqctl.commands.waiting import Goal
 from clients.progress import Bookmark, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb

@@ -14,8 +14,8 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from clients.instancectl import procfs
 from clients.instancectl.control import ask
+from clients.instancectl.processes import procfs
 from hqpb.v1 import instance_pb2 as model
 from tests.support.scenes import INSTALLED, READY, eventually
 

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 from clients.client import Client
 from clients.instancectl.clock import MachineClock
-from clients.instancectl.reporter import Reporter
-from clients.instancectl.subject import SubjectId
+from clients.instancectl.reports.reporter import Reporter
+from clients.instancectl.reports.subject import SubjectId
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.supervised import NODE, instance, revision
 from tests.support.scenes import eventually

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clients.client import Client
-from clients.instancectl import procfs
+from clients.instancectl.processes import procfs
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, revision

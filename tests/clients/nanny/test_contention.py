@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from clients.client import Client
-from clients.nanny.description import parse_description
-from clients.nanny.plan import Plan
-from clients.nanny.planning import make_plans
-from clients.nanny.results import Outcome, Result
-from clients.nanny.shares import Share
-from clients.nanny.uploading import Upload
+from clients.nanny.commands.planning import make_plans
+from clients.nanny.descriptions.description import parse_description
+from clients.nanny.descriptions.shares import Share
+from clients.nanny.plans.plan import Plan
+from clients.nanny.sending.results import Outcome, Result
+from clients.nanny.sending.uploading import Upload
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.nanny.uploads import description, expected, held_by, nanny, start, summary, written
 from tests.clients.process import ended

@@ -1,0 +1,24 @@
+"""How a command connects: with the caller's credentials, shown with -v, and saying which cluster is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from clients.credentials import Credentials
+from clients.hqctl.asking.naming import CLUSTER_HEADER
+from clients.links import ChannelFactory
+
+
+def channel_factory(credentials: Credentials, *, verbose: bool) -> ChannelFactory:
+    """How to open a channel to an address."""
+    if not verbose:
+        return credentials.channel
+    from clients.hqctl.asking.calling import telling
+
+    return telling(credentials.channel)
+
+
+def metadata_source(cluster: str) -> Callable[[], Sequence[tuple[str, str]]]:
+    """What is sent with each call beside the credentials."""
+    named = ((CLUSTER_HEADER, cluster),) if cluster else ()
+    return lambda: named

@@ -1,0 +1,207 @@
+"""One run of a command: whom to ask, for how long, and how a failure ends the process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from clients.credential_files import BadCredentials, CredentialFiles
+from clients.credential_options import FILES, credential_flags
+from clients.hqctl.asking.addresses import addresses
+from clients.hqctl.asking.config import BadConfig, Config, Context, config_path, load
+from clients.hqctl.asking.exits import Exit, exit_of, sentence
+from clients.hqctl.asking.naming import named_cluster
+from clients.hqctl.asking.spans import Span
+
+if TYPE_CHECKING:
+    from clients.client import Client, HqApiError
+    from hqpb.v1 import service_pb2 as pb
+
+DEFAULT_SERVER = "127.0.0.1:7071"
+DEFAULT_TIMEOUT_S = 10.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+Work = Callable[["Client"], Awaitable[Exit]]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whom to ask, as whom, and for how long, in seconds per call."""
+
+    servers: tuple[str, ...]
+    timeout_s: float
+    credentials: CredentialFiles = field(default_factory=CredentialFiles)
+    verbose: bool = False
+    cluster: str = ""
+
+    def of_cluster(self, where: pb.InstanceFilter) -> Session:
+        """With ids, --cluster is no filter: it names the cluster that is meant, and is taken out of the filter."""
+        if len(where.cluster) != 1:
+            return self
+        cluster = where.cluster.pop()
+        return replace(self, cluster=cluster)
+
+    def run(self, work: Work, *, writing: bool = False) -> NoReturn:
+        """Do `work` with a client and end the process with its exit code. A failed call becomes one line."""
+        try:
+            sys.exit(asyncio.run(self._run(work, writing)))
+        except KeyboardInterrupt:
+            sys.exit(Exit.INTERRUPTED)
+
+    def client(self, servers: tuple[str, ...] = ()) -> Client:
+        """A client of these servers; none named: of all. Raises BadCredentials."""
+        # Imported here: `hqctl --help` and mistakes on the command line need no gRPC.
+        from clients.client import Client, ClientSettings, Credentials
+        from clients.hqctl.asking.connecting import channel_factory, metadata_source
+        from clients.retry import RetrySettings
+
+        credentials = Credentials(self.credentials)
+        return Client(
+            servers or self.servers,
+            timeout_s=self.timeout_s,
+            # A person waits: three rounds over all replicas, then the truth.
+            settings=ClientSettings(retry=RetrySettings(max_rounds=3)),
+            credentials=credentials,
+            channel_factory=channel_factory(credentials, verbose=self.verbose),
+            metadata=metadata_source(self.cluster),
+        )
+
+    async def _run(self, work: Work, writing: bool) -> int:
+        from clients.client import HqApiError
+
+        try:
+            async with self.client() as client:
+                return int(await work(client))
+        except HqApiError as error:
+            return int(self.tell(error, writing=writing))
+        except BadCredentials as fault:
+            complain(str(fault))
+            return int(Exit.NOT_ALLOWED)
+
+    def tell(self, error: HqApiError, *, writing: bool, subject: str = "") -> Exit:
+        """Say on stderr what went wrong; return the exit code for it."""
+        prefix = f"{subject}: " if subject else ""
+        if not error.sent and len(self.servers) > 1:
+            prefix += f"none of {', '.join(self.servers)} answers: "
+        complain(prefix + sentence(error, writing=writing))
+        return exit_of(error, writing=writing)
+
+
+def complain(text: str) -> None:
+    """Say on stderr what went wrong."""
+    click.secho("hqctl: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
+    click.echo(text, err=True)
+
+
+def warn(text: str) -> None:
+    """Say on stderr what to take into account."""
+    click.secho("warning: ", fg="yellow", nl=False, err=True, color=colour_of(sys.stderr))
+    click.echo(text, err=True)
+
+
+def colour_of(stream: Any) -> bool:
+    """Colours only on a terminal, and not if NO_COLOR is set."""
+    return bool(stream.isatty()) and not os.environ.get("NO_COLOR")
+
+
+def connection_options(*timeout_names: str) -> Callable[[F], F]:
+    """The options that say whom to ask and how; they stand before or after the name of a command."""
+    options = (
+        click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; may be repeated."),
+        click.option("--context", "context", metavar="NAME", help="A context of the config file."),
+        click.option(*timeout_names, "call_timeout", type=Span(), help="For each call, e.g. 5s. Default: 10s."),
+        click.option("-v", "--verbose", "verbose", is_flag=True, help="Show each call on stderr."),
+    )
+
+    def decorate(function: F) -> F:
+        return functools.reduce(lambda f, option: option(f), reversed(options), credential_flags(function))
+
+    return decorate
+
+
+def connected(function: F) -> F:
+    """Give a command the options of connections, and a Session as its first argument."""
+    return _connected(function, "--timeout", "--request-timeout")
+
+
+def connected_with_its_own_timeout(function: F) -> F:
+    """The same for a command whose --timeout is for all of it."""
+    return _connected(function, "--request-timeout")
+
+
+def _connected(function: F, *timeout_names: str) -> F:
+    @connection_options(*timeout_names)
+    @click.pass_context
+    @functools.wraps(function)
+    def command(
+        ctx: click.Context,
+        /,
+        *args: Any,
+        servers: tuple[str, ...],
+        context: str | None,
+        call_timeout: float | None,
+        verbose: bool,
+        credentials: CredentialFiles,
+        **kwargs: Any,
+    ) -> Any:
+        root: dict[str, Any] = ctx.find_root().params
+        session = _session(
+            servers or root.get("servers") or (),
+            context or root.get("context") or "",
+            call_timeout or root.get("call_timeout"),
+            verbose or bool(root.get("verbose")),
+            named_cluster(ctx),
+            credentials.over(CredentialFiles(**{name: root.get(name) or "" for name in FILES})),
+        )
+        return function(session, *args, **kwargs)
+
+    return command  # type: ignore[return-value]
+
+
+def _session(
+    named: tuple[str, ...],
+    context_name: str,
+    timeout_s: float | None,
+    verbose: bool,
+    cluster: str,
+    credentials: CredentialFiles,
+) -> Session:
+    context = _context(named, context_name)
+    # A ticket of the environment is not for whatever installation a context names.
+    known = context.credentials if context.name else CredentialFiles.of_environment()
+    return Session(
+        addresses(named or context.servers),
+        timeout_s or context.timeout_s or DEFAULT_TIMEOUT_S,
+        credentials.over(known),
+        verbose,
+        cluster,
+    )
+
+
+def _context(named: tuple[str, ...], context_name: str) -> Context:
+    """The context named; else HQ_SERVER or --server without any credentials; else the current one of the config."""
+    from_environment = os.environ.get("HQ_SERVER", "")
+    if not context_name and (named or from_environment):
+        return Context("", (from_environment,) if from_environment else ())
+    config = loaded_config()
+    if context_name or config.current:
+        try:
+            return config.context(context_name)
+        except BadConfig as fault:
+            raise click.UsageError(str(fault)) from None
+    return Context("", (DEFAULT_SERVER,))
+
+
+def loaded_config() -> Config:
+    """The user's config file, as it stands."""
+    try:
+        return load(config_path())
+    except BadConfig as fault:
+        raise click.UsageError(str(fault)) from None

@@ -1,0 +1,161 @@
+"""apply: create or replace instances from files."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit, exit_of_code
+from clients.hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
+from clients.hqctl.asking.session import Session, complain, connected, warn
+from clients.hqctl.manifests.files import documents_or_exit, filenames
+from clients.hqctl.manifests.ports import clashes, nodes_with_ports
+from clients.hqctl.words import plural
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+    from clients.hqctl.manifests.documents import Document
+
+_IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
+BATCH_ITEMS = 100
+BATCH_BYTES = 1024 * 1024
+OUTCOMES = {
+    pb.APPLY_OUTCOME_CREATED: "created",
+    pb.APPLY_OUTCOME_UPDATED: "updated",
+    pb.APPLY_OUTCOME_UNCHANGED: "unchanged",
+}
+
+
+@click.command()
+@filenames()
+@click.option(
+    "--dry-run",
+    is_flag=False,
+    flag_value="server",
+    default="none",
+    type=click.Choice(["none", "server", "client"]),
+    help="Let HQ check everything, store nothing; client: only read the files.",
+)
+@connected
+def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:
+    """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.
+
+    Nothing is sent if any document is faulty. With meta.version in a document, it is stored only if the
+    instance is still at that version. Allocation and node are left as they are where a document has none.
+    """
+    documents = documents_or_exit(names, recursive=recursive)
+    if dry_run == "client":
+        for document in documents:
+            click.echo(f"{document.instance.meta.id} read (dry run)")
+        return
+
+    async def work(client: Client) -> Exit:
+        return await _apply(session, client, documents, dry_run=dry_run == "server")
+
+    session.run(work, writing=dry_run == "none")
+
+
+async def _apply(session: Session, client: Client, documents: list[Document], *, dry_run: bool) -> Exit:
+    from clients.client import HqApiError
+
+    results: list[pb.ApplyResult] = []
+    exits: list[Exit] = []
+    for batch in batches(documents):
+        _progress(len(results), len(documents))
+        try:
+            answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
+        except HqApiError as error:
+            left = plural(len(documents) - len(results), "document")
+            return session.tell(error, writing=not dry_run, subject=f"{left} from {batch[0].place} on")
+        exits += [tell(d, result, dry_run) for d, result in zip(batch, answer.result, strict=True)]
+        results += answer.result
+    _progress(len(results), len(documents))
+    _sum_up(results)
+    with suppress(HqApiError):  # all is stored: a warning that cannot be had is no failure
+        await _warn_of_ports(client, documents)
+    return worst(exits)
+
+
+def _progress(done: int, count: int) -> None:
+    """How far it is, where nothing else tells: the results go into a file or pipe and somebody looks on."""
+    if count > BATCH_ITEMS and sys.stderr.isatty() and not sys.stdout.isatty():
+        click.echo(f"\r{done} of {count} sent", nl=done == count, err=True)
+
+
+def _sum_up(results: Sequence[pb.ApplyResult]) -> None:
+    if len(results) < 2 or not sys.stderr.isatty():
+        return
+    counted = Counter("failed" if r.HasField("error") else OUTCOMES.get(r.outcome, "stored") for r in results)
+    told = ", ".join(f"{count} {word}" for word, count in counted.most_common())
+    click.echo(f"{plural(len(results), 'instance')}: {told}.", err=True)
+
+
+def batches(documents: Sequence[Document]) -> Iterator[list[Document]]:
+    """Documents in portions that HQ takes in one request."""
+    batch: list[Document] = []
+    size_bytes = 0
+    for document in documents:
+        own_bytes = document.instance.ByteSize()
+        if batch and (len(batch) == BATCH_ITEMS or size_bytes + own_bytes > BATCH_BYTES):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(document)
+        size_bytes += own_bytes
+    if batch:
+        yield batch
+
+
+def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
+    """Print the result of one item: on stdout if it was stored, on stderr if not."""
+    name = document.instance.meta.id
+    if not result.HasField("error"):
+        at = " (dry run)" if dry_run else f" (version {result.version})"
+        click.echo(f"{name} {OUTCOMES.get(result.outcome, 'stored')}{at}")
+        return Exit.OK
+    error = result.error
+    field, message = (_IN_REQUEST.sub("", text) for text in (error.field, error.message.rstrip(".")))
+    where = f"{field}: " if field and not message.startswith(field) else ""
+    code = code_name(error.code)
+    next_step = ""
+    if CLUSTER_HEADER in message:
+        next_step = f" {NAME_IT}"
+    elif code == "ABORTED":
+        next_step = " Get it again, or leave meta.version out to overwrite what others wrote."
+    elif code == "UNAVAILABLE" and error.reason != "OUTCOME_UNKNOWN":
+        next_step = " Nothing was stored: try again."
+    complain(f"{document.place}: {name}: {where}{message}.{next_step}")
+    return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
+
+
+def code_name(number: int) -> str:
+    """Name of a gRPC status by its number."""
+    import grpc
+
+    return next((code.name for code in grpc.StatusCode if code.value[0] == number), "UNKNOWN")
+
+
+def worst(exits: Sequence[Exit]) -> Exit:
+    """The exit code for many items: what all failures have in common, else just `refused`."""
+    failures = {code for code in exits if code is not Exit.OK}
+    return Exit.OK if not failures else failures.pop() if len(failures) == 1 else Exit.REFUSED
+
+
+async def _warn_of_ports(client: Client, documents: Sequence[Document]) -> None:
+    """Two instances of a node with one port are legal, and nearly always a mistake."""
+    nodes = nodes_with_ports(document.instance for document in documents)
+    if not nodes:
+        return
+    where = pb.InstanceFilter(node_name=nodes)
+    fields = ("meta.id", "spec.node_name", "spec.allocation.port")
+    found = [i async for page in client.find(where, fields=fields) for i in page.instances]
+    ours = {document.instance.meta.id for document in documents}
+    for clash in clashes(found):
+        if ours.intersection(clash.ids):
+            warn(f"{clash.node}: port {clash.port} is given to {plural(len(clash.ids), 'instance')}: {clash}")

@@ -1,0 +1,124 @@
+"""delete: remove instances."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.selecting import is_everything, selecting_by_options
+from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.manifests.files import documents_or_exit, filenames
+from clients.hqctl.words import plural
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+ASK_FROM = 2
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """An instance to be removed; `version` 0: whatever it is now."""
+
+    id: str
+    version: int = 0
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[INSTANCE]...")
+@filenames(required=False)
+@selecting_by_options
+@click.option("--all", "everything", is_flag=True, help="All instances there are.")
+@click.option("--version", type=click.IntRange(1), help="Only if it is at this version (of one instance).")
+@click.option("--ignore-not-found", is_flag=True, help="What is not there counts as deleted.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@connected
+def delete(
+    session: Session,
+    ids: tuple[str, ...],
+    names: tuple[str, ...],
+    recursive: bool,
+    where: pb.InstanceFilter,
+    everything: bool,
+    version: int | None,
+    ignore_not_found: bool,
+    dry_run: bool,
+    yes: bool,
+) -> None:
+    """Remove instances with their secrets and status: by id, by file, or all that match the options.
+
+    Of instances chosen by options, one that somebody changes meanwhile is left alone. On a terminal you are
+    asked before two or more go; where nobody can be asked, options need --yes.
+    """
+    session = session.of_cluster(where) if ids or names else session
+    chosen = everything or not is_everything(where)
+    _check(ids, names, chosen, version)
+    if names:
+        ids = tuple(d.instance.meta.id for d in documents_or_exit(names, recursive=recursive))
+
+    async def work(client: Client) -> Exit:
+        doomed = await _matching(client, where) if chosen else [Doomed(one, version or 0) for one in ids]
+        if dry_run or not doomed:
+            _would(doomed)
+            return Exit.OK
+        if not yes and not _confirmed(doomed, chosen=chosen):
+            return Exit.REFUSED
+        worst = Exit.OK
+        for one in doomed:
+            worst = max(worst, await _delete(session, client, one, ignore_not_found or chosen))
+        return worst
+
+    session.run(work, writing=True)
+
+
+def _check(ids: tuple[str, ...], names: tuple[str, ...], chosen: bool, version: int | None) -> None:
+    if sum(map(bool, (ids, names, chosen))) != 1:
+        raise click.UsageError("say what: either ids, or -f FILE, or options that choose instances (--all: every one)")
+    if version is not None and len(ids) != 1:
+        raise click.UsageError("--version is for one instance: each has its own")
+
+
+async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
+    fields = ("meta.id", "meta.version")
+    return [Doomed(i.meta.id, i.meta.version) async for p in client.find(where, fields=fields) for i in p.instances]
+
+
+def _would(doomed: Sequence[Doomed]) -> None:
+    if not doomed:
+        click.echo("No instance matches.", err=True)
+    for one in doomed:
+        click.echo(f"{one.id} would be deleted")
+
+
+def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
+    """A person says yes; a script that named each id has said so."""
+    if not sys.stdin.isatty():
+        if chosen:
+            complain(f"{plural(len(doomed), 'instance')} would be deleted, and nobody can be asked: give --yes.")
+        return not chosen
+    if len(doomed) < ASK_FROM and not chosen:
+        return True
+    shown = ", ".join(one.id for one in doomed[:SHOWN]) + (", …" if len(doomed) > SHOWN else "")
+    click.echo(f"{plural(len(doomed), 'instance')}: {shown}", err=True)
+    return click.confirm("Delete?", err=True)
+
+
+async def _delete(session: Session, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
+    from clients.client import HqApiError
+
+    try:
+        await client.delete(one.id, version=one.version)
+    except HqApiError as error:
+        if ignore_not_found and error.code.name == "NOT_FOUND":
+            return Exit.OK
+        return session.tell(error, writing=True, subject=one.id)
+    click.echo(f"{one.id} deleted")
+    return Exit.OK

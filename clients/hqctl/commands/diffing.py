@@ -1,0 +1,109 @@
+"""diff: what apply would change."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.session import Session, colour_of, connected
+from clients.hqctl.manifests.files import documents_or_exit, filenames
+from clients.hqctl.output.formats import as_dict, yaml_text
+from hqpb.v1 import instance_pb2
+
+if TYPE_CHECKING:
+    from clients.client import Client, HqApiError
+    from clients.hqctl.manifests.documents import Document
+
+AT_ONCE = 8
+DIFFERENT = Exit.REFUSED  # 1, as of diff(1) and kubectl
+FAILED = Exit.USAGE
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_NOISE = ("modificationTime", "version", "statusVersion")
+
+
+@click.command()
+@filenames()
+@connected
+def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
+    """Show what `apply -f` would change, as HQ itself works it out. Exits with 1 if that is anything.
+
+    Secret descriptors are only counted: HQ shows them to agents alone.
+    """
+    documents = documents_or_exit(names, recursive=recursive, code=FAILED)
+
+    async def work(client: Client) -> Exit:
+        turns = asyncio.Semaphore(AT_ONCE)
+        found = await asyncio.gather(*(_compared(client, turns, document) for document in documents))
+        return _told(session, documents, found)
+
+    session.run(work)
+
+
+def _told(session: Session, documents: list[Document], found: list[list[str] | HqApiError]) -> Exit:
+    worst = Exit.OK
+    for document, one in zip(documents, found, strict=True):
+        if isinstance(one, list):
+            _print(one)
+            worst = max(worst, DIFFERENT if one else Exit.OK)
+        else:
+            subject = f"{document.place}: {document.instance.meta.id}"
+            worst = max(worst, FAILED, session.tell(one, writing=False, subject=subject))
+    return worst
+
+
+async def _compared(client: Client, turns: asyncio.Semaphore, document: Document) -> list[str] | HqApiError:
+    from clients.client import HqApiError
+
+    wanted = document.instance
+    async with turns:
+        try:
+            now = await _standing(client, wanted.meta.id)
+            if now is None:
+                after = (await client.create(wanted, validate_only=True)).instance
+            else:
+                after = (await client.update(wanted, validate_only=True)).instance
+        except HqApiError as error:
+            return error
+    return list(unified(now, after, wanted.meta.id, document.place))
+
+
+async def _standing(client: Client, instance_id: str) -> instance_pb2.Instance | None:
+    from clients.client import HqApiError
+
+    try:
+        return (await client.get(instance_id)).instance
+    except HqApiError as error:
+        if error.code.name != "NOT_FOUND":
+            raise
+        return None
+
+
+def unified(
+    now: instance_pb2.Instance | None, after: instance_pb2.Instance, instance_id: str, place: str
+) -> Iterator[str]:
+    """The lines of a unified diff of two states of an instance; none: they are the same."""
+    old = [] if now is None else comparable(now).splitlines()
+    name = f"{instance_id} as it is" if now is not None else f"{instance_id} does not exist"
+    return difflib.unified_diff(old, comparable(after).splitlines(), name, f"{instance_id} by {place}", lineterm="")
+
+
+def comparable(instance: instance_pb2.Instance) -> str:
+    """An instance as YAML, without its status and what changes with every write."""
+    data: dict[str, Any] = as_dict(instance)
+    data.pop("status", None)
+    for name in _NOISE:
+        data.get("meta", {}).pop(name, None)
+    return yaml_text(data)
+
+
+def _print(lines: list[str]) -> None:
+    coloured = colour_of(sys.stdout)
+    for line in lines:
+        colour = _COLOURS.get(line[:1])
+        click.echo(click.style(line, fg=colour) if coloured and colour else line)

@@ -1,0 +1,229 @@
+"""edit: change an instance in an editor."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clients.hqctl.asking.exits import Exit, exit_of, sentence
+from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.manifests.merging import Contradiction, merged
+from clients.hqctl.output.formats import as_dict, yaml_text
+from hqpb.v1 import instance_pb2
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+HEAD = """\
+# Change what you like, save and leave the editor; leave it without a change to do nothing.
+# Status and times are left out: agents and HQ write them.
+"""
+
+
+@dataclass(slots=True)
+class Draft:
+    """An instance under edit.
+
+    Attributes:
+        file: where the text lies while the editor has it, and afterwards if it could not be stored.
+        base: the instance that the text was made from.
+    """
+
+    file: Path
+    base: instance_pb2.Instance
+
+    def write(self, data: dict[str, Any], complaint: str = "") -> None:
+        """The text for the editor, with what was wrong with the last one above it."""
+        told = "".join(f"# {line}\n" for line in complaint.splitlines())
+        self.file.write_text(f"{HEAD}{told}{yaml_text(data)}", encoding="utf-8")
+
+    def text(self) -> str:
+        """The text without the comments at its head."""
+        lines = self.file.read_text(encoding="utf-8").splitlines(keepends=True)
+        while lines and lines[0].startswith("#"):
+            lines.pop(0)
+        return "".join(lines)
+
+    def complain(self, complaint: str) -> None:
+        """Put a complaint above the text as it is."""
+        told = "".join(f"# {line}\n" for line in complaint.splitlines())
+        self.file.write_text(f"{HEAD}{told}{self.text()}", encoding="utf-8")
+
+
+@click.command()
+@click.argument("instance_id", metavar="INSTANCE")
+@connected
+def edit(session: Session, instance_id: str) -> None:
+    """Change meta and spec of an instance in an editor: VISUAL, EDITOR, or what there is.
+
+    What somebody else changes meanwhile stays, unless both changed the same field: then you see it and decide.
+    A text that cannot be stored is kept in a file, which is named.
+    """
+
+    async def work(client: Client) -> Exit:
+        base = (await client.get(instance_id)).instance
+        handle, name = tempfile.mkstemp(prefix=f"hqctl-{instance_id}-", suffix=".yaml")
+        os.close(handle)
+        draft = Draft(Path(name), base)
+        draft.write(editable(base))
+        return await _edited(client, draft)
+
+    session.run(work, writing=True)
+
+
+def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
+    """What people may change of an instance, with the version that their change is for."""
+    from clients.hqctl.manifests.documents import without_what_hq_sets
+
+    copy = instance_pb2.Instance()
+    copy.CopyFrom(instance)
+    return as_dict(without_what_hq_sets(copy))
+
+
+async def _edited(client: Client, draft: Draft) -> Exit:
+    """Rounds of editing until it is stored, given up or hopeless."""
+    before = draft.text()
+    refused = Exit.OK  # why the text that lies there was not stored
+    while True:
+        _open_editor(draft.file)
+        if draft.text() == before:
+            return _given_up(draft, refused)
+        fault = await _attempt(client, draft)
+        if fault is None:
+            draft.file.unlink()
+            return Exit.OK
+        refused = fault.code
+        if not fault.mendable:
+            return _kept(draft, fault.complaint, refused)
+        draft.complain(fault.complaint)
+        if not _asks_again(fault.complaint):
+            return _kept(draft, "", refused)
+        before = draft.text()
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """Why a text was not stored; `mendable`: another edit can help."""
+
+    complaint: str
+    code: Exit
+    mendable: bool = True
+
+
+async def _attempt(client: Client, draft: Draft) -> _Fault | None:
+    from clients.client import HqApiError
+
+    try:
+        await _store(client, draft.base, _parsed(draft.text(), draft.base.meta.id))
+    except _Unusable as fault:
+        return _Fault(str(fault), Exit.REFUSED)
+    except Contradiction as fault:
+        return _Fault(await _contradicted(client, draft, fault), Exit.CONFLICT)
+    except HqApiError as error:
+        mendable = error.code.name in ("INVALID_ARGUMENT", "FAILED_PRECONDITION")
+        return _Fault(sentence(error, writing=True), exit_of(error, writing=True), mendable)
+    return None
+
+
+class _Unusable(Exception):
+    """The text is no instance, or another one."""
+
+
+def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
+    import yaml
+
+    from clients.hqctl.manifests.documents import parse_text
+    from clients.yamltext import BadDocument
+
+    try:
+        (wanted,) = parse_text(text)
+    except BadDocument as fault:
+        raise _Unusable(str(fault)) from None
+    except (ValueError, yaml.YAMLError):
+        raise _Unusable("there must be one document: the instance") from None
+    if wanted.meta.id != instance_id:
+        raise _Unusable(f"meta.id: an instance cannot be renamed; it is {instance_id}")
+    return wanted
+
+
+async def _store(client: Client, base: instance_pb2.Instance, wanted: instance_pb2.Instance) -> None:
+    """Write it; what others changed meanwhile is merged in. Raises Contradiction, HqApiError."""
+    while (stored := await _updated(client, wanted)) is None:
+        theirs = (await client.get(base.meta.id)).instance
+        wanted = _merge(base, wanted, theirs)
+        base = theirs
+        click.echo(f"{base.meta.id} was changed meanwhile (now version {base.meta.version}): merged.", err=True)
+    outcome = "unchanged" if stored.meta.version == wanted.meta.version else "edited"
+    click.echo(f"{base.meta.id} {outcome} (version {stored.meta.version})")
+
+
+async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | None:
+    """As stored; None: somebody else was faster."""
+    from clients.client import HqApiError
+
+    try:
+        return (await client.update(wanted, fields=("*",))).instance
+    except HqApiError as error:
+        if error.code.name != "ABORTED":
+            raise
+        return None
+
+
+def _merge(
+    base: instance_pb2.Instance, ours: instance_pb2.Instance, theirs: instance_pb2.Instance
+) -> instance_pb2.Instance:
+    from google.protobuf.json_format import ParseDict
+
+    sides = [editable(one) for one in (base, ours, theirs)]
+    for side in sides:
+        side["meta"].pop("version", None)
+    result = ParseDict(merged(*sides), instance_pb2.Instance())
+    result.meta.version = theirs.meta.version
+    return result
+
+
+async def _contradicted(client: Client, draft: Draft, fault: Contradiction) -> str:
+    """Put both changes on the newest version; the complaint says what others wrote in the same fields."""
+    from clients.hqctl.commands.diffing import unified
+
+    theirs = (await client.get(draft.base.meta.id)).instance
+    changed = [line for line in list(unified(draft.base, theirs, "", ""))[2:] if line.startswith(("+", "-"))]
+    draft.base = theirs
+    fault.ours_first["meta"]["version"] = str(theirs.meta.version)
+    draft.write(fault.ours_first)
+    told = "\n".join(changed)
+    return f"Somebody else changed {', '.join(fault.fields)}, too. Saving again overwrites this change:\n{told}"
+
+
+def _asks_again(complaint: str) -> bool:
+    """Open the editor once more? Only a person at a terminal can say yes."""
+    complain(complaint)
+    return sys.stdin.isatty() and click.confirm("Edit again?", default=True, err=True)
+
+
+def _open_editor(file: Path) -> None:
+    try:
+        click.edit(filename=str(file), require_save=False)
+    except click.ClickException as error:
+        complain(f"{error.format_message()}; the text is in {file}. Is EDITOR right?")
+        raise SystemExit(Exit.REFUSED) from None
+
+
+def _given_up(draft: Draft, refused: Exit) -> Exit:
+    if refused is Exit.OK:
+        draft.file.unlink()
+        click.echo("No change: nothing was stored.", err=True)
+        return Exit.OK
+    return _kept(draft, "", refused)
+
+
+def _kept(draft: Draft, complaint: str, code: Exit) -> Exit:
+    told = f"{complaint} " if complaint else ""
+    complain(f"{told}Your text is kept in {draft.file}; `hqctl apply -f {draft.file}` stores it.")
+    return code

@@ -1,0 +1,76 @@
+"""why: the story of an instance's readiness."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.remembered import remembered
+from clients.hqctl.asking.session import Session, colour_of, complain, connected
+from clients.hqctl.output.folding import width_of
+from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from clients.hqctl.output.sources import not_of, warn_of
+from clients.hqctl.output.story import story, wrapped
+from clients.hqctl.words import truth
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+READY_COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
+
+
+@click.command()
+@click.argument("instance_id", metavar="INSTANCE")
+@output_option(*TEXTS)
+@connected
+def why(session: Session, instance_id: str, output: str) -> None:
+    """Tell why an instance is ready or not, since when, and what to do next.
+
+    Below that: each revision with its last report, deadline and receipt; what happened; and the guard. It is the
+    view of one replica, on its own clock.
+    """
+
+    async def work(client: Client) -> Exit:
+        answer, moves = await asyncio.gather(client.explain(instance_id), _moves(session, instance_id))
+        if wrong := not_of([session.cluster], answer.sources):
+            complain(wrong)
+            return Exit.REFUSED
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            _print(answer, moves)
+        warn_of(answer.sources)
+        return Exit.OK
+
+    session.run(work)
+
+
+async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
+    """Flips and recoveries that the replicas remember; none from a front, which has no AdminService."""
+    from clients.client import HqApiError
+
+    try:
+        return (await remembered(session, instance_id)).transitions
+    except HqApiError:
+        return ()
+
+
+def _print(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]) -> None:
+    coloured, width = colour_of(sys.stdout), width_of(sys.stdout)
+    for number, line in enumerate(story(answer, time.time(), moves)):
+        for part in wrapped(line, width):
+            click.echo(_styled(part, number == 0, answer) if coloured else part)
+
+
+def _styled(part: str, is_verdict: bool, answer: pb.ExplainInstanceResponse) -> str:
+    if is_verdict:
+        return click.style(part, fg=READY_COLOURS[truth(answer.ready)], bold=True)
+    return click.style(part, bold=True) if part.startswith(("  next: ", "Revision ", "What happened")) else part

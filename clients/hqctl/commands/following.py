@@ -1,0 +1,103 @@
+"""watch: instances and their changes, as they happen."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.selecting import selecting
+from clients.hqctl.asking.session import Session, colour_of, connected
+from clients.hqctl.output.formats import as_dict, output_option, print_json_line
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+    from clients.hqctl.output.lines import Lines
+    from clients.progress import WatchItem
+
+KIND_STYLES = {
+    "gone": "red",
+    "left": "yellow",
+    "synced": "green",
+    "resync": "magenta",
+    "broken": "red",
+}
+
+
+@click.command()
+@selecting
+@click.option("--only-changes", is_flag=True, help="Leave out what is there already.")
+@output_option("table", "lines", "json")
+@connected
+def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output: str) -> None:
+    """Show the instances that match, then every change to them, until Ctrl-C.
+
+    On a terminal it is a table that is kept up to date, those not ready first; SINCE is how long they
+    have been so. Elsewhere, and with `-o lines`, each
+    line is one thing:
+
+    \b
+    is      it was there when the watch began
+    put     created or changed
+    gone    deleted
+    left    still there, but it no longer matches
+    synced  everything that was there has been shown
+    resync  continuity is lost: everything is shown anew
+    broken  no connection at the moment; the watch goes on by itself
+    """
+
+    async def work(client: Client) -> Exit:
+        if output == "table" and sys.stdout.isatty():
+            from clients.hqctl.output.live import show_live
+
+            await show_live(client, where)
+        from clients.hqctl.output.lines import Lines
+
+        lines = Lines(snapshot=not only_changes)
+        async with client.watch(where) as items:
+            async for item in items:
+                if output == "json":
+                    _print_json(item, only_changes)
+                else:
+                    _print(lines, item)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _print(lines: Lines, item: WatchItem) -> None:
+    now = time.strftime("%H:%M:%S")
+    coloured = colour_of(sys.stdout)
+    for kind, text in lines.of(item):
+        styled = click.style(f"{kind:<6}", fg=KIND_STYLES.get(kind)) if coloured else f"{kind:<6}"
+        room = shutil.get_terminal_size().columns - 18 if sys.stdout.isatty() else len(text)
+        shown = text if len(text) <= room or kind == "broken" else text[: room - 1] + "…"
+        click.echo(f"{now}  {styled}  {shown}".rstrip(), color=coloured)
+
+
+def _print_json(item: WatchItem, only_changes: bool) -> None:
+    for value in _json_of(item, only_changes):
+        print_json_line(value)
+
+
+def _json_of(item: WatchItem, only_changes: bool) -> Iterator[dict[str, Any]]:
+    from clients import progress
+
+    match item:
+        case progress.SnapshotPart(instances) if not only_changes:
+            yield from ({"kind": "snapshot", "put": as_dict(instance)} for instance in instances)
+        case progress.Synced(token):
+            yield {"kind": "synced", "resumeToken": token}
+        case progress.Changes(events, token):
+            for event in events:
+                yield {"kind": event.WhichOneof("change"), **as_dict(event), "resumeToken": token}
+        case progress.Resync(reason, cluster):
+            yield {"kind": "resync", "reason": reason, **({"cluster": cluster} if cluster else {})}
+        case progress.Interrupted(error, retry_in_s):
+            yield {"kind": "broken", "error": error.message, "retryInSeconds": round(retry_in_s, 3)}

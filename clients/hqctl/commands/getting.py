@@ -1,0 +1,124 @@
+"""get and find: instances as they are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.selecting import is_everything, selecting, selecting_by_options, strong_option
+from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.output.formats import FORMATS, output_option, print_data
+from clients.hqctl.output.showing import Showing, showing
+from clients.hqctl.output.sources import merged, not_of, warn_of
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[INSTANCE]...")
+@selecting_by_options
+@showing
+@strong_option
+@output_option(*FORMATS)
+@connected
+def get(
+    session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, how: Showing, strong: bool, output: str
+) -> None:
+    """Show instances by id; without ids, all that match the options (like find).
+
+    `-o yaml` shows what `hqctl apply -f` takes: edit it and apply it, and a change by somebody else in
+    between is found out.
+    """
+    if ids:
+        session = session.of_cluster(where)
+        if not is_everything(where):
+            raise click.UsageError("give ids, or options that choose instances, not both")
+
+    async def work(client: Client) -> Exit:
+        if not ids:
+            return await _list(session, client, where, how, strong, output)
+        answers, worst = await _get_each(session, client, ids, strong)
+        instances = [answer.instance for answer in answers]
+        sources = merged(answer.sources for answer in answers)
+        if wrong := not_of([session.cluster], sources):
+            complain(wrong)
+            return Exit.REFUSED
+        if len(ids) == 1 and instances and (output == "json" or output.startswith("jsonpath=")):
+            print_data(instances[0], output)
+        elif instances:
+            how.show(instances, sources, output)
+        warn_of(sources)
+        return worst
+
+    session.run(work)
+
+
+@click.command()
+@selecting
+@showing
+@strong_option
+@output_option(*FORMATS)
+@connected
+def find(session: Session, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> None:
+    """List the instances that match all of the options, in order of their ids.
+
+    REVISION is the one wanted READY; `v2(now:v1)` means that v1 is ready in its place. HEARTBEAT is how long
+    ago an agent of the instance was heard.
+    """
+
+    async def work(client: Client) -> Exit:
+        return await _list(session, client, where, how, strong, output)
+
+    session.run(work)
+
+
+async def _list(
+    session: Session, client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str
+) -> Exit:
+    pages = await _pages(client, where, None if how.sort_by else how.limit, strong)
+    instances = [instance for page in pages for instance in page.instances]
+    sources = merged(page.sources for page in pages)
+    if wrong := not_of([*where.cluster, session.cluster], sources):
+        complain(wrong)
+        return Exit.REFUSED
+    how.show(instances, sources, output)
+    if pages[-1].next_page_token or (how.limit is not None and len(instances) > how.limit):
+        click.echo(f"There are more than {how.limit}: raise --limit.", err=True)
+    warn_of(sources)
+    return Exit.OK
+
+
+async def _get_each(
+    session: Session, client: Client, ids: tuple[str, ...], strong: bool
+) -> tuple[list[pb.GetInstanceResponse], Exit]:
+    """The answers, in order; what is not found is told, and makes the exit code."""
+    from clients.client import STRONG, HqApiError
+
+    answers, worst = [], Exit.OK
+    for instance_id in ids:
+        try:
+            answers.append(await client.get(instance_id, read=STRONG if strong else None))
+        except HqApiError as error:
+            if error.code.name not in ("NOT_FOUND", "INVALID_ARGUMENT"):
+                raise
+            worst = session.tell(error, writing=False)
+    return answers, worst
+
+
+async def _pages(
+    client: Client, where: pb.InstanceFilter, limit: int | None, strong: bool
+) -> list[pb.FindInstancesResponse]:
+    from clients.client import STRONG
+
+    pages: list[pb.FindInstancesResponse] = []
+    found = 0
+    async for page in client.find(where, page_size=limit or 0, read=STRONG if strong else None):
+        pages.append(page)
+        found += len(page.instances)
+        if limit is not None and found >= limit:
+            break
+    return pages

@@ -1,0 +1,104 @@
+"""guard: what holds flips back, and an operator's word to it."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.session import Session, connected
+from clients.hqctl.asking.spans import Span
+from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from clients.hqctl.output.guard_words import guard_words
+from clients.hqctl.words import clock_time, plural
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+ORDERS = {
+    pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: flips pass, whatever the share",
+    pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all flips are held",
+}
+
+
+def who() -> str:
+    """The caller, as far as this machine knows."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@click.group()
+def guard() -> None:
+    """Show, release or force the guard that holds flips back.
+
+    When many revisions fall silent at once, HQ suspects itself and waits before it calls them not ready.
+    """
+
+
+@guard.command(short_help="What the guard does, and why.")
+@output_option(*TEXTS)
+@connected
+def status(session: Session, output: str) -> None:
+    """Show what the guard does, as the answering replica sees it."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.get_guard()
+        if is_data(output):
+            print_data(answer.guard, output)
+        else:
+            print_guard(answer.guard)
+        return Exit.OK
+
+    session.run(work)
+
+
+@guard.command(short_help="Let flips through for a while.")
+@click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who; default: you.")
+@connected
+def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
+    """Let flips through for a while: what is silent is called not ready."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.release_guard(by=by, reason=reason, duration_s=span_s)
+        print_order(answer.guard)
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@guard.command(short_help="Hold all flips for a while.")
+@click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who; default: you.")
+@connected
+def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
+    """Hold all flips for a while: nothing is called not ready for silence."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.force_guard(by=by, reason=reason, duration_s=span_s)
+        print_order(answer.guard)
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+def print_guard(state: pb.GuardState) -> None:
+    """Print the state of the guard as a few lines."""
+    words = guard_words(state)
+    click.echo(words[:1].upper() + words[1:])
+    if state.waiting:
+        click.echo(f"{plural(state.waiting, 'flip')} waiting; held since {clock_time(state.since)}.")
+    print_order(state)
+
+
+def print_order(state: pb.GuardState) -> None:
+    """Print the operator's order in force, if there is one. The guard itself heeds it with its next sweep."""
+    if state.override.kind in ORDERS:
+        order = state.override
+        by = f"by {order.by} at {clock_time(order.since)}: {order.reason}"
+        click.echo(f"{ORDERS[order.kind]}, until {clock_time(order.until)} ({by}).")

@@ -1,0 +1,76 @@
+"""suspend, resume, suspensions: planned work on nodes."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.session import Session, connected
+from clients.hqctl.asking.spans import Span
+from clients.hqctl.commands.guarding import who
+from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
+from clients.hqctl.output.tables import print_table
+from clients.hqctl.words import clock_time, span, stamp
+from hqpb.v1 import admin_pb2
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+
+@click.command()
+@click.argument("node")
+@click.option("--for", "span_s", type=Span(), required=True, help="For how long, at most 7d, e.g. 2h.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who; default: you.")
+@connected
+def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
+    """Planned work: nothing on NODE is called silent for a while."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
+        until = clock_time(answer.suspension.until)
+        click.echo(f"{node} is suspended until {until}. End it early with `hqctl resume {node}`.")
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@click.command()
+@click.argument("node")
+@connected
+def resume(session: Session, node: str) -> None:
+    """End planned work on NODE early."""
+
+    async def work(client: Client) -> Exit:
+        await client.admin.resume_node(node)
+        click.echo(f"{node} is judged as usual again.")
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@click.command()
+@output_option(*LISTS)
+@connected
+def suspensions(session: Session, output: str) -> None:
+    """List the nodes under planned work."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.list_suspensions()
+        if is_data(output):
+            print_items(answer.suspensions, [answer.source], output)
+        elif answer.suspensions:
+            print_table(("NODE", "UNTIL", "LEFT", "BY", "REASON"), [_row(one) for one in answer.suspensions])
+        else:
+            click.echo("No node is under planned work.", err=True)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _row(suspension: admin_pb2.Suspension) -> list[str]:
+    left = span(suspension.until.seconds - time.time())
+    return [suspension.node_name, stamp(suspension.until), left, suspension.by or "-", suspension.reason or "-"]

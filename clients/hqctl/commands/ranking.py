@@ -1,0 +1,138 @@
+"""top: services by size, readiness and churn."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.selecting import selecting
+from clients.hqctl.asking.session import Session, connected
+from clients.hqctl.asking.spans import Span
+from clients.hqctl.output.formats import LISTS, is_data, output_option, print_data
+from clients.hqctl.output.sources import merged, warn_of
+from clients.hqctl.output.tables import print_table
+from clients.hqctl.words import span, truth
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+FIELDS = ("meta.service_id", "meta.modification_time", "status.ready")
+REDRAW_S = 2.0
+
+
+@dataclass(slots=True)
+class Service:
+    """One line: what there is, and what happened to it lately.
+
+    Attributes:
+        changed: instances whose spec was written lately.
+        turned: instances whose readiness changed lately, either way.
+    """
+
+    name: str
+    instances: int = 0
+    ready: int = 0
+    changed: int = 0
+    turned: int = 0
+
+    def add(self, instance: instance_pb2.Instance, since_s: float) -> None:
+        """Count an instance."""
+        self.instances += 1
+        self.ready += truth(instance.status.ready) == "yes"
+        self.changed += instance.meta.modification_time.seconds >= since_s
+        ready = instance.status.ready  # unknown: it never turned, its time is that of the creation
+        self.turned += bool(ready.status) and ready.last_transition_time.seconds >= since_s
+
+    def row(self) -> list[str]:
+        """The cells."""
+        share = f"{self.ready * 100 // self.instances}%"
+        numbers = (self.instances, self.ready, self.instances - self.ready)
+        return [self.name or "-", *map(str, numbers), share, str(self.changed), str(self.turned)]
+
+
+ORDERS = {
+    "size": lambda s: (-s.instances, s.name),
+    "not-ready": lambda s: (s.ready - s.instances, s.name),
+    "churn": lambda s: (-s.changed - s.turned, s.name),
+    "name": lambda s: (s.name,),
+}
+
+
+@click.command()
+@selecting
+@click.option("--since", type=Span(), default=3600.0, help="What counts as lately. Default: 1h.")
+@click.option("--sort-by", type=click.Choice(list(ORDERS)), default="size", show_default=True)
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many services.")
+@click.option("-w", "--watch", "watching", is_flag=True, help="On a terminal: every two seconds anew, until Ctrl-C.")
+@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@output_option(*LISTS)
+@connected
+def top(
+    session: Session,
+    where: pb.InstanceFilter,
+    since: float,
+    sort_by: str,
+    limit: int,
+    watching: bool,
+    no_headers: bool,
+    output: str,
+) -> None:
+    """Show services by size, readiness and churn.
+
+    CHANGED counts instances whose spec was written lately, TURNED those whose readiness changed. All instances
+    are read for that: mind the load with a million of them.
+    """
+
+    async def work(client: Client) -> Exit:
+        while True:
+            pages = [page async for page in client.find(where, fields=FIELDS)]
+            found = services((i for page in pages for i in page.instances), time.time() - since)
+            ranked = sorted(found, key=ORDERS[sort_by])[:limit]
+            sources = merged(page.sources for page in pages)
+            if watching and sys.stdout.isatty():
+                click.clear()
+            _print(ranked, len(found), since, sources, output, headers=not no_headers)
+            if not watching:
+                return Exit.OK
+            await asyncio.sleep(REDRAW_S)
+
+    session.run(work)
+
+
+def services(instances: Iterable[instance_pb2.Instance], since_s: float) -> list[Service]:
+    """Instances counted by service; `since_s` is a wall time in seconds."""
+    found: dict[str, Service] = {}
+    for instance in instances:
+        name = instance.meta.service_id
+        found.setdefault(name, Service(name)).add(instance, since_s)
+    return list(found.values())
+
+
+def _print(
+    ranked: list[Service], count: int, since_s: float, sources: list[pb.Source], output: str, *, headers: bool
+) -> None:
+    if is_data(output):
+        fields = ("service", "instances", "ready", "changed", "turned")
+        items = [dict(zip(fields, (s.name, s.instances, s.ready, s.changed, s.turned), strict=True)) for s in ranked]
+        print_data({"kind": "List", "items": items, "since": f"{since_s:g}s"}, output)
+    elif ranked:
+        names = ("SERVICE", "INSTANCES", "READY", "NOT-READY", "SHARE", *_lately(since_s))
+        print_table(names, [service.row() for service in ranked], headers=headers)
+    else:
+        click.echo("No instance matches.", err=True)
+    if count > len(ranked):
+        click.echo(f"{count - len(ranked)} more services: raise --limit.", err=True)
+    warn_of(sources)
+
+
+def _lately(since_s: float) -> tuple[str, str]:
+    return f"CHANGED/{span(since_s)}", f"TURNED/{span(since_s)}"

@@ -1,0 +1,142 @@
+"""report: play an agent by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit, sentence
+from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.words import parse_span, seconds_of, span
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client, HqApiError
+
+RETRY_S = 5.0
+
+
+@dataclass(slots=True)
+class Reporter:
+    """One incarnation of an agent, played by hand."""
+
+    client: Client
+    instance_id: str
+    node: str
+    uid: int
+    status: instance_pb2.RevisionStatus
+
+    async def report(self) -> pb.ReportStatusResponse:
+        """Say the status once more."""
+        self.status.sequence += 1
+        return await self.client.report(self.instance_id, self.status, uid=self.uid, node=self.node)
+
+
+@click.command()
+@click.argument("instance_id", metavar="INSTANCE")
+@click.argument("revision_id", metavar="REVISION")
+@click.option("--ready/--not-ready", required=True, help="Whether the revision runs and can serve.")
+@click.option("--installed/--not-installed", default=True, help="Whether it is installed. Default: it is.")
+@click.option("--reason", default="ReportedByHand", show_default=True, help="One word in CamelCase.")
+@click.option("--message", default="", help="A sentence for people.")
+@click.option("--every", metavar="SPAN", help="Go on reporting: 3m, 30s, or `auto` for when HQ asks.")
+@click.option("--node", help="The reporter's node. Default: the node that the instance is on.")
+@connected
+def report(
+    session: Session,
+    instance_id: str,
+    revision_id: str,
+    ready: bool,
+    installed: bool,
+    reason: str,
+    message: str,
+    every: str | None,
+    node: str | None,
+) -> None:
+    """Report the status of a revision as its agent would.
+
+    This takes the revision over: its real agent, if there is one, is told to stop. Without --every it is one
+    report, and HQ calls the revision not ready when nothing follows.
+    """
+    every_s = _every(every)
+    status = instance_pb2.RevisionStatus(
+        id=revision_id,
+        installed=_condition(installed, reason, message),
+        ready=_condition(ready, reason, message),
+    )
+
+    async def work(client: Client) -> Exit:
+        reporter, begun = await _begin(client, instance_id, node, status)
+        words = ", ".join(("installed" if installed else "not installed", "ready" if ready else "not ready"))
+        click.echo(f"Reporting {instance_id} {revision_id} from {reporter.node} as {words}.")
+        answer = await reporter.report()
+        _told(answer)
+        if every_s is None:
+            timeout = span(seconds_of(begun.liveness_timeout))
+            click.echo(f"That was one report: after {timeout} of silence it counts as not ready. See --every.")
+            return Exit.OK
+        return await _go_on(reporter, every_s, seconds_of(answer.next_report_in))
+
+    session.run(work)
+
+
+def _every(text: str | None) -> float | None:
+    """Seconds between reports; 0: as HQ asks; None: one report only."""
+    if text is None or text == "auto":
+        return None if text is None else 0.0
+    try:
+        return max(1.0, parse_span(text))
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--every") from None
+
+
+def _condition(holds: bool, reason: str, message: str) -> instance_pb2.Condition:
+    status = instance_pb2.CONDITION_STATUS_TRUE if holds else instance_pb2.CONDITION_STATUS_FALSE
+    condition = instance_pb2.Condition(status=status, reason=reason, message=message)
+    condition.last_transition_time.GetCurrentTime()
+    return condition
+
+
+async def _begin(
+    client: Client, instance_id: str, node: str | None, status: instance_pb2.RevisionStatus
+) -> tuple[Reporter, pb.BeginReportingResponse]:
+    found = (await client.get(instance_id, fields=("meta", "spec.node_name"))).instance
+    node = node or found.spec.node_name
+    if not node:
+        raise click.UsageError(f"{instance_id} is on no node yet: name the reporter's node with --node")
+    begun = await client.begin_reporting(instance_id, status.id, node=node)
+    status.incarnation = begun.incarnation
+    status.spec_version = found.meta.version
+    return Reporter(client, instance_id, node, begun.uid, status), begun
+
+
+async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
+    """Report until HQ says stop or somebody presses Ctrl-C."""
+    from clients.client import HqApiError
+
+    while True:
+        await asyncio.sleep(every_s or next_s or 60.0)
+        try:
+            answer = await reporter.report()
+        except HqApiError as error:
+            if _is_final(error):
+                raise
+            complain(f"{sentence(error, writing=False)} Going on.")
+            next_s = RETRY_S
+            continue
+        next_s = seconds_of(answer.next_report_in)
+        _told(answer)
+
+
+def _is_final(error: HqApiError) -> bool:
+    return error.from_hq and error.retry_delay_s is None and not error.outcome_unknown
+
+
+def _told(answer: pb.ReportStatusResponse) -> None:
+    asked = span(seconds_of(answer.next_report_in))
+    click.echo(f"{time.strftime('%H:%M:%S')} taken; HQ asks for the next report in {asked}.")

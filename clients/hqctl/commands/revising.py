@@ -1,0 +1,145 @@
+"""revision: the single revisions of an instance."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.manifests.files import revision_or_exit
+from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
+from clients.hqctl.output.sources import warn_of
+from clients.hqctl.output.tables import print_table
+from clients.hqctl.words import age, target, truth
+from hqpb.v1 import instance_pb2
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+NAMES = ("ID", "WANTED", "INSTALLED", "READY", "REASON", "SINCE", "HEARTBEAT", "CONTAINERS", "SECRETS")
+
+
+@click.group()
+def revision() -> None:
+    """Show, add, replace, remove and activate single revisions of an instance."""
+
+
+@revision.command(short_help="Show the revisions of an instance, wanted and real.")
+@click.argument("instance_id", metavar="INSTANCE")
+@click.argument("revision_id", metavar="[REVISION]", default="")
+@output_option("table", *TEXTS[1:])
+@connected
+def show(session: Session, instance_id: str, revision_id: str, output: str) -> None:
+    """Show the revisions of an instance, wanted and real; `-o yaml` is what `put` takes.
+
+    SINCE and HEARTBEAT are how long ago: the last change of READY, the last report.
+    """
+
+    async def work(client: Client) -> Exit:
+        answer = await client.get(instance_id)
+        chosen = [r for r in answer.instance.spec.revision if revision_id in ("", r.id)]
+        if revision_id and not chosen:
+            complain(f"instance {instance_id} has no revision {revision_id}; it has {_names(answer.instance)}.")
+            return Exit.NOT_FOUND
+        if output == "yaml":
+            print_yaml(chosen)
+        elif is_data(output) and revision_id:
+            print_data(chosen[0], output)
+        elif is_data(output):
+            print_items(chosen, answer.sources, output)
+        else:
+            print_table(NAMES, [_row(answer.instance, r, time.time()) for r in chosen])
+        warn_of(answer.sources)
+        return Exit.OK
+
+    session.run(work)
+
+
+@revision.command(short_help="Add a revision, or replace the one of the same id.")
+@click.argument("instance_id", metavar="INSTANCE")
+@click.option("-f", "--filename", "name", required=True, metavar="FILE", help="One revision, YAML or JSON; - is stdin.")
+@click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
+@click.option("--clear-secrets", is_flag=True, help="Without secrets in FILE: remove them. Default: they stay.")
+@click.option("--dry-run", is_flag=True, help="Let HQ check everything, store nothing.")
+@connected
+def put(session: Session, instance_id: str, name: str, version: int | None, clear_secrets: bool, dry_run: bool) -> None:
+    """Add a revision to an instance, or replace the one of the same id.
+
+    Wanted READY, it turns the one that was wanted READY so far to INSTALLED.
+    """
+    wanted = revision_or_exit(name)
+
+    async def work(client: Client) -> Exit:
+        answer = await client.put_revision(
+            instance_id, wanted, version=version or 0, clear_secrets=clear_secrets, validate_only=dry_run
+        )
+        at = "dry run" if dry_run else f"version {answer.instance.meta.version}"
+        click.echo(f"{instance_id} has {wanted.id}, wanted {target(wanted.target)} ({at})")
+        return Exit.OK
+
+    session.run(work, writing=not dry_run)
+
+
+@revision.command()
+@click.argument("instance_id", metavar="INSTANCE")
+@click.argument("revision_id", metavar="REVISION")
+@click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
+@connected
+def delete(session: Session, instance_id: str, revision_id: str, version: int | None) -> None:
+    """Remove a revision with its status and secrets."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.delete_revision(instance_id, revision_id, version=version or 0)
+        click.echo(f"{instance_id} no longer has {revision_id} (version {answer.instance.meta.version})")
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+@revision.command(short_help="Make a revision the one wanted READY.")
+@click.argument("instance_id", metavar="INSTANCE")
+@click.argument("revision_id", metavar="REVISION")
+@connected
+def activate(session: Session, instance_id: str, revision_id: str) -> None:
+    """Make a revision the one wanted READY; the one before it stays INSTALLED, for the way back.
+
+    This is the roll-back too: activate the older one.
+    """
+
+    async def work(client: Client) -> Exit:
+        instance = (await client.get(instance_id)).instance
+        wanted = next((r for r in instance.spec.revision if r.id == revision_id), None)
+        if wanted is None:
+            complain(f"instance {instance_id} has no revision {revision_id}; it has {_names(instance)}.")
+            return Exit.NOT_FOUND
+        wanted.target = instance_pb2.REVISION_TARGET_READY
+        wanted.ClearField("secret_count")
+        answer = await client.put_revision(instance_id, wanted, version=instance.meta.version)
+        click.echo(f"{instance_id} wants {revision_id} READY (version {answer.instance.meta.version})")
+        return Exit.OK
+
+    session.run(work, writing=True)
+
+
+def _names(instance: instance_pb2.Instance) -> str:
+    return ", ".join(r.id for r in instance.spec.revision) or "none"
+
+
+def _row(instance: instance_pb2.Instance, wanted: instance_pb2.InstanceRevision, now_s: float) -> list[str]:
+    status: Any = next((s for s in instance.status.revision if s.id == wanted.id), instance_pb2.RevisionStatus())
+    heard = instance.status.heartbeat
+    containers = ",".join(f"{c.name}={'ready' if c.ready else 'not-ready'}" for c in status.container)
+    return [
+        wanted.id,
+        target(wanted.target),
+        truth(status.installed),
+        truth(status.ready),
+        status.ready.reason or "-",
+        age(status.ready.last_transition_time, now_s),
+        age(heard[wanted.id], now_s) if wanted.id in heard else "-",
+        containers or ",".join(c.name for c in wanted.container) or "-",
+        str(wanted.secret_count),
+    ]

@@ -1,0 +1,108 @@
+"""wait: until instances are as somebody wants them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.selecting import is_everything, selecting_by_options
+from clients.hqctl.asking.session import Session, complain, connected_with_its_own_timeout
+from clients.hqctl.asking.spans import Span
+from clients.hqctl.output.rows import ready_revisions
+from clients.hqctl.words import plural, span, truth
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+    from clients.hqctl.awaited import Awaited
+
+NAMED = 5
+
+
+class Goal(click.ParamType["Goal"]):
+    """What is waited for."""
+
+    name = "goal"
+
+    def __init__(self, word: str = "", holds: Callable[[instance_pb2.Instance], bool] | None = None) -> None:
+        self.word = word
+        self.holds = holds  # None: that it is gone
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Goal:
+        word, _, detail = str(value).partition("=")
+        match word.lower(), detail.lower():
+            case ("ready", "") | ("condition", "ready"):
+                return Goal("ready", lambda instance: truth(instance.status.ready) == "yes")
+            case ("not-ready", "") | ("condition", "ready=false"):
+                return Goal("not ready", lambda instance: truth(instance.status.ready) != "yes")
+            case ("revision", wanted) if wanted:
+                return Goal(f"ready with {detail}", lambda instance: detail in ready_revisions(instance))
+            case ("gone" | "delete" | "deleted", ""):
+                return Goal("gone")
+        return self.fail(f"{value!r} is not one of ready, not-ready, revision=REVISION, gone", param, ctx)
+
+
+@click.command()
+@click.argument("ids", nargs=-1, metavar="[INSTANCE]...")
+@selecting_by_options
+@click.option(
+    "--for",
+    "goal",
+    type=Goal(),
+    default="ready",
+    metavar="ready|not-ready|revision=REVISION|gone",
+    help="What to wait for. Default: ready.",
+)
+@click.option("--timeout", type=Span(), default=30.0, help="Give up after so long, e.g. 5m; 0: never. Default: 30s.")
+@connected_with_its_own_timeout
+def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal: Goal, timeout: float) -> None:
+    """Wait until instances, named or chosen by options, are ready (or not ready, or gone).
+
+    Each is told when it gets there; it ends when all of them are at the same time. Of instances chosen by
+    options at least one must be there to be ready.
+    """
+    session = session.of_cluster(where) if ids else session
+    if bool(ids) != is_everything(where):
+        raise click.UsageError("say for which: either ids, or options that choose instances")
+    where.instance_id.extend(ids)
+
+    async def work(client: Client) -> Exit:
+        from clients.hqctl.awaited import Awaited
+
+        awaited = Awaited(goal.holds, frozenset(ids))
+        try:
+            async with asyncio.timeout(timeout or None):
+                await _until_done(client, where, goal, awaited)
+        except TimeoutError:
+            complain(_late(goal, awaited, timeout))
+            return Exit.TIMEOUT
+        return Exit.OK
+
+    session.run(work)
+
+
+async def _until_done(client: Client, where: pb.InstanceFilter, goal: Goal, awaited: Awaited) -> None:
+    async with client.watch(where) as items:
+        async for item in items:
+            for instance_id in awaited.took(item):
+                click.echo(f"{instance_id} {goal.word}")
+            if awaited.is_done():
+                return
+
+
+def _late(goal: Goal, awaited: Awaited, timeout_s: float) -> str:
+    after = f"after {span(timeout_s)}"
+    missing = sorted(awaited.missing().items())
+    if not awaited.shown.is_whole:
+        whose = ", ".join(awaited.shown.missing) or "HQ"
+        return f"{after} {whose} has not told how things are: is it there? `hqctl status` says more."
+    if not missing:
+        return f"{after} there is no instance that matches."
+    named = ", ".join(f"{instance_id} ({state})" for instance_id, state in missing[:NAMED])
+    more = ", …" if len(missing) > NAMED else ""
+    return f"{after} {plural(len(missing), 'instance')} not {goal.word}: {named}{more}. `hqctl why` tells why."

@@ -1,0 +1,1 @@
+"""Instances written by hand, in files."""

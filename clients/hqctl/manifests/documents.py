@@ -1,0 +1,133 @@
+"""Instances written by hand: the proto3 JSON form of hq.v1.Instance, as YAML or JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
+
+from clients.hqctl.manifests.shape import faults, kind
+from clients.yamltext import BadDocument, texts, values
+from hqpb.v1 import instance_pb2
+
+_STEP = re.compile(r"Failed to parse (\w+) field: ")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One instance as written.
+
+    Attributes:
+        place: where it is, for messages: `web.yaml, document 2`.
+    """
+
+    place: str
+    instance: instance_pb2.Instance
+
+
+def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[Document]:
+    """The instances in files, folders (their .yaml, .yml and .json files) and `-` (stdin), in order.
+
+    `recursive`: folders with all folders in them.
+
+    Raises:
+        BadDocument: with one line for each fault found.
+    """
+    found: list[Document] = []
+    bad: list[str] = []
+    deeper = "" if recursive else "; -R looks into the folders in it, too"
+    for name, text in texts(names, recursive=recursive, hint=deeper):
+        for place, value in _values(name, text, bad):
+            try:
+                found.append(Document(place, parse_instance(value)))
+            except BadDocument as fault:
+                bad += [f"{place}: {line}" for line in str(fault).splitlines()]
+    if bad:
+        raise BadDocument("\n".join(bad))
+    return found
+
+
+def parse_text(text: str, name: str = "the text") -> list[instance_pb2.Instance]:
+    """The instances in a text. Raises BadDocument with one line for each fault found."""
+    bad: list[str] = []
+    values = list(_values(name, text, bad))
+    if bad:
+        raise BadDocument("\n".join(bad))
+    return [parse_instance(value) for _, value in values]
+
+
+def read_revision(name: str) -> instance_pb2.InstanceRevision:
+    """The one revision in a file, or in stdin (`-`). Raises BadDocument."""
+    bad: list[str] = []
+    values = [value for place, text in texts((name,)) for _, value in _values(place, text, bad)]
+    if bad:
+        raise BadDocument("\n".join(bad))
+    if len(values) != 1 or not isinstance(values[0], dict):
+        raise BadDocument(f"{name}: must hold one revision (with id and target)")
+    revision = instance_pb2.InstanceRevision()
+    _parse(values[0], revision)
+    if not revision.id:
+        raise BadDocument(f"{name}: id: is missing; every revision needs a name")
+    revision.ClearField("secret_count")
+    return revision
+
+
+def parse_instance(value: Any) -> instance_pb2.Instance:
+    """An instance, without what only HQ sets. Raises BadDocument."""
+    if not isinstance(value, dict):
+        raise BadDocument(f"must be an instance (with meta and spec), not {kind(value)}")
+    instance = instance_pb2.Instance()
+    _parse(value, instance)
+    if not instance.meta.id:
+        raise BadDocument("meta.id: is missing; every instance needs a name")
+    return without_what_hq_sets(instance)
+
+
+def _parse(value: dict[str, Any], message: Message) -> None:
+    """Fill a message. Raises BadDocument with one line for each fault found."""
+    if found := list(faults(value, cast("Descriptor", message.DESCRIPTOR))):
+        raise BadDocument("\n".join(found))
+    try:
+        ParseDict(value, message)
+    except ParseError as error:
+        raise BadDocument(_where_and_why(str(error))) from None
+
+
+def without_what_hq_sets(instance: instance_pb2.Instance) -> instance_pb2.Instance:
+    """What `get -o yaml` showed can be applied: status, times and counts are dropped, meta.version stays."""
+    instance.ClearField("status")
+    for name in ("uid", "cluster", "creation_time", "modification_time", "status_version"):
+        instance.meta.ClearField(name)
+    for revision in instance.spec.revision:
+        revision.ClearField("secret_count")
+    return instance
+
+
+def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
+    """Values that should be instances, with their places. Lists and answers of HQ hold several."""
+    for place, value in values(name, text, bad):
+        yield from _unwrapped(place, value)
+
+
+def _unwrapped(place: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and ("items" in value or "instances" in value):
+        value = value.get("items") or value.get("instances") or []
+    elif isinstance(value, dict) and "instance" in value:
+        value = value["instance"]
+    if not isinstance(value, list):
+        yield place, value
+        return
+    for number, item in enumerate(value, 1):
+        yield f"{place}, item {number}", item
+
+
+def _where_and_why(text: str) -> str:
+    """What protobuf says of a fault, as `path.of.field: what is wrong`."""
+    path = ".".join(_STEP.findall(text))
+    why = _STEP.sub("", text).strip().rstrip(".")
+    return f"{path}: {why}" if path else why

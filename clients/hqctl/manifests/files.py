@@ -1,0 +1,65 @@
+"""The options -f and -R, and the documents that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.session import complain
+
+if TYPE_CHECKING:
+    from clients.hqctl.manifests.documents import Document
+    from hqpb.v1.instance_pb2 import InstanceRevision
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def filenames(*, required: bool = True) -> Callable[[F], F]:
+    """Give a command the options -f (as `names`) and -R (as `recursive`)."""
+
+    def decorate(function: F) -> F:
+        named = click.option(
+            "-f",
+            "--filename",
+            "names",
+            multiple=True,
+            required=required,
+            metavar="FILE",
+            help="File, folder or - (stdin); may be repeated.",
+        )
+        recursive = click.option("-R", "--recursive", is_flag=True, help="Also the folders in a folder.")
+        return named(recursive(function))
+
+    return decorate
+
+
+def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[Document]:
+    """All documents; if any is faulty, every fault is told and the process ends with `code`."""
+    from clients.hqctl.manifests.documents import read_documents
+
+    with _faults_told(code):
+        return read_documents(names, recursive=recursive)
+
+
+def revision_or_exit(name: str) -> InstanceRevision:
+    """The one revision in a file; if it is faulty, every fault is told and the process ends."""
+    from clients.hqctl.manifests.documents import read_revision
+
+    with _faults_told(Exit.REFUSED):
+        return read_revision(name)
+
+
+@contextmanager
+def _faults_told(code: Exit) -> Iterator[None]:
+    from clients.yamltext import BadDocument
+
+    try:
+        yield
+    except BadDocument as fault:
+        for line in str(fault).splitlines():
+            complain(line)
+        raise SystemExit(code) from None

@@ -1,0 +1,1 @@
+"""What hqctl prints: rows, tables, lines, stories, JSON, and the words in them."""

@@ -1,0 +1,129 @@
+"""Answers as JSON, YAML or names: the API's proto3 JSON form, so that what is shown can be applied again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FORMATS = ("table", "wide", "json", "yaml", "name", "jsonpath=…")
+LISTS = ("table", "json", "yaml", "jsonpath=…")
+TEXTS = ("text", "json", "yaml", "jsonpath=…")
+JSONPATH = "jsonpath="
+
+
+class Format(click.ParamType[str]):
+    """One of a few words, or `jsonpath=TEMPLATE`."""
+
+    name = "format"
+
+    def __init__(self, formats: Sequence[str]) -> None:
+        self.formats = formats
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return "|".join(self.formats)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if text.startswith(JSONPATH) and "jsonpath=…" in self.formats:
+            self._check(text.removeprefix(JSONPATH), param, ctx)
+        elif text not in self.formats:
+            self.fail(f"{text!r} is not one of {', '.join(self.formats)}", param, ctx)
+        return text
+
+    def _check(self, template: str, param: click.Parameter | None, ctx: click.Context | None) -> None:
+        from clients.hqctl.output.jsonpath import BadTemplate
+        from clients.hqctl.output.jsonpath import template as parsed
+
+        try:
+            parsed(template)
+        except BadTemplate as fault:
+            self.fail(str(fault), param, ctx)
+
+
+def output_option(*formats: str) -> Callable[[F], F]:
+    """The option -o, with these formats; the first is the default."""
+    return click.option(
+        "-o",
+        "--output",
+        type=Format(formats),
+        default=formats[0],
+        show_default=True,
+        help="Format of the answer.",
+    )
+
+
+def as_dict(message: Message) -> dict[str, Any]:
+    """A message in proto3 JSON, as Python values."""
+    from google.protobuf.json_format import MessageToDict  # 25 ms that a table does not need
+
+    return MessageToDict(message)
+
+
+def is_data(output: str) -> bool:
+    """The format is for programs: json, yaml or a jsonpath."""
+    return output in ("json", "yaml") or output.startswith(JSONPATH)
+
+
+def print_data(value: Message | dict[str, Any], output: str) -> None:
+    """Print one object in a format for programs."""
+    data = value if isinstance(value, dict) else as_dict(value)
+    if output.startswith(JSONPATH):
+        print_jsonpath(data, output)
+    elif output == "yaml":
+        _dump_yaml(data)
+    else:
+        print_json(data)
+
+
+def print_items(items: Iterable[Message], sources: Iterable[Message], output: str) -> None:
+    """Print a list in a format for programs: one object with `kind`, `items` and `sources`."""
+    data = {"kind": "List", "items": [as_dict(item) for item in items], "sources": [as_dict(one) for one in sources]}
+    print_data(data, output)
+
+
+def print_json(value: Message | dict[str, Any]) -> None:
+    """Print one JSON document."""
+    data = value if isinstance(value, dict) else as_dict(value)
+    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def print_json_line(value: Message | dict[str, Any]) -> None:
+    """Print one JSON document on one line."""
+    data = value if isinstance(value, dict) else as_dict(value)
+    click.echo(json.dumps(data, ensure_ascii=False))
+
+
+def print_jsonpath(data: dict[str, Any], output: str) -> None:
+    """Print what a template makes of a value; a line break at the end only if the template has none."""
+    from clients.hqctl.output.jsonpath import template
+
+    text = template(output.removeprefix(JSONPATH))(data)
+    click.echo(text, nl=not text.endswith("\n"))
+
+
+def print_yaml(messages: Iterable[Message]) -> None:
+    """Print one YAML document for each message."""
+    for number, message in enumerate(messages):
+        if number:
+            click.echo("---")
+        _dump_yaml(as_dict(message))
+
+
+def yaml_text(data: dict[str, Any]) -> str:
+    """A value as YAML, its keys in their own order."""
+    import yaml
+
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
+
+
+def _dump_yaml(data: dict[str, Any]) -> None:
+    click.echo(yaml_text(data), nl=False)

@@ -1,0 +1,50 @@
+"""What an answer says about itself: stale, partial, with old records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from clients.hqctl.asking.session import warn
+from clients.hqctl.words import plural, seconds_of, span
+from hqpb.v1 import service_pb2 as pb
+
+
+def merged(pages: Iterable[Iterable[pb.Source]]) -> list[pb.Source]:
+    """The sources of several pages: of each replica what it said last."""
+    return list({(s.cluster, s.replica): s for page in pages for s in page}.values())
+
+
+def warn_of(sources: Iterable[pb.Source]) -> None:
+    """Say on stderr what is wrong with an answer, one line for each source concerned."""
+    for source in sources:
+        for text in faults(source):
+            warn(text)
+
+
+def faults(source: pb.Source) -> list[str]:
+    """Sentences about what is wrong with a source; none: all is well."""
+    name = source.cluster or source.replica or "a source"
+    found = []
+    if source.error and not source.replica:
+        found.append(f"{name} did not answer ({source.error}): its instances are missing here.")
+    elif source.error:
+        found.append(f"{name}: {source.error}.")
+    if source.stale:
+        late_s = seconds_of(source.staleness)
+        since = f" for {span(late_s)}" if late_s >= 1 else ""
+        found.append(f"the answer of {name} is stale: {source.replica} may have missed changes{since}.")
+    if source.quarantined:
+        shown = ", ".join(source.quarantined[:3]) + (", …" if len(source.quarantined) > 3 else "")
+        count = plural(len(source.quarantined), "instance")
+        old = f"{count} shown as they were before a record that cannot be read: {shown}"
+        found.append(f"{name}: {old}. See `hqctl quarantine`.")
+    return found
+
+
+def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
+    """Words if the answer is of none of the clusters that were named: a replica answers for its own alone."""
+    wanted, answered = set(clusters) - {""}, {source.cluster for source in sources} - {""}
+    if not wanted or not answered or wanted & answered:
+        return ""
+    names = ", ".join(sorted(answered)), ", ".join(sorted(wanted))
+    return f"this is the cluster {names[0]}, not {names[1]}: name a server of that, or a front (--server, --context)."

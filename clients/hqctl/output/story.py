@@ -1,0 +1,163 @@
+"""The story of an instance's readiness, as lines of text: what holds, what happened, what to do next. No I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from clients.hqctl.output.advising import next_steps
+from clients.hqctl.output.folding import fold
+from clients.hqctl.output.guard_words import guard_words
+from clients.hqctl.words import age, clock_time, seconds_of, span, target, truth
+from hqpb.v1 import admin_pb2, instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+READY_WORDS = {"yes": "is READY", "no": "is NOT READY", "unknown": "has not been reported yet"}
+_MOMENT = re.compile(r"  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d \S+  ")
+LABEL = 14  # columns of a label in a revision's part
+
+
+def story(
+    answer: pb.ExplainInstanceResponse, now_s: float, moves: Sequence[admin_pb2.Transition] = ()
+) -> Iterator[str]:
+    """Lines of text; the indent of a line says what it belongs to. `moves` are its flips and recoveries."""
+    yield from _head(answer, now_s)
+    for step in next_steps(answer):
+        yield f"  next: {step}"
+    for revision in answer.revision:
+        yield ""
+        yield from _revision(revision, now_s, answer.summary)
+    if happened := sorted(_happened(answer, moves)):
+        yield ""
+        yield "What happened:"
+        yield from (f"  {clock_time_of(moment)}  {text}" for moment, text in happened)
+    if answer.guard.verdict or answer.guard.holding:
+        yield ""
+        yield f"Guard: {guard_words(answer.guard)}"
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """A line folded to a width, its rest under the text it belongs to."""
+    indent = len(line) - len(line.lstrip())
+    if line.startswith("  next: "):
+        return fold(line, width, 8)
+    if moment := _MOMENT.match(line):
+        return fold(line, width, moment.end())
+    label = line[indent:].partition("   ")
+    return fold(line, width, indent + (LABEL if label[1] else 0))
+
+
+def _happened(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]) -> Iterator[tuple[int, str]]:
+    """Moments in seconds since 1970, and what came to pass."""
+    meta = answer.meta
+    if meta.creation_time.seconds:
+        yield meta.creation_time.seconds, "created"
+    if meta.modification_time.seconds > meta.creation_time.seconds:
+        yield meta.modification_time.seconds, f"spec or labels written, version {meta.version}"
+    told = {(move.revision_id, move.condition.last_transition_time.seconds) for move in moves}
+    for revision in answer.revision:
+        moment = revision.ready.last_transition_time.seconds
+        if moment and (revision.id, moment) not in told:
+            yield moment, f"{revision.id}: {_turn(revision.ready)}"
+        if revision.last_heartbeat_time.seconds:
+            by = f" by {revision.heard_by}" if revision.heard_by else ""
+            yield revision.last_heartbeat_time.seconds, f"{revision.id}: last report heard{by}"
+    for move in moves:
+        yield move.condition.last_transition_time.seconds or move.time.seconds, f"{move.revision_id}: {_move(move)}"
+
+
+def _turn(condition: instance_pb2.Condition) -> str:
+    state = {"yes": "ready", "no": "not ready"}.get(truth(condition), "readiness unknown")
+    if condition.receipt.decided_by:
+        return f"{state}, decided by {condition.receipt.decided_by} ({condition.reason})"
+    return f"{state}, says its agent" + (f" ({condition.reason})" if condition.reason else "")
+
+
+def _move(move: admin_pb2.Transition) -> str:
+    if move.ready:
+        return "ready again, its agent reported"
+    receipt = move.condition.receipt
+    silence = span(seconds_of(receipt.silence))
+    by = f" by {receipt.decided_by}" if receipt.decided_by else ""
+    return f"called not ready{by} after {silence} of silence"
+
+
+def clock_time_of(moment_s: int) -> str:
+    """A moment in local time, in seconds since 1970."""
+    moment = instance_pb2.Condition().last_transition_time
+    moment.seconds = moment_s
+    return clock_time(moment)
+
+
+def _head(answer: pb.ExplainInstanceResponse, now_s: float) -> Iterator[str]:
+    meta, ready = answer.meta, answer.ready
+    known = ready.status and ready.last_transition_time.seconds
+    since = f" since {clock_time(ready.last_transition_time)}" if known else ""
+    ago = f" ({age(ready.last_transition_time, now_s)} ago)" if since else ""
+    yield f"{meta.id} {READY_WORDS[truth(ready)]}{since}{ago}."
+    if answer.summary:
+        yield f"  {answer.summary}"
+    service = f"service {meta.service_id}, " if meta.service_id else ""
+    where = f"node {answer.node_name}" if answer.node_name else "on no node yet"
+    yield f"  {service}{where}, version {meta.version}, status version {meta.status_version}"
+    if answer.node_suspended_until.seconds:
+        until = clock_time(answer.node_suspended_until)
+        yield f"  Planned work on {answer.node_name} until {until}: nothing there is called silent."
+
+
+def _revision(revision: pb.RevisionExplanation, now_s: float, told: str) -> Iterator[str]:
+    wanted = f"wanted {target(revision.target)}" if revision.target else "not in the spec"
+    if not revision.last_heartbeat_time.seconds and not revision.ready.status:
+        yield f"Revision {revision.id}, {wanted}: no agent has reported it."
+        return
+    yield f"Revision {revision.id}, {wanted}: {_condition('ready', revision.ready, now_s)}."
+    if revision.summary and revision.summary not in told:
+        yield f"  {revision.summary}"
+    if truth(revision.installed) != "yes" and revision.last_heartbeat_time.seconds:
+        yield f"  {_condition('installed', revision.installed, now_s)}"
+    if revision.ready.message and not revision.ready.HasField("receipt"):
+        yield f"  It said: {revision.ready.message}"
+    yield f"  last report   {_last_report(revision, now_s)}"
+    yield f"  deadline      {_deadline(revision)}"
+    if revision.postponed_because:
+        yield f"  postponed     {revision.postponed_because}"
+    if revision.ready.HasField("receipt"):
+        yield from _receipt(revision.ready.receipt)
+
+
+def _condition(word: str, condition: instance_pb2.Condition, now_s: float) -> str:
+    held = {"yes": word, "no": f"not {word}"}.get(truth(condition), f"{word} unknown")
+    reason = f" ({condition.reason})" if condition.reason else ""
+    since = f" for {age(condition.last_transition_time, now_s)}" if condition.last_transition_time.seconds else ""
+    return f"{held}{reason}{since}"
+
+
+def _last_report(revision: pb.RevisionExplanation, now_s: float) -> str:
+    if not revision.last_heartbeat_time.seconds:
+        return "never"
+    heard_by = f" by {revision.heard_by}" if revision.heard_by else ""
+    when = clock_time(revision.last_heartbeat_time)
+    ago = age(revision.last_heartbeat_time, now_s)
+    if revision.HasField("silent_for"):
+        ago = span(seconds_of(revision.silent_for))
+    return f"{ago} ago, at {when}, heard{heard_by or ' before this replica started'}"
+
+
+def _deadline(revision: pb.RevisionExplanation) -> str:
+    if not revision.HasField("deadline_in"):
+        return "none runs"
+    left_s = seconds_of(revision.deadline_in)
+    return f"in {span(left_s)}" if left_s >= 0 else f"passed {span(-left_s)} ago"
+
+
+def _receipt(receipt: instance_pb2.Receipt) -> Iterator[str]:
+    if receipt.recovered_from:
+        yield f"  receipt       a report ended what had been decided before: {receipt.recovered_from}"
+        return
+    heard = clock_time(receipt.last_heartbeat_time)
+    heard_by = f" by {receipt.heard_by}" if receipt.heard_by else ""
+    silence = span(seconds_of(receipt.silence))
+    decided = f"{receipt.decided_by} decided it at version {receipt.decided_at_version}"
+    yield f"  receipt       {decided}, after {silence} of silence; heard last {heard}{heard_by}"
+    if receipt.guard_verdict:
+        yield f"  guard then    {receipt.guard_verdict}"

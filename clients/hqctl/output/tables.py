@@ -1,0 +1,129 @@
+"""Tables: coloured and fitted on a terminal, one line per row; plain columns in a pipe."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+import click
+
+from clients.hqctl.asking.session import colour_of
+
+STYLES = {
+    "yes": "green",
+    "ok": "green",
+    "no": "red",
+    "unknown": "yellow",
+    "stale": "red",
+    "silent": "red",
+    "flip": "red",
+    "recovery": "green",
+}
+GAP = 2
+CUTTABLE = {
+    *("SERVICE", "NODE", "READY", "REVISION", "ENDPOINTS", "REVISIONS", "LABELS", "CLUSTER"),
+    *("REASON", "ERROR", "WHY", "CONTAINERS", "BY", "KEY"),
+}
+CUT_TO_AT_LEAST = 10
+
+
+def print_table(
+    names: Sequence[str], rows: Sequence[Sequence[str]], *, whole: bool = False, headers: bool = True
+) -> None:
+    """Print on stdout, as suits where that goes; `whole`: cut nothing, even if the terminal is too narrow."""
+    if sys.stdout.isatty():
+        terminal = shutil.get_terminal_size().columns
+        widths = None if whole else fitted(names, rows, terminal)
+        room = None if whole else terminal
+        for line in lines(names, rows, widths, colours=colour_of(sys.stdout), room=room)[0 if headers else 1 :]:
+            click.echo(line)
+    elif rows or headers:
+        click.echo(plain(names, rows, headers=headers))
+
+
+def plain(names: Sequence[str], rows: Sequence[Sequence[str]], *, headers: bool = True) -> str:
+    """Columns padded with spaces, never cut; no cell is empty, so `awk` can count them."""
+    return "\n".join(lines(names, rows)[0 if headers else 1 :])
+
+
+def lines(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    widths: Sequence[int] | None = None,
+    *,
+    colours: bool = False,
+    room: int | None = None,
+) -> list[str]:
+    """A table as lines, its head first; what does not fit its column, or the room for a line, ends in `…`."""
+    widths = list(widths or _widths(names, rows))
+    if room is not None:
+        widths = _within(widths, room)
+    head = _line(names, widths)
+    return [click.style(head, bold=True) if colours else head, *(_line(row, widths, colours=colours) for row in rows)]
+
+
+def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
+
+    Where that is not enough, the last one that was cut is left out, so that the others stay readable: its width is 0.
+    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal.
+    """
+    whole = _widths(names, rows)
+    cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]
+    while True:
+        widths = _shrunk(whole, cuttable, width)
+        cut = [n for n in cuttable if widths[n] < whole[n]]
+        if _taken(widths) <= width or not cut:
+            return widths
+        whole[cut[-1]] = 0
+
+
+def _shrunk(whole: Sequence[int], cuttable: Sequence[int], width: int) -> list[int]:
+    widths = list(whole)
+    excess = _taken(widths) - width
+    while excess > 0 and cuttable:
+        widest = max(cuttable, key=lambda n: widths[n])
+        if widths[widest] <= CUT_TO_AT_LEAST:
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
+
+
+def _taken(widths: Sequence[int]) -> int:
+    """Room for a row."""
+    shown = [width for width in widths if width]
+    return sum(shown) + GAP * (len(shown) - 1)
+
+
+def styled(cell: str, text: str) -> str:
+    """`text` in the colour that the first word of a cell stands for."""
+    colour = STYLES.get(cell.partition(":")[0])
+    return click.style(text, fg=colour) if colour else text
+
+
+def _within(widths: list[int], room: int) -> list[int]:
+    """As many columns as have at least some room on a line, the last of them with what is left."""
+    shown: list[int] = []
+    for width in widths:
+        if room < min(width, CUT_TO_AT_LEAST):
+            break
+        shown.append(min(width, room))
+        room -= shown[-1] + GAP if width else 0
+    return shown
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], *, colours: bool = False) -> str:
+    shown = []
+    for number, (cell, width) in enumerate(zip(cells, widths, strict=False)):  # columns without room are left out
+        if not width:
+            continue
+        text = cell if len(cell) <= width else cell[: width - 1] + "…"
+        padded = text if number == len(widths) - 1 else text.ljust(width)
+        shown.append(styled(cell, padded) if colours else padded)
+    return (" " * GAP).join(shown).rstrip()
+
+
+def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(row[n]) for row in (names, *rows)) for n in range(len(names))]

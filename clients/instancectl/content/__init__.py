@@ -1,0 +1,1 @@
+"""Making a revision installed: fetched, unpacked, with its secrets delivered."""

@@ -1,0 +1,85 @@
+"""Getting the content behind an address: `file:`, `http:` and `https:`. Blocking; called in a thread."""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import BinaryIO
+
+from clients.instancectl.content.failure import PrepareFailed
+from clients.instancectl.content.interruptible import SILENCE_S, opener
+from clients.instancectl.content.threads import Cancel
+
+_CHUNK_BYTES = 1 << 20
+_TRIES = 3
+_FIRST_PAUSE_S = 0.2
+_NO_USE_TRYING = range(400, 500)
+_TRY_LATER = {408, 429}
+
+
+def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
+    """Write the content to `into`. HTTP is tried three times; a server may be silent for 30 s.
+
+    Raises:
+        PrepareFailed: names `what` and the address, without what may be credentials in it.
+        Cancelled: `cancel` was set.
+    """
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            _fetch_once(url, into, what, cancel)
+            break
+        except urllib.error.HTTPError as error:
+            final = error.code in _NO_USE_TRYING and error.code not in _TRY_LATER
+            reason = f"the server answered {error.code} {error.reason}"
+        except urllib.error.URLError as error:
+            final, reason = isinstance(error.reason, FileNotFoundError), str(error.reason)
+        except (OSError, http.client.HTTPException) as error:
+            final, reason = isinstance(error, FileNotFoundError), str(error) or type(error).__name__
+        cancel.check()
+        if final or not tries_left:
+            raise PrepareFailed("FetchFailed", f"{what}: cannot fetch {shown(url)}: {reason}")
+        cancel.wait(_FIRST_PAUSE_S * 2 ** (_TRIES - 1 - tries_left))
+
+
+def check_scheme(url: str, what: str) -> None:
+    """Raises PrepareFailed: nobody here can fetch it."""
+    scheme = urllib.parse.urlsplit(url).scheme.lower()
+    if scheme in ("torrent", "magnet", "rbtorrent"):
+        message = f"{what}: {scheme}: is not supported by instancectl: publish it over http(s):"
+        raise PrepareFailed("TorrentUnsupported", message)
+    if scheme not in ("file", "http", "https"):
+        raise PrepareFailed("SchemeUnsupported", f"{what}: cannot fetch {shown(url)}: use file:, http: or https:")
+
+
+def shown(url: str) -> str:
+    """An address for messages: without user, password, query and fragment, which may hold credentials."""
+    parts = urllib.parse.urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+def _fetch_once(url: str, into: Path, what: str, cancel: Cancel) -> None:
+    with _opened(url, what, cancel) as source, into.open("wb") as target:
+        _copy(source, target, cancel)
+
+
+def _opened(url: str, what: str, cancel: Cancel) -> BinaryIO:
+    check_scheme(url, what)
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme.lower() == "file":
+        return Path(urllib.request.url2pathname(parts.path)).open("rb")
+    answer: BinaryIO = opener(cancel).open(url, timeout=SILENCE_S)
+    return answer
+
+
+def _copy(source: BinaryIO, target: BinaryIO, cancel: Cancel) -> None:
+    while chunk := source.read(_CHUNK_BYTES):
+        cancel.check()
+        target.write(chunk)
+    # urllib takes a broken connection for the end; only the length announced tells.
+    expected = getattr(source, "length", None)
+    if expected:
+        raise http.client.IncompleteRead(b"", expected)

@@ -1,0 +1,126 @@
+"""Making a revision installed: secrets, files, packages, volumes, scripts, in this order."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from clients.instancectl.content import delivery, environment, volumes
+from clients.instancectl.content.failure import PrepareFailed
+from clients.instancectl.content.paths import inside
+from clients.instancectl.content.secret_values import SecretValues
+from clients.instancectl.content.store import Store
+from clients.instancectl.content.supported import check_supported
+from clients.instancectl.content.threads import Cancel, in_thread
+from clients.instancectl.content.unpack import remove_tree, unpack
+from clients.instancectl.layout import Layout
+from clients.instancectl.processes.commands import Commands
+from clients.instancectl.processes.output import Output, OutputSettings
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey
+from hqpb.v1.instance_pb2 import File, InstanceRevision, LifecycleHook, Package, SecretDescriptor
+
+HOOK_TIMEOUT_S = 60.0
+_DEFAULT_FILE_MODE = 0o644
+
+
+class Preparer:
+    """Prepares revisions and removes them."""
+
+    def __init__(
+        self, layout: Layout, store: Store, secrets: SecretValues, commands: Commands, output: OutputSettings
+    ) -> None:
+        self._layout = layout
+        self._store = store
+        self._secrets = secrets
+        self._commands = commands
+        self._output = output
+
+    async def prepare(self, key: RevisionKey, revision: InstanceRevision, desired: Desired) -> list[str]:
+        """Prepare from the beginning; return the digests of the contents used.
+
+        Raises:
+            PrepareFailed: and what was prepared is of no use.
+        """
+        check_supported(revision)
+        try:
+            # Secrets first: a missing one is found out before a download of gigabytes.
+            values = [(secret, await self._secrets.value(secret, anew=True)) for secret in revision.secret]
+            used = await in_thread(lambda cancel: self._place(key, revision, desired, cancel))
+            self._deliver(values, self._layout.revision(key))
+            await self._run_scripts(key, revision, desired)
+        except OSError as error:
+            raise PrepareFailed("PrepareFailed", f"{error.strerror or error}: {error.filename or ''}") from None
+        return used
+
+    def has(self, key: RevisionKey) -> bool:
+        """Its directory is there."""
+        return self._layout.revision(key).is_dir()
+
+    async def remove(self, key: RevisionKey, desired: Desired | None) -> None:
+        """Remove what a revision occupies; persistent volumes stay. Raises OSError."""
+        on_disks = volumes.places_on_disks(key, desired) if desired else []
+        for path in (self._layout.revision(key), *on_disks):
+            await in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
+
+    def _place(self, key: RevisionKey, revision: InstanceRevision, desired: Desired, cancel: Cancel) -> list[str]:
+        directory = self._layout.revision(key)
+        remove_tree(directory)
+        directory.mkdir(mode=0o755, parents=True)
+        used = [self._place_package(package, directory, cancel) for package in revision.package]
+        used += [self._place_file(file, directory, cancel) for file in revision.file]
+        for volume in revision.volume:
+            volumes.create(volume, key, desired, self._layout)
+        return used
+
+    def _place_file(self, file: File, directory: Path, cancel: Cancel) -> str:
+        what = f"file {file.name}"
+        content = self._store.obtain(file.url, file.checksum, what, cancel)
+        target = inside(directory, file.name, what)
+        _copy(content, target, file.mode or _DEFAULT_FILE_MODE)
+        return content.name
+
+    def _place_package(self, package: Package, directory: Path, cancel: Cancel) -> str:
+        what = f"package {package.name}"
+        content = self._store.obtain(package.url, package.checksum, what, cancel)
+        unpack(content, inside(directory, package.name, what), what, cancel)
+        return content.name
+
+    def _deliver(self, values: Sequence[tuple[SecretDescriptor, bytes]], directory: Path) -> None:
+        for secret, value in values:
+            if secret.WhichOneof("target") == "file":
+                delivery.deliver(secret, value, directory)
+
+    async def _run_scripts(self, key: RevisionKey, revision: InstanceRevision, desired: Desired) -> None:
+        directory = self._layout.revision(key)
+        variables = environment.base(desired, revision.id, directory)
+        if not revision.prepare:
+            return
+        output = Output(self._layout.pipe(key, "prepare"), self._layout.log(revision.id, "prepare"), self._output)
+        with output.opened() as writer:
+            for number, hook in enumerate(revision.prepare, 1):
+                await self._run_script(hook, number, directory, variables, writer)
+
+    async def _run_script(
+        self, hook: LifecycleHook, number: int, directory: Path, variables: dict[str, str], output: int
+    ) -> None:
+        timeout_s = hook.timeout.ToTimedelta().total_seconds() or HOOK_TIMEOUT_S
+        outcome = await self._commands.run(
+            hook.command, cwd=directory, environment=variables, timeout_s=timeout_s, output=output
+        )
+        if not outcome.succeeded:
+            # What it wrote may hold a secret: it stays in the log, which nobody else can read.
+            name = hook.name or f"{number} ({hook.command[0] if hook.command else 'no command'})"
+            raise PrepareFailed("PrepareScriptFailed", f"prepare script {name} {outcome}; see its log")
+
+
+def _copy(content: Path, target: Path, mode: int) -> None:
+    """A copy, not a link: what a program writes to its file must not reach the store. Raises OSError."""
+    target.unlink(missing_ok=True)
+    with content.open("rb") as source, target.open("xb") as copy:
+        os.fchmod(copy.fileno(), mode)
+        while chunk := source.read(1 << 20):
+            copy.write(chunk)
+        copy.flush()
+        os.fsync(copy.fileno())

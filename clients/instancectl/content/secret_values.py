@@ -1,0 +1,111 @@
+"""Where values of secrets come from. A value passes through memory only: never a log, an error or a command line."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from clients.instancectl.content.failure import PrepareFailed
+from clients.instancectl.processes.commands import Commands
+from hqpb.v1.instance_pb2 import SecretDescriptor
+
+COMMAND_TIMEOUT_S = 30.0
+
+
+class SecretMissing(PrepareFailed):
+    """There is no value. The message names the secret and what was looked for, nothing else."""
+
+    def __init__(self, secret: SecretDescriptor, why: str) -> None:
+        super().__init__("SecretMissing", f"secret {secret.name}: {why}")
+
+
+class SecretProvider(Protocol):
+    """A system that keeps values. Write another one by implementing this."""
+
+    async def value(self, secret: SecretDescriptor) -> bytes:
+        """The value, as it is kept, of `secret.id`, `secret.key` and `secret.version`.
+
+        Raises:
+            SecretMissing: there is none, or it cannot be had. Its message must not hold any part of a value.
+        """
+        ...
+
+
+class DirectoryProvider:
+    """Files: ROOT/ID, or ROOT/ID/KEY where a key is asked for; ID@VERSION in place of ID where a version is."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def value(self, secret: SecretDescriptor) -> bytes:
+        name = f"{secret.id}@{secret.version}" if secret.version else secret.id
+        asked = Path(name) / secret.key if secret.key else Path(name)
+        if asked.is_absolute() or ".." in asked.parts:
+            raise SecretMissing(secret, f"{str(asked)!r} leads out of the directory of secrets")
+        try:
+            return await asyncio.to_thread((self._root / asked).read_bytes)
+        except OSError as error:
+            raise SecretMissing(secret, f"cannot read {asked} in the directory of secrets: {error.strerror}") from None
+
+
+class CommandProvider:
+    """A program, called with ID, KEY and VERSION (empty if not given), that prints the value and exits with 0."""
+
+    def __init__(self, command: Sequence[str], commands: Commands) -> None:
+        self._command = tuple(command)
+        self._commands = commands
+
+    async def value(self, secret: SecretDescriptor) -> bytes:
+        asked = [*self._command, secret.id, secret.key, secret.version]
+        try:
+            outcome = await self._commands.capture(
+                asked, cwd=Path("/"), environment=os.environ, timeout_s=COMMAND_TIMEOUT_S
+            )
+        except OSError as error:
+            raise SecretMissing(secret, f"cannot run the provider's command: {error.strerror}") from None
+        if not outcome.succeeded:
+            raise SecretMissing(secret, f"the provider's command {outcome}")
+        return outcome.output
+
+
+class SecretValues:
+    """Values by descriptor, asked of the providers by name; kept in memory, so that a restart needs no provider."""
+
+    def __init__(self, providers: Mapping[str, SecretProvider]) -> None:
+        self._providers = providers
+        self._known: dict[bytes, bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"SecretValues(providers={sorted(self._providers)})"
+
+    async def value(self, secret: SecretDescriptor, *, anew: bool = False) -> bytes:
+        """The value; `anew`: ask the provider even if it is known. Raises SecretMissing."""
+        key = secret.SerializeToString(deterministic=True)
+        if anew or key not in self._known:
+            self._known[key] = await self._provider(secret).value(secret)
+        return self._known[key]
+
+    async def environment(self, secrets: Sequence[SecretDescriptor]) -> dict[str, str]:
+        """The variables that secrets go to. One line end after a value is left out. Raises SecretMissing."""
+        found = {}
+        for secret in secrets:
+            if secret.WhichOneof("target") == "environment_variable":
+                found[secret.environment_variable] = _as_text(secret, await self.value(secret))
+        return found
+
+    def _provider(self, secret: SecretDescriptor) -> SecretProvider:
+        provider = self._providers.get(secret.provider)
+        if provider is None:
+            known = ", ".join(sorted(self._providers)) or "none"
+            raise SecretMissing(secret, f"there is no provider {secret.provider!r} here (known: {known})")
+        return provider
+
+
+def _as_text(secret: SecretDescriptor, value: bytes) -> str:
+    text = os.fsdecode(value.removesuffix(b"\n").removesuffix(b"\r"))
+    if "\0" in text:
+        raise SecretMissing(secret, "its value holds a NUL and fits no environment variable")
+    return text

@@ -1,0 +1,1 @@
+"""Processes: started, limited, written down, stopped."""

@@ -1,0 +1,188 @@
+"""Processes that we start, and those that we find again: waiting for them, signalling them, reaping all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from clients.instancectl.processes import procfs
+from clients.instancectl.processes.exits import Exit
+from clients.instancectl.processes.limits import Grip
+
+_GATE = Path(__file__).with_name("gate.py")
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Child:
+    """A process with a session of its own, so that a signal reaches its whole offspring.
+
+    Attributes:
+        identity: survives us; written down before the command begins.
+        mark: in the environment of all its offspring.
+    """
+
+    def __init__(self, identity: procfs.ProcessId, mark: str, grip: Grip) -> None:
+        self.identity = identity
+        self.mark = mark
+        self.grip = grip
+        self._exit: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
+
+    def __repr__(self) -> str:
+        state = f"{self._exit.result()}" if self._exit.done() else "runs"
+        return f"Child({self.identity.pid}, {state})"
+
+    @property
+    def pid(self) -> int:
+        return self.identity.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._exit.done()
+
+    async def wait(self) -> Exit:
+        """How it ended. Its offspring may still live: see `sweep`."""
+        return await asyncio.shield(self._exit)
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """Send a signal to its process group."""
+        if not self.has_ended:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.pid, number)
+
+    def sweep(self) -> int:
+        """Kill what it left behind, in other groups and sessions too; return how many were found."""
+        self.grip.kill()
+        left = {*procfs.marked(self.mark), *procfs.in_session(self.pid)} - {os.getpid()}
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        return len(left)
+
+    def ended(self, how: Exit) -> None:
+        """Called by who found out."""
+        if not self._exit.done():
+            self._exit.set_result(how)
+
+
+class Children:
+    """Starts processes and reaps every child, its own and those that orphans become.
+
+    Nothing else in this process may wait for children. Call `open` in the event loop first.
+
+    Args:
+        owner: a word of this instance's directory; every process carries it in its environment.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._alive: dict[int, tuple[Child, subprocess.Popen[bytes]]] = {}
+
+    def open(self) -> None:
+        """Become the parent of orphans below us, and begin to reap."""
+        _become_subreaper()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGCHLD, self._reap)
+
+    def close(self) -> None:
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
+
+    def start(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        output: int = subprocess.DEVNULL,
+        errors: int = subprocess.STDOUT,
+        grip: Grip | None = None,
+        record: Callable[[Child], None] = lambda child: None,
+    ) -> Child:
+        """Start a command in a session of its own; it runs only after `record` returned.
+
+        Raises:
+            OSError: it was not started.
+        """
+        grip = grip or Grip()
+        mark = f"{self._owner}.{secrets.token_hex(8)}"
+        leave, give = os.pipe()
+        try:
+            popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_GATE), str(leave), *command],
+                cwd=cwd,
+                env={**environment, procfs.MARK_VARIABLE: mark},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                pass_fds=(leave,),
+                start_new_session=True,
+            )
+            child = Child(procfs.identify(popen.pid), mark, grip)
+            self._alive[popen.pid] = (child, popen)
+            grip.take(popen.pid)
+            record(child)
+            limits = " ".join(f"{kind}={amount}" for kind, amount in grip.resource_limits.items())
+            os.write(give, f"go {limits}\n".encode())
+        finally:
+            os.close(leave)
+            os.close(give)
+        return child
+
+    def strangers(self, adopted: Collection[str]) -> list[int]:
+        """Processes of this instance that an earlier life of ours left behind, except those marked as `adopted`."""
+        found = set(procfs.marked(f"{self._owner}."))
+        for mark in {*adopted, *(child.mark for child, _ in self._alive.values())}:
+            found -= set(procfs.marked(mark))
+        return sorted(found)
+
+    def _reap(self) -> None:
+        """Take every child that ended. Its group is killed while its number cannot be given to anybody else."""
+        while True:
+            try:
+                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if info is None:
+                return
+            known = self._alive.pop(info.si_pid, None)
+            if known is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(info.si_pid, signal.SIGKILL)
+            _, status = os.waitpid(info.si_pid, 0)
+            if known is not None:
+                child, popen = known
+                popen.returncode = os.waitstatus_to_exitcode(status)
+                child.ended(Exit.from_wait_status(status))
+
+
+def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
+    """A process that an earlier life of ours started; None if it has ended. How it ends will not be known."""
+    try:
+        watched = os.pidfd_open(identity.pid)
+    except OSError:
+        return None
+    # Looked at after it was opened: the number cannot have changed hands in between.
+    if not identity.exists():
+        os.close(watched)
+        return None
+    child = Child(identity, mark, grip)
+    loop = asyncio.get_running_loop()
+
+    def gone() -> None:
+        loop.remove_reader(watched)
+        os.close(watched)
+        child.ended(Exit())
+
+    loop.add_reader(watched, gone)
+    return child
+
+
+def _become_subreaper() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

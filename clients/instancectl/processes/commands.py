@@ -1,0 +1,107 @@
+"""Commands that run to their end: hooks, prepare scripts, checks, secret providers. All have a time limit."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.instancectl.processes.children import Child, Children
+from clients.instancectl.processes.exits import Exit
+
+_MAX_CAPTURED_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a command ended; `timed_out`: it was killed for that. `output` only if it was captured."""
+
+    exit: Exit
+    timed_out: bool = False
+    output: bytes = b""
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exit.succeeded and not self.timed_out
+
+    def __repr__(self) -> str:  # what was captured may be a secret
+        return f"Outcome({self})"
+
+    def __str__(self) -> str:
+        return "took too long and was killed" if self.timed_out else str(self.exit)
+
+
+class Commands:
+    """Runs commands one at a time per call; nothing of their process group is left when they return."""
+
+    def __init__(self, children: Children) -> None:
+        self._children = children
+
+    async def run(
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        environment: Mapping[str, str],
+        timeout_s: float,
+        output: int = subprocess.DEVNULL,
+        thorough: bool = True,
+    ) -> Outcome:
+        """Run a command, its output going to a file descriptor.
+
+        Args:
+            thorough: look for what it left in other sessions too, which takes a look at every process there is.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        child = self._children.start(command, cwd=cwd, environment=environment, output=output)
+        return await _end_of(child, timeout_s, thorough)
+
+    async def capture(
+        self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_s: float
+    ) -> Outcome:
+        """The same with its standard output (at most 1 MiB) in the outcome; its errors go nowhere. Raises OSError."""
+        reader, writer = os.pipe()
+        try:
+            child = self._children.start(
+                command, cwd=cwd, environment=environment, output=writer, errors=subprocess.DEVNULL
+            )
+        except OSError:
+            os.close(reader)
+            raise
+        finally:
+            os.close(writer)
+        reading = asyncio.ensure_future(asyncio.to_thread(_read_all, reader))
+        try:
+            outcome = await _end_of(child, timeout_s, thorough=True)
+        finally:
+            # Whoever still held the pipe has been killed, so the reader comes to an end.
+            output = await reading
+        return Outcome(outcome.exit, outcome.timed_out, output)
+
+
+async def _end_of(child: Child, timeout_s: float, thorough: bool) -> Outcome:
+    timed_out = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            await child.wait()
+    except TimeoutError:
+        timed_out = True
+    finally:
+        child.signal_all(signal.SIGKILL)
+        if thorough or timed_out:
+            child.sweep()
+    return Outcome(await child.wait(), timed_out)
+
+
+def _read_all(reader: int) -> bytes:
+    with os.fdopen(reader, "rb") as stream:
+        captured = stream.read(_MAX_CAPTURED_BYTES)
+        while stream.read(_MAX_CAPTURED_BYTES):
+            pass  # more than anybody may say: let it be said, so that the command can end
+    return captured

@@ -1,0 +1,38 @@
+"""Ending a section by its policy: the stop script, SIGTERM, the grace, SIGKILL."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable
+
+from clients.instancectl.processes.children import Child
+from clients.instancectl.processes.exits import Exit
+from hqpb.v1.instance_pb2 import Container
+
+DEFAULT_GRACE_S = 10.0
+
+
+def grace_s(container: Container) -> float:
+    """How long a stop may take before SIGKILL, the stop script included; 0 s are kept if asked for."""
+    if not container.HasField("stop_grace_period"):
+        return DEFAULT_GRACE_S
+    return container.stop_grace_period.ToTimedelta().total_seconds()
+
+
+async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> Exit:
+    """End a process and its offspring; return how it ended. Cancelled, it still kills before it goes."""
+    try:
+        async with asyncio.timeout(grace_s):
+            if script is not None and not child.has_ended:
+                await script()
+            child.signal_all(signal.SIGTERM)
+            await child.wait()
+    except TimeoutError:
+        pass
+    finally:
+        child.signal_all(signal.SIGKILL)
+    how = await child.wait()
+    child.sweep()
+    child.grip.let_go()
+    return how

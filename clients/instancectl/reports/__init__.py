@@ -1,0 +1,1 @@
+"""What HQ is told of each revision, and by whom."""

@@ -1,0 +1,232 @@
+"""Tells HQ: becomes the reporter of each revision, reports news within a second and everything as often as HQ asks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from clients.client import STRONG, Client, HqApiError
+from clients.instancectl.clock import Clock
+from clients.instancectl.reports.agent_status import told
+from clients.instancectl.reports.schedule import Schedule
+from clients.instancectl.reports.sink import Stopped
+from clients.instancectl.reports.subject import STOPPING, Subject, SubjectId
+from hqpb.v1 import service_pb2 as pb
+from hqpb.v1.instance_pb2 import RevisionStatus
+
+DEFAULT_INTERVAL_S = 180.0
+_BATCH = 1_000  # what ReportStatuses takes
+_AT_ONCE = 20
+_OK = 0
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Reporter:
+    """Reports any number of revisions of one node, all that are due in one call.
+
+    Args:
+        stopped: told when HQ refuses a subject for good. All but fenced ones are tried again with the next beat.
+    """
+
+    def __init__(self, client: Client, clock: Clock, rng: random.Random, stopped: Stopped) -> None:
+        self._client = client
+        self._clock = clock
+        self._stopped = stopped
+        self._schedule = Schedule(DEFAULT_INTERVAL_S, rng)
+        self._subjects: dict[SubjectId, Subject] = {}
+        self._owed: set[SubjectId] = set()  # what failed to be reported
+        self._refused: dict[SubjectId, tuple[str, str]] = {}
+        self._wake = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._taken_at: float | None = None
+        self._trouble = ""
+
+    # --- what is to be said -----------------------------------------------------------------------------------------
+
+    def say(self, subject: SubjectId, status: RevisionStatus) -> None:
+        known = self._subjects.get(subject)
+        if known is None:
+            self._subjects[subject] = Subject(subject, status)
+        elif known.status == status:
+            return
+        else:
+            known.status = status
+        self._schedule.changed(self._clock.now())
+        self._wake.set()
+
+    def forget(self, subject: SubjectId) -> None:
+        self._subjects.pop(subject, None)
+        self._refused.pop(subject, None)
+        self._owed.discard(subject)
+
+    def resume(self) -> None:
+        for subject in [s for s, (reason, _) in self._refused.items() if reason != "FENCED"]:
+            del self._refused[subject]
+            self._schedule.changed(self._clock.now())
+        self._wake.set()
+
+    def describe(self) -> dict[str, Any]:
+        now = self._clock.now()
+        failing = self._schedule.failing_since
+        return {
+            "to": "HQ",
+            "last_taken_s_ago": None if self._taken_at is None else round(now - self._taken_at, 1),
+            "next_in_s": round(self._schedule.due_in_s(now), 1),
+            "failing_for_s": None if failing is None else round(now - failing, 1),
+            "trouble": self._trouble,
+            "refused": {str(subject): f"{reason}: {text}" for subject, (reason, text) in self._refused.items()},
+            "subjects": told(self._subjects.values(), self._refused),
+        }
+
+    # --- saying it --------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        while True:
+            await self._until_due()
+            await self._round()
+
+    async def flush(self, timeout_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._round()
+
+    async def _until_due(self) -> None:
+        """Wait for the time to report; news move it."""
+        while not self._subjects or (due_in_s := self._schedule.due_in_s(self._clock.now())) > 0:
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(due_in_s if self._subjects else None):
+                    await self._wake.wait()
+
+    async def _round(self) -> None:
+        """Report everything that is due; one round at a time, or sequences would overtake each other."""
+        async with self._turn:
+            await self._report_due()
+
+    async def _report_due(self) -> None:
+        now = self._clock.now()
+        is_beat = self._schedule.is_beat_due(now)
+        if is_beat:
+            self.resume()
+        self._schedule.began(now)
+        self._trouble = ""
+        begun = await self._begin([s for s in self._live() if not s.has_begun])
+        sent = [s for s in self._live() if s.has_begun and (is_beat or s.is_news or s.id in self._owed)]
+        outcomes = [await self._send(batch) for batch in _chunks(sent, _BATCH)]
+        self._settle(begun, outcomes)
+
+    def _settle(self, begun: bool, outcomes: Sequence[tuple[float | None, float]]) -> None:
+        """Fix the time of the next report."""
+        now = self._clock.now()
+        hints = [hint_s for hint_s, _ in outcomes if hint_s is not None]
+        if begun and len(hints) == len(outcomes) and not self._owed:
+            self._schedule.taken(now, min(hints, default=0.0))
+        else:
+            self._schedule.failed(now, max((delay for _, delay in outcomes), default=0.0), partly=bool(hints))
+
+    def _live(self) -> Iterable[Subject]:
+        return [subject for subject in self._subjects.values() if subject.id not in self._refused]
+
+    # --- becoming the reporter --------------------------------------------------------------------------------------
+
+    async def _begin(self, subjects: Sequence[Subject]) -> bool:
+        """Become the reporter of each; whether all of it was answered."""
+        answered = True
+        for some in _chunks(subjects, _AT_ONCE):
+            answered = all(await asyncio.gather(*map(self._begin_one, some))) and answered
+        return answered
+
+    async def _begin_one(self, subject: Subject) -> bool:
+        where = subject.id
+        try:
+            answer = await self._client.begin_reporting(where.instance_id, where.revision_id, node=where.node)
+        except HqApiError as error:
+            if error.reason in STOPPING:
+                self._refuse(subject, error.reason, error.message)
+                return True
+            subject.begin_unanswered |= error.outcome_unknown
+            self._complain(str(error))
+            return False
+        subject.begin(answer)
+        self._schedule.interval_is(answer.report_interval.ToTimedelta().total_seconds())
+        return True
+
+    # --- reporting --------------------------------------------------------------------------------------------------
+
+    async def _send(self, subjects: Sequence[Subject]) -> tuple[float | None, float]:
+        """Send one batch; HQ's hint when to report next (None: it failed) and how long it asks to be left alone."""
+        reports = [subject.next_report() for subject in subjects]
+        self._owed |= {subject.id for subject in subjects}
+        try:
+            answer = await self._client.report_many(reports, timeout_s=self._schedule.patience_s)
+        except HqApiError as error:
+            if error.nothing_stored:
+                for subject, report in zip(subjects, reports, strict=True):
+                    subject.refused(report)
+            self._complain(str(error))
+            return None, error.retry_delay_s or 0.0
+        self._taken_at = self._clock.now()
+        for subject, report, result in zip(subjects, reports, answer.result, strict=True):
+            await self._result(subject, report, result.error)
+        return answer.next_report_in.ToTimedelta().total_seconds(), 0.0
+
+    async def _result(self, subject: Subject, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
+        if error.code == _OK:
+            subject.taken(report)
+            self._owed.discard(subject.id)
+        elif error.reason == "NOT_BEGUN":
+            subject.begin_again()
+        elif error.reason == "FENCED":
+            await self._fenced(subject, error)
+        elif error.reason in STOPPING:
+            self._refuse(subject, error.reason, error.message)
+        else:
+            self._failed(subject, report, error)
+
+    def _failed(self, subject: Subject, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
+        self._complain(f"{subject.id}: {error.message}")
+        if error.reason == "INVALID_REQUEST":
+            # The same again would be refused again: the next news may fare better.
+            subject.taken(report)
+            self._owed.discard(subject.id)
+
+    async def _fenced(self, subject: Subject, error: pb.ItemError) -> None:
+        """Another reporter took over, unless it is a word of our own that came late."""
+        try:
+            holder = await self._holder(subject.id)
+        except HqApiError as failure:
+            self._complain(str(failure))
+            return
+        if holder in (0, subject.incarnation) or subject.begin_unanswered:
+            # Our own earlier BeginReporting may have arrived late. Once is enough: a twin would make us both go on.
+            subject.begin_unanswered = False
+            subject.begin_again()
+            return
+        self._refuse(subject, error.reason, error.message)
+
+    async def _holder(self, subject: SubjectId) -> int:
+        """The incarnation that HQ knows; 0: none. Raises HqApiError."""
+        answer = await self._client.get(subject.instance_id, read=STRONG)
+        revisions = answer.instance.status.revision
+        return next((r.incarnation for r in revisions if r.id == subject.revision_id), 0)
+
+    def _refuse(self, subject: Subject, reason: str, message: str) -> None:
+        subject.begin_again()
+        self._owed.discard(subject.id)
+        self._refused[subject.id] = (reason, message)
+        self._stopped(subject.id, reason, message)
+
+    def _complain(self, message: str) -> None:
+        if self._trouble != message:
+            log.info("a report failed, it will be repeated: %s", message)
+        self._trouble = message
+
+
+def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))

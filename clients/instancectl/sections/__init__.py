@@ -1,0 +1,1 @@
+"""The running revision, section by section."""

@@ -1,0 +1,66 @@
+"""What a section says of itself: a ContainerStatus, kept up to date; whoever listens is told of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from clients.instancectl.clock import Clock, timestamp
+from clients.instancectl.processes.exits import Exit
+from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated
+
+
+class SectionStatus:
+    """Begins as waiting.
+
+    Args:
+        changed: called after every change.
+    """
+
+    def __init__(self, name: str, clock: Clock, changed: Callable[[], None]) -> None:
+        self._clock = clock
+        self._changed = changed
+        self._started_wall_s = 0.0
+        self.message = ContainerStatus(name=name)
+        self.message.state.waiting.reason = "Starting"
+
+    @property
+    def restart_count(self) -> int:
+        return self.message.restart_count
+
+    def was_restarted(self, times: int) -> None:
+        self.message.restart_count = times
+
+    def waits(self, reason: str, text: str) -> None:
+        """Not running, for a reason in CamelCase."""
+        self.message.ready = False
+        self.message.state.Clear()
+        self.message.state.waiting.reason, self.message.state.waiting.message = reason, text
+        self._changed()
+
+    def runs(self, since_wall_s: float) -> None:
+        """It runs; not ready yet."""
+        self._started_wall_s = since_wall_s
+        self.message.ready = False
+        self.message.state.Clear()
+        self.message.state.running.start_time.CopyFrom(timestamp(since_wall_s))
+        self._changed()
+
+    def is_ready(self, ready: bool) -> None:
+        if self.message.ready is not ready:
+            self.message.ready = ready
+            self._changed()
+
+    def ended(self, how: Exit, reason: str, text: str) -> None:
+        """It ended; that is also kept as the last termination."""
+        end = ContainerTerminated(
+            exit_code=how.code or 0,
+            signal=how.signal or 0,
+            reason=reason,
+            message=text,
+            start_time=timestamp(self._started_wall_s),
+            finish_time=timestamp(self._clock.wall_s()),
+        )
+        self.message.ready = False
+        self.message.state.CopyFrom(ContainerState(terminated=end))
+        self.message.last_termination.CopyFrom(end)
+        self._changed()

@@ -1,0 +1,93 @@
+"""What is wanted of an instance, whoever said so: HQ, a file, or the last good copy on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from google.protobuf import json_format
+
+from clients.instancectl.atomic import write_atomically
+from clients.instancectl.wanted.fingerprint import RevisionKey, revision_key
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import InstanceRevision, ResourceAllocation
+
+
+@dataclass(frozen=True)
+class Desired:
+    """The wanted state.
+
+    Attributes:
+        uid: which life of the instance; 0 if a file said so.
+        version: meta.version of the spec in HQ; 0 if a file said so.
+        epoch: the history of HQ's store that uid and version belong to.
+    """
+
+    instance_id: str
+    node: str
+    revisions: tuple[InstanceRevision, ...] = ()
+    allocation: ResourceAllocation = field(default_factory=ResourceAllocation)
+    uid: int = 0
+    version: int = 0
+    epoch: str = ""
+
+    @cached_property
+    def by_key(self) -> Mapping[RevisionKey, InstanceRevision]:
+        """The revisions, the one wanted READY first."""
+        ordered = sorted(self.revisions, key=lambda revision: not is_wanted_ready(revision))
+        return {revision_key(revision, self.allocation): revision for revision in ordered}
+
+    @cached_property
+    def ready_key(self) -> RevisionKey | None:
+        """The revision to run; None: nothing shall run."""
+        return next((key for key, revision in self.by_key.items() if is_wanted_ready(revision)), None)
+
+    def key_of(self, revision_id: str) -> RevisionKey | None:
+        """The wanted content of a revision; None: the revision is not wanted."""
+        return next((key for key in self.by_key if key.id == revision_id), None)
+
+    @property
+    def host(self) -> str:
+        """The instance's own name or address, for checks and for its processes."""
+        return self.allocation.host or "127.0.0.1"
+
+    def port(self, name: str) -> int | None:
+        """The number of a named port; None: none was allocated."""
+        return next((port.number for port in self.allocation.port if port.name == name), None)
+
+
+def is_wanted_ready(revision: InstanceRevision) -> bool:
+    return revision.target == instance_pb2.REVISION_TARGET_READY
+
+
+def from_instance(instance: instance_pb2.Instance, node: str = "") -> Desired:
+    """What an instance as written in a file asks for. `node` is used where the file names none."""
+    spec = instance.spec
+    return Desired(instance.meta.id, spec.node_name or node, tuple(spec.revision), spec.allocation)
+
+
+def save(path: Path, desired: Desired) -> None:
+    """Keep a good copy, readable by nobody else."""
+    instance = instance_pb2.Instance()
+    instance.meta.id, instance.meta.uid, instance.meta.version = desired.instance_id, desired.uid, desired.version
+    instance.spec.node_name = desired.node
+    instance.spec.allocation.CopyFrom(desired.allocation)
+    instance.spec.revision.extend(desired.revisions)
+    document = {"epoch": desired.epoch, "instance": json_format.MessageToDict(instance)}
+    write_atomically(path, json.dumps(document, indent=1).encode())
+
+
+def load(path: Path) -> Desired | None:
+    """The last good copy; None if there is none, or none that can be read."""
+    try:
+        document = json.loads(path.read_text())
+        instance = json_format.ParseDict(document["instance"], instance_pb2.Instance(), ignore_unknown_fields=True)
+    except (OSError, ValueError, KeyError, TypeError, json_format.ParseError):
+        return None
+    meta = instance.meta
+    spec = instance.spec
+    revisions = tuple(spec.revision)
+    return Desired(meta.id, spec.node_name, revisions, spec.allocation, meta.uid, meta.version, document["epoch"])

@@ -1,0 +1,142 @@
+"""The wanted state from HQ: GetRevision whenever a watch says that something changed, and now and then without that."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from clients.client import Client, HqApiError
+from clients.instancectl.clock import Clock
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.life import Life, Meaning, of_absence, of_presence
+from clients.instancectl.wanted.source import Asked, Gone, Trouble, Update
+from clients.progress import Changes, SnapshotPart, WatchItem
+from hqpb.v1 import service_pb2 as pb
+
+LOOK_S = 180.0
+ASK_S = 3.0  # then the last good copy is started
+_MAX_BACKOFF_S = 30.0
+_CATCH_UP_S = 0.3
+
+
+class HqSource:
+    """One instance on one node.
+
+    Args:
+        known: the last good copy, so that an absence can be judged; None: never heard of it.
+    """
+
+    def __init__(
+        self, client: Client, instance_id: str, node: str, known: Desired | None, clock: Clock, rng: random.Random
+    ) -> None:
+        self._client = client
+        self._instance_id = instance_id
+        self._node = node
+        self._known = known
+        self._clock = clock
+        self._rng = rng
+        self._changed = asyncio.Event()
+        self._hinted = (0, 0)  # uid and version that the watch has shown
+
+    def look_again(self) -> None:
+        self._changed.set()
+
+    async def updates(self) -> AsyncGenerator[Update, None]:
+        failing_since: float | None = None
+        async with self._watching():
+            while True:
+                self._changed.clear()
+                began = self._clock.now()
+                update = await self._ask()
+                yield update
+                if isinstance(update, Trouble):
+                    failing_since = began if failing_since is None else failing_since
+                    failing_s = max(0.05, self._clock.now() - failing_since)
+                    await self._clock.sleep(min(_MAX_BACKOFF_S, failing_s) * self._rng.uniform(0.5, 1.0))
+                    continue
+                failing_since = None
+                await self._until_changed()
+
+    async def _until_changed(self) -> None:
+        # The replica that answered may be behind the one that is watched.
+        wait_s = _CATCH_UP_S if self._is_behind() else LOOK_S * self._rng.uniform(0.8, 1.0)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self._changed.wait()
+
+    def _is_behind(self) -> bool:
+        known, (uid, version) = self._known, self._hinted
+        return known is not None and uid == known.uid and version > known.version
+
+    async def _ask(self) -> Update:
+        try:
+            answer = await self._client.get_revision(self._instance_id, node=self._node, timeout_s=ASK_S)
+        except HqApiError as error:
+            if error.reason in ("NOT_FOUND", "WRONG_NODE"):
+                return self._absent(error)
+            return Trouble(f"HQ cannot be asked: {error}")
+        return self._present(answer)
+
+    def _present(self, answer: pb.GetRevisionResponse) -> Update:
+        found = Desired(
+            self._instance_id,
+            self._node,
+            tuple(answer.revision),
+            answer.allocation,
+            answer.uid,
+            answer.version,
+            answer.source.epoch,
+        )
+        meaning = of_presence(self._life, Life(found.uid, found.epoch))
+        self._known = found
+        return Asked(found, afresh=meaning is Meaning.NEW_LIFE)
+
+    def _absent(self, said: HqApiError) -> Update:
+        """HQ says so after a fence; left to find out is whether it is the HQ that knew the instance."""
+        epoch = said.metadata.get("epoch", "")
+        meaning = of_absence(self._life, epoch, elsewhere=said.reason == "WRONG_NODE")
+        match meaning:
+            case Meaning.GONE | Meaning.MOVED:
+                return Gone(meaning is Meaning.MOVED, str(said))
+            case Meaning.DOUBT:
+                return Trouble(f"{said}; but HQ has lost its memory since (another epoch), so everything goes on")
+            case _:
+                return Trouble(f"{said}; waiting for it")
+
+    @property
+    def _life(self) -> Life | None:
+        return Life(self._known.uid, self._known.epoch) if self._known and self._known.uid else None
+
+    @asynccontextmanager
+    async def _watching(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self._watch(), name="watch HQ")
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _watch(self) -> None:
+        where = pb.InstanceFilter(instance_id=[self._instance_id])
+        with suppress(HqApiError):  # a watch that cannot be had costs promptness only
+            async with self._client.watch(where) as items:
+                async for item in items:
+                    self._seen(item)
+
+    def _seen(self, item: WatchItem) -> None:
+        """Reports change the instance too; only another life or version is of interest."""
+        if isinstance(item, Changes):
+            puts = [event.put for event in item.events if event.HasField("put")]
+            if len(puts) < len(item.events):
+                self._changed.set()
+        elif isinstance(item, SnapshotPart):
+            puts = list(item.instances)
+        else:
+            return
+        for instance in puts:
+            self._hinted = (instance.meta.uid, instance.meta.version)
+            if self._known is None or self._hinted != (self._known.uid, self._known.version):
+                self._changed.set()

@@ -1,0 +1,116 @@
+"""What to do next, from what is wanted and what is there. Pure: no I/O, no time.
+
+The rules, in words:
+- every wanted revision is prepared, the one wanted READY first in the list;
+- what runs goes on until its successor is installed, then gives way: a roll-out costs a restart, not a download;
+- it ends at once if it is dropped, or if nothing is wanted READY;
+- what is not wanted and does not run is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clients.instancectl.wanted.fingerprint import RevisionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """All keys that are wanted, in order, and the one to run."""
+
+    keys: tuple[RevisionKey, ...] = ()
+    ready: RevisionKey | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Actual:
+    """What is there.
+
+    Attributes:
+        installed: prepared with success.
+        preparing: being prepared.
+        resting: failed, and not yet due again.
+        present: has files.
+        running: runs, or is being stopped.
+        stopping: `running` is being stopped.
+    """
+
+    installed: frozenset[RevisionKey] = frozenset()
+    preparing: frozenset[RevisionKey] = frozenset()
+    resting: frozenset[RevisionKey] = frozenset()
+    present: frozenset[RevisionKey] = frozenset()
+    running: RevisionKey | None = None
+    stopping: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    key: RevisionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Give up preparing."""
+
+    key: RevisionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    key: RevisionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    key: RevisionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    key: RevisionKey
+
+
+Action = Prepare | Cancel | Run | Stop | Remove
+
+
+def plan(wanted: Wanted, actual: Actual) -> list[Action]:
+    """Actions that may begin now, all at once. Plan again when one of them is done."""
+    return [
+        *_cancels(wanted, actual),
+        *_stops(wanted, actual),
+        *_preparations(wanted, actual),
+        *_runs(wanted, actual),
+        *_removals(wanted, actual),
+    ]
+
+
+def _preparations(wanted: Wanted, actual: Actual) -> Iterable[Action]:
+    settled = actual.installed | actual.preparing | actual.resting
+    return (Prepare(key) for key in wanted.keys if key not in settled)
+
+
+def _cancels(wanted: Wanted, actual: Actual) -> Iterable[Action]:
+    return (Cancel(key) for key in sorted(actual.preparing - set(wanted.keys)))
+
+
+def _stops(wanted: Wanted, actual: Actual) -> Iterable[Action]:
+    if actual.running is not None and not actual.stopping and _must_end(actual.running, wanted, actual):
+        yield Stop(actual.running)
+
+
+def _must_end(running: RevisionKey, wanted: Wanted, actual: Actual) -> bool:
+    if wanted.ready == running:
+        return False
+    is_dropped = running.id not in {key.id for key in wanted.keys}
+    return wanted.ready is None or is_dropped or wanted.ready in actual.installed
+
+
+def _runs(wanted: Wanted, actual: Actual) -> Iterable[Action]:
+    if actual.running is None and wanted.ready is not None and wanted.ready in actual.installed:
+        yield Run(wanted.ready)
+
+
+def _removals(wanted: Wanted, actual: Actual) -> Iterable[Action]:
+    in_use = {*wanted.keys, *actual.preparing, *([actual.running] if actual.running else [])}
+    return (Remove(key) for key in sorted(actual.present - in_use))

@@ -1,0 +1,78 @@
+"""What the source has said so far, and what it said last."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.source import Asked, Gone, Source, Trouble, Update
+
+log = logging.getLogger(__name__)
+
+
+class Wishes:
+    """Follows a source. Where it cannot be read at the start, the last good copy speaks for it.
+
+    Args:
+        last_good: what was wanted when the source was read last; None: it never was.
+        changed: called after each update.
+
+    Attributes:
+        last_good: as above, kept up to date.
+        gone: the instance was deleted or moved; None: it was not.
+        trouble: why the source cannot be read or believed; empty: it can.
+    """
+
+    def __init__(self, source: Source, last_good: Desired | None, changed: Callable[[], None]) -> None:
+        self.last_good = last_good
+        self.gone: Gone | None = None
+        self.trouble = ""
+        self._source = source
+        self._changed = changed
+        self._next: Asked | None = None
+        self._is_known = False
+
+    def look_again(self) -> None:
+        """Somebody has reason to think that it changed."""
+        self._source.look_again()
+
+    async def follow(self) -> None:
+        """Read the source until cancelled."""
+        async with aclosing(self._source.updates()) as updates:
+            async for update in updates:
+                self._heard(update)
+                self._changed()
+
+    async def hear_once(self) -> None:
+        """Read the source once."""
+        async with aclosing(self._source.updates()) as updates:
+            self._heard(await anext(updates))
+
+    def take(self) -> Asked | None:
+        """What is wanted, if it was not taken yet."""
+        asked, self._next = self._next, None
+        if asked is not None:
+            self.last_good = asked.desired
+            self._is_known = True
+        return asked
+
+    def _heard(self, update: Update) -> None:
+        match update:
+            case Asked():
+                overtaken = self._next is not None and self._next.afresh
+                self._next = Asked(update.desired, update.afresh or overtaken)
+                self.trouble = ""
+            case Gone():
+                self.gone = update
+            case Trouble():
+                self._in_trouble(update.message)
+
+    def _in_trouble(self, message: str) -> None:
+        if message != self.trouble:
+            log.warning("%s", message)
+        self.trouble = message
+        if not self._is_known and self._next is None and self.last_good is not None:
+            log.warning("going on with the last good copy, of version %d", self.last_good.version)
+            self._next = Asked(self.last_good)

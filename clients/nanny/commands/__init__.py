@@ -1,0 +1,1 @@
+"""The commands. Each file is imported when its command is used."""

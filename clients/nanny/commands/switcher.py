@@ -1,0 +1,110 @@
+"""activate and rollback: another revision runs, and nothing else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from clients.hqctl.output.formats import output_option
+from clients.nanny.commands.choosing import Chosen, choose, of_services
+from clients.nanny.commands.uploader import PARALLEL, carry_out
+from clients.nanny.exits import Exit
+from clients.nanny.output.progress import progress
+from clients.nanny.output.telling import tell
+from clients.nanny.plans.actions import Kind
+from clients.nanny.plans.plan import Plan, make_plan
+from clients.nanny.plans.switching import CannotRollBack, Switch, previous
+from clients.nanny.sending.results import Outcome, Result
+from clients.nanny.sending.uploading import result_without_write
+from clients.nanny.session import Session, complain, connected, finish
+
+if TYPE_CHECKING:
+    from clients.client import Client
+    from clients.nanny.plans.held import Held
+
+F = TypeVar("F", bound=Callable[..., Any])
+Decide = Callable[["dict[str, Held]"], Switch]
+
+
+def _switching(function: F) -> F:
+    partial = click.option("--partial", is_flag=True, help="Go on where some instances do not have the revision.")
+    return of_services(partial(output_option("text", "json")(connected(function))))
+
+
+@click.command()
+@click.argument("revision")
+@_switching
+def activate(
+    session: Session, revision: str, names: tuple[str, ...], services: tuple[str, ...], partial: bool, output: str
+) -> None:
+    """Make REVISION the READY one in every instance of the services; what was READY stays INSTALLED.
+
+    Only targets change. If an instance does not have the revision, nothing is changed in that installation.
+    """
+    _switch(session, choose(session, names, services), lambda _: Switch(revision), partial, output)
+
+
+@click.command()
+@click.option("--from", "from_", metavar="REVISION", default="", help="Only where this one is READY.")
+@click.option("--to", metavar="REVISION", default="", help="To this one. Default: the one added before.")
+@_switching
+def rollback(
+    session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, partial: bool, output: str
+) -> None:
+    """Make the revision before the READY one READY again, in every instance of the services.
+
+    Only targets change: agents have it installed, so nothing is fetched. A rollback that was broken off is
+    finished by the same command; once it is done, the same command goes one revision further back, unless --from
+    or --to say otherwise.
+    """
+
+    def back(found: dict[str, Held]) -> Switch:
+        return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
+
+    _switch(session, choose(session, names, services), back, partial, output)
+
+
+def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, output: str) -> None:
+    async def work() -> Exit:
+        with progress() as shown:
+
+            async def one(name: str, client: Client) -> list[Result]:
+                results: list[Result] = []
+                for service in chosen.services:
+                    try:
+                        plan = await _plan(client, service, decide)
+                    except CannotRollBack as error:
+                        results.append(Result(service, Outcome.REFUSED, message=str(error)))
+                        continue
+                    if plan.refused and not partial:
+                        results += _held_back(plan)
+                    else:
+                        results += await carry_out(name, client, [plan], shown, PARALLEL)
+                return results
+
+            asked = await session.each(chosen.installations, one)
+        code = tell(asked, output, every=False)
+        if any(one.answer != [] for one in asked):
+            return code
+        complain(f"no installation holds an instance of {', '.join(chosen.services)}.")
+        return Exit.REFUSED
+
+    finish(work())
+
+
+async def _plan(client: Client, service: str, decide: Decide) -> Plan:
+    from clients.nanny.sending.holdings import Holdings
+
+    found = await Holdings(client).of_service(service)
+    return make_plan(service, decide(found), (), found) if found else Plan(service, Switch(""), ())
+
+
+def _held_back(plan: Plan) -> list[Result]:
+    """Half a service on another revision is worse than none: nothing is sent, and everybody learns why."""
+    note = "held back, because others of its service cannot be switched; --partial goes on without them"
+    return [
+        Result(action.id, Outcome.REFUSED, message=note) if action.kind is Kind.UPDATE else result_without_write(action)
+        for action in plan.actions
+    ]

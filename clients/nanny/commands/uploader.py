@@ -1,0 +1,61 @@
+"""upload: brings installations to descriptions."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.output.formats import output_option
+from clients.nanny.commands.planning import described, make_plans, read_work
+from clients.nanny.exits import Exit
+from clients.nanny.output.progress import progress
+from clients.nanny.output.telling import tell
+from clients.nanny.sending.results import Result
+from clients.nanny.session import Session, connected, finish
+
+if TYPE_CHECKING:
+    from clients.client import Client
+    from clients.nanny.output.progress import Lines, LiveBars
+    from clients.nanny.plans.plan import Plan
+
+PARALLEL = 4
+
+
+@click.command()
+@described
+@click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Batches at a time.")
+@click.option("--all", "every", is_flag=True, help="Tell every instance, on a terminal too.")
+@output_option("text", "json")
+@connected
+def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str) -> None:
+    """Bring HQ to what the descriptions say.
+
+    It may be broken off and run again: what is as described already is not touched. Instances that others change
+    meanwhile are read again. Installations do not wait for each other.
+    """
+    installations, shares = read_work(session, names)
+
+    async def work() -> Exit:
+        with progress() as shown:
+
+            async def one(name: str, client: Client) -> list[Result]:
+                plans = await make_plans(client, shares[name], prune)
+                return await carry_out(name, client, plans, shown, parallel)
+
+            asked = await session.each(installations, one)
+        return tell(asked, output, every=every)
+
+    finish(work())
+
+
+async def carry_out(
+    name: str, client: Client, plans: list[Plan], shown: Lines | LiveBars, parallel: int
+) -> list[Result]:
+    """The results of all plans of one installation."""
+    from clients.nanny.sending.uploading import Upload
+
+    shown.begin(name, sum(len(plan.writes) for plan in plans))
+    upload = Upload(client, lambda result: shown.settled(name, result), random.Random(), parallel=parallel)
+    return [result for plan in plans for result in await upload.run(plan)]

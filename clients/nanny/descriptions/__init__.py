@@ -1,0 +1,1 @@
+"""Descriptions of services and the files they are read from: checked, and shared out among installations."""

@@ -1,0 +1,1 @@
+"""What HQ is asked and told, and what became of it."""

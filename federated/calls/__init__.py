@@ -1,0 +1,1 @@
+"""What a front does with each call, over all locations."""

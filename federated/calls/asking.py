@@ -1,0 +1,130 @@
+"""What a caller asks of a read, beside the question: which locations, how fresh, what to do without an answer."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from federated.encoded import scan
+from federated.errors import LocationsSilent, Silence
+from federated.locations.channel import Metadata
+from federated.locations.locations import Locations
+from federated.locations.plan import chosen
+from hqpb.v1 import service_pb2
+from serving.auth.errors import Unauthenticated
+from serving.calls.methods import CLUSTER_HEADER, Call
+from serving.clock import Clock
+from serving.errors import StartOver, invalid
+from serving.rights.access import UNCHECKED, Access
+
+
+class NoSuchEpoch(StartOver):
+    """No location is at the epoch that the caller named."""
+
+    reason = "EPOCH_CHANGED"
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A read's circumstances.
+
+    Attributes:
+        names: the locations to ask.
+        all_required: an answer without one of them is none.
+        last_good: an old answer will do for a silent one.
+        demands: by location, the encoded field `read` that it alone gets.
+        deadline: of the caller, on the injected clock; None: it set none.
+        metadata: the caller's ticket, passed on.
+        access: what the caller may read, as the front's own policy says; the locations look for themselves.
+    """
+
+    names: Sequence[str]
+    all_required: bool
+    last_good: bool
+    demands: Mapping[str, service_pb2.ReadOptions]
+    deadline: float | None
+    clock: Clock
+    metadata: Metadata = ()
+    access: Access = UNCHECKED
+
+    def left_s(self) -> float | None:
+        """How long the caller waits still."""
+        return None if self.deadline is None else self.deadline - self.clock.now()
+
+    def demand(self, name: str, number: int) -> bytes:
+        """What this location alone must fulfil, as field `number` of its request."""
+        demanded = self.demands.get(name)
+        return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
+
+    def asker(self) -> bytes:
+        """Whose answers are kept apart: where the front itself lets nobody in, those of one ticket are its own."""
+        if self.access.is_checked or not self.metadata:
+            return b""
+        return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
+
+    def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
+        """The last good answer of this location will do, and the caller may read it: nobody else is there to look."""
+        wanted = self.last_good and name not in self.demands and not read.consistency
+        return wanted and self.access.within(name).proves(where.service_id, where.node_name)
+
+    def check(self, silent: Mapping[str, Silence], *, anybody: bool) -> None:
+        """Raises LocationsSilent: one is missing that is required, or nobody is there (`anybody` is False)."""
+        if silent and (self.all_required or not anybody):
+            raise LocationsSilent(silent)
+
+
+def asking(
+    locations: Locations,
+    read: service_pb2.ReadOptions,
+    clusters: Sequence[str],
+    call: Call,
+    clock: Clock,
+) -> Asking:
+    """Work out the circumstances. Raises InvalidRequest for what cannot be, NoSuchEpoch."""
+    names = named(locations, clusters, call)
+    demands = _demands(locations, names, read)
+    wanted = read.require_all_locations, read.allow_last_good
+    return Asking(names, *wanted, demands, call.deadline, clock, passed_on(call), call.access)
+
+
+def passed_on(call: Call) -> Metadata:
+    """What a location gets to see of who calls: the ticket, as it came. Raises Unauthenticated: it is none."""
+    tickets = call.all_headers("authorization")
+    if len(tickets) > 1:
+        raise Unauthenticated("there are several authorization headers: send one")
+    if not all(ticket.isascii() and ticket.isprintable() for ticket in tickets):  # gRPC would not send it
+        raise Unauthenticated("the authorization header holds no ticket: it is not even a word")
+    return tuple([("authorization", ticket) for ticket in tickets])
+
+
+def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
+    """The locations that the caller means: all if it named none. Raises InvalidRequest."""
+    names = chosen(locations.by_name, clusters, "filter.cluster")
+    header = call.header(CLUSTER_HEADER)
+    if not header:
+        return names
+    chosen(locations.by_name, [header], CLUSTER_HEADER)
+    if header not in names:
+        raise invalid("filter.cluster", f"it leaves out {header}, which the header {CLUSTER_HEADER} names")
+    return [header]
+
+
+def _demands(
+    locations: Locations, names: Sequence[str], read: service_pb2.ReadOptions
+) -> dict[str, service_pb2.ReadOptions]:
+    """A version means something in one location only: that of its epoch, or the only one asked."""
+    if not read.min_version and not read.epoch:
+        return {}
+    demanded = service_pb2.ReadOptions(min_version=read.min_version, epoch=read.epoch)
+    if len(names) == 1:
+        return {names[0]: demanded}
+    if not read.epoch:
+        text = "a version means nothing across locations: name its epoch too, or one cluster"
+        raise invalid("read.min_version", text)
+    found = [
+        n for n in names if (source := locations.by_name[n].presence.source) is not None and source.epoch == read.epoch
+    ]
+    if not found:
+        raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the versions of that")
+    return {found[0]: demanded}

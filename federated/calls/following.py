@@ -1,0 +1,78 @@
+"""One location followed for one watch: stream after stream, until the watch ends."""
+
+from __future__ import annotations
+
+import random
+from typing import Final
+
+import grpc
+
+from clients.errors import HqApiError
+from federated.calls.progress import Portion, Progress, apart, trouble
+from federated.clock import Clock
+from federated.errors import NOT_LET_IN, Silence, is_too_large, relayed
+from federated.locations.locations import Locations
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import HqError
+
+_FIRST_WAIT_S: Final = 0.1
+_MAX_WAIT_S: Final = 2.0
+_VOID: Final = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE})
+_NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT}) | NOT_LET_IN
+
+
+class Follower:
+    """What a location is asked, and what is given out of what it says or does not say."""
+
+    def __init__(
+        self, name: str, locations: Locations, where: pb.InstanceFilter, token: str, clock: Clock, rng: random.Random
+    ) -> None:
+        self.name, self._locations, self._where = name, locations, where
+        self._clock, self._rng = clock, rng
+        self.progress = Progress(name, token)
+        self._failures = 0
+
+    def request(self) -> bytes:
+        """For the next stream."""
+        asked = pb.WatchInstancesRequest(filter=self._where, resume_token=self.progress.token)
+        return asked.SerializeToString()
+
+    def received(self, body: bytes) -> list[Portion]:
+        """What to give out for an encoded message. Raises Silence: it is not of this location."""
+        try:
+            message = apart(body)
+        except ValueError as error:
+            raise Silence(f"its message cannot be read: {error}") from error
+        location = self._locations.get(self.name)
+        if message.source and location is not None:
+            location.presence.saw(message.source)
+        self._failures = 0
+        return self.progress.received(message)
+
+    def failed(self, error: HqApiError | Silence) -> list[Portion]:
+        """What to give out because a stream ended.
+
+        Raises:
+            HqError: the request can never succeed as it is.
+        """
+        self._failures += 1
+        if isinstance(error, HqApiError) and is_too_large(error) and self._failures > 1:
+            raise self._final(error)
+        if isinstance(error, HqApiError) and error.from_hq:
+            if error.code in _NO_USE:
+                raise self._final(error)
+            if error.code in _VOID and self.progress.token:
+                return self.progress.voided(str(error))
+        portions = self.progress.broke()
+        words = str(error) if isinstance(error, Silence) or error.sent else "no replica accepts connections"
+        if self._failures == 2:  # the first time, another replica may just go on
+            portions.append(Portion(self.name, [trouble(self.name, f"{words}; going on by itself")]))
+        return portions
+
+    async def pause(self) -> None:
+        """Wait before the next stream, longer each time."""
+        limit_s = min(_MAX_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(self._failures - 1, 10))
+        await self._clock.sleep(limit_s * self._rng.uniform(0.5, 1.0))
+
+    def _final(self, error: HqApiError) -> HqError:
+        return relayed(error, self.name)

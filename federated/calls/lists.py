@@ -1,0 +1,119 @@
+"""Lists of instances over several locations, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from federated.calls.asking import Asking, asking
+from federated.clock import Clock
+from federated.encoded import merge, scan, sources, tokens
+from federated.encoded.merge import Cursor, Part
+from federated.errors import Silence
+from federated.locations.location import Location
+from federated.locations.locations import Answers, Locations, unrefused
+from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import Call
+
+_FRUITLESS_PAGES: Final = 100  # in a row; then the location is changing faster than it can be read
+
+
+class Find(NamedTuple):
+    """A compiled FindInstancesRequest.
+
+    Attributes:
+        message: as it was parsed.
+        base: what every location gets: without page_token and without what only some must fulfil.
+        key: what it is remembered by: without any demands on freshness.
+        digest: of the filter.
+    """
+
+    message: pb.FindInstancesRequest
+    base: bytes
+    key: bytes
+    digest: str
+
+
+def compiled(message: pb.FindInstancesRequest) -> Find:
+    """Prepare a request. It is not changed afterwards."""
+    base = pb.FindInstancesRequest()
+    base.CopyFrom(message)
+    for field in ("page_token", "read"):
+        base.ClearField(field)
+    if paths := base.field_mask.paths:
+        # Instances of several locations cannot be told apart without.
+        paths.extend(p for p in ("meta.id", "meta.cluster") if not {p, "meta", "*"}.intersection(paths))
+    key = base.SerializeToString()
+    if message.read.consistency:
+        base.read.consistency = message.read.consistency
+    return Find(message, base.SerializeToString(), key, tokens.filter_digest(message.filter))
+
+
+class Told(NamedTuple):
+    """What a location said for a page, and its encoded source."""
+
+    part: Part
+    source: bytes
+
+
+class Lists:
+    """Asks locations for instances."""
+
+    def __init__(self, locations: Locations, clock: Clock, page_bytes: int) -> None:
+        self._locations, self._clock, self._page_bytes = locations, clock, page_bytes
+
+    async def find(self, find: Find, call: Call) -> bytes:
+        """An encoded page, in order of ids, then of locations; it may be shorter than asked for. Raises HqError."""
+        message = find.message
+        ask = asking(self._locations, message.read, message.filter.cluster, call, self._clock)
+        cursors = tokens.cursors_of(message.page_token, find.digest) if message.page_token else {}
+        done = {n: c for n in ask.names if (c := cursors.get(n, Cursor())).done is not None}
+        at = {n: cursors.get(n, Cursor()) for n in ask.names if n not in done}
+        answers = unrefused(await self.everywhere(find, ask, at))
+        ask.check(answers.silent, anybody=bool(answers.said))
+        page = merge.page({n: t.part for n, t in answers.said.items()}, max(0, message.page_size), self._page_bytes)
+        told = {n: c.done or b"" for n, c in done.items()} | {n: t.source for n, t in answers.said.items()}
+        body = b"".join(page.frames)
+        if not page.is_last:
+            # One that is silent now goes on where it stood: late instances are better than none.
+            moved = {**{n: c for n, c in cursors.items() if n in ask.names}, **page.cursors}
+            body += scan.delimited(2, tokens.page_token(find.digest, moved).encode())
+        return body + sources.encoded(told, answers.silent)
+
+    async def everywhere(self, find: Find, ask: Asking, cursors: Mapping[str, Cursor]) -> Answers[Told]:
+        """What each of these locations has for its cursor."""
+
+        async def question(location: Location) -> Told:
+            cursor = cursors[location.name]
+            for _ in range(_FRUITLESS_PAGES):
+                told = await self._part(location, find, ask, cursor)
+                if not merge.is_fruitless(told.part):
+                    return told
+                cursor = Cursor(told.part.next_page_token, cursor.after)
+            raise Silence("it changes faster than it can be listed")
+
+        return await self._locations.ask(cursors, question)
+
+    async def _part(self, location: Location, find: Find, ask: Asking, cursor: Cursor) -> Told:
+        token = scan.delimited(4, cursor.token.encode()) if cursor.token else b""
+        request = b"".join((find.base, token, ask.demand(location.name, 5)))
+        try:
+            body = await location.read("FindInstances", request, ask.left_s(), ask.metadata)
+        except Silence as silence:
+            kept = location.last_good.get("FindInstances", ask.asker() + find.key + token)
+            if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
+                raise
+            answer = merge.listed(kept.body)
+            source = sources.last_good_source(answer.source, self._clock.now() - kept.at, silence)
+            return Told(merge.part(cursor, answer), source)
+        answer = _listed(body)
+        location.presence.saw(answer.source)
+        location.last_good.keep("FindInstances", ask.asker() + find.key + token, body, self._clock.now())
+        return Told(merge.part(cursor, answer), answer.source)
+
+
+def _listed(body: bytes) -> merge.Listed:
+    try:
+        return merge.listed(body)
+    except ValueError as error:
+        raise Silence(f"its answer cannot be read: {error}") from error

@@ -1,0 +1,92 @@
+"""Which location an instance lives in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from federated.calls.asking import Asking, passed_on
+from federated.calls.lists import Lists, compiled
+from federated.clock import Clock
+from federated.encoded.merge import Cursor
+from federated.errors import NAME_IT, Ambiguous, LocationsSilent, Silence
+from federated.locations.locations import Locations, unrefused
+from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import Call
+from serving.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True)
+class Owners:
+    """Who has which instance.
+
+    Attributes:
+        by_id: names of the locations that have it; ids that nobody has are missing.
+        silent: locations that may have any of them, too.
+        asked: all locations.
+    """
+
+    by_id: Mapping[str, Sequence[str]]
+    silent: Mapping[str, Silence]
+    asked: Sequence[str]
+
+    def one(self, instance_id: str) -> str:
+        """The one location that has it, beyond doubt.
+
+        Raises:
+            Ambiguous: several have it.
+            LocationsSilent: a silent location may have it, too.
+            NotFound: nobody has it.
+        """
+        found = self.by_id.get(instance_id, ())
+        if len(found) > 1:
+            raise Ambiguous(instance_id, found)
+        if self.silent:
+            known = f"{found[0]} has {instance_id}" if found else f"no location that answers has {instance_id}"
+            raise LocationsSilent(self.silent, f"{known}, but a silent one may have it, too: {NAME_IT}")
+        if not found:
+            raise NotFound(f"there is no instance {instance_id} in {' or '.join(self.asked)}")
+        return found[0]
+
+
+class OwnerSearch:
+    """Asks every location for ids."""
+
+    def __init__(self, locations: Locations, lists: Lists, clock: Clock) -> None:
+        self._locations, self._lists, self._clock = locations, lists, clock
+
+    async def owners(self, ids: Iterable[str], deadline: float | None, call: Call) -> Owners:
+        """Who has these instances. Memory says who does; that nobody does, only the stores can say.
+
+        Raises:
+            HqError: an id is malformed.
+        """
+        wanted = list(dict.fromkeys(ids))
+        found = await self._ask(wanted, deadline, pb.ReadOptions(), call)
+        if found.silent or len(found.by_id) == len(wanted):
+            return found
+        missing = [id_ for id_ in wanted if id_ not in found.by_id]
+        strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
+        surely = await self._ask(missing, deadline, strong, call)
+        return Owners({**found.by_id, **surely.by_id}, surely.silent, found.asked)
+
+    async def _ask(self, ids: Sequence[str], deadline: float | None, read: pb.ReadOptions, call: Call) -> Owners:
+        request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=ids), read=read)
+        request.field_mask.paths.extend(("meta.id", "meta.cluster"))
+        names = list(self._locations.by_name)
+        ask = Asking(
+            names,
+            all_required=False,
+            last_good=False,
+            demands={},
+            deadline=deadline,
+            clock=self._clock,
+            metadata=passed_on(call),
+        )
+        answers = unrefused(await self._lists.everywhere(compiled(request), ask, dict.fromkeys(names, Cursor())))
+        by_id: defaultdict[str, list[str]] = defaultdict(list)
+        for name, told in answers.said.items():
+            for item in told.part.items:
+                by_id[item.id.decode()].append(name)
+        return Owners(by_id, answers.silent, names)

@@ -1,0 +1,184 @@
+"""A watch over several locations: their watches in one stream, each with a continuity of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+from clients.errors import HqApiError
+from federated.calls.asking import named, passed_on
+from federated.calls.following import Follower
+from federated.calls.progress import Portion, resync
+from federated.clock import Clock
+from federated.encoded import scan, tokens
+from federated.errors import Silence
+from federated.locations.channel import Metadata
+from federated.locations.locations import Locations
+from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import CLUSTER_HEADER, Call
+from serving.errors import ShuttingDown
+
+_QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a reader that is slower than that makes locations wait
+
+
+class _Changed:
+    """The locations are others now, or the front shuts down."""
+
+
+class Watches:
+    """The watching call.
+
+    Attributes:
+        open: how many watches there are.
+        resyncs: by location, how often its continuity was lost in some watch.
+    """
+
+    def __init__(self, locations: Locations, clock: Clock, rng: random.Random) -> None:
+        self._locations, self._clock, self._rng = locations, clock, rng
+        self.open = 0
+        self.resyncs: dict[str, int] = {}
+
+    async def watch(self, message: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[bytes]:
+        """Encoded messages without an end.
+
+        Every message but the first is about one location, which its source names: SYNCED says that this one was
+        shown completely, RESYNC that this one is shown anew. The first is a bookmark with a source for each location.
+
+        Raises:
+            InvalidRequest: the token is none, or belongs to another filter; or the filter is faulty.
+            ShuttingDown: the front goes away; any other goes on with the token.
+        """
+        digest = tokens.filter_digest(message.filter)
+        held = tokens.tokens_of(message.resume_token, digest) if message.resume_token else None
+        names = named(self._locations, message.filter.cluster, call)
+        restricted = bool(message.filter.cluster or call.header(CLUSTER_HEADER))
+        stream = _Stream(self, self._locations, message.filter, passed_on(call), held, self._clock, self._rng)
+        self.open += 1
+        try:
+            yield _opening(self._locations, names)
+            async for portion in stream.portions(
+                lambda: [n for n in self._locations.by_name if n in names or not restricted]
+            ):
+                stream.note(portion)
+                *parts, last = portion.bodies
+                for part in parts:
+                    yield part
+                # A RESYNC has one, too: the caller has just forgotten what belonged to the one before.
+                moved = bool(portion.token or (portion.forget and stream.vector))
+                token = tokens.resume_token(digest, stream.vector) if moved else ""
+                yield last + scan.delimited(3, token.encode()) if token else last
+        finally:
+            self.open -= 1
+            await stream.end()
+
+
+class _Stream:
+    """One watch under way.
+
+    Attributes:
+        vector: resume tokens of the locations, as of what was given out.
+    """
+
+    def __init__(
+        self,
+        watches: Watches,
+        locations: Locations,
+        where: pb.InstanceFilter,
+        metadata: Metadata,
+        held: dict[str, str] | None,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self._watches, self._locations, self._where = watches, locations, where
+        self._clock, self._rng, self._metadata = clock, rng, metadata
+        self._resumed = held is not None
+        self.vector = dict(held or {})
+        self._outbox: asyncio.Queue[Portion | BaseException | _Changed] = asyncio.Queue(_QUEUED_PORTIONS)
+        self._following: dict[str, asyncio.Task[None]] = {}
+        self._looking: asyncio.Task[None] | None = None
+
+    async def portions(self, wanted: Callable[[], Sequence[str]]) -> AsyncIterator[Portion]:
+        """What to give out, from all locations as it comes. Raises HqError."""
+        self._looking = asyncio.create_task(self._look(), name="watch locations")
+        for portion in self._follow(wanted(), first=True):
+            yield portion
+        while True:
+            item = await self._outbox.get()
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, Portion):
+                if item.name in self._following:
+                    yield item
+                continue
+            if self._locations.closing.is_set():
+                raise ShuttingDown("this front shuts down: resume at another one", 0.1)
+            for portion in self._follow(wanted(), first=False):
+                yield portion
+
+    def note(self, portion: Portion) -> None:
+        """This portion is being given out."""
+        if portion.forget:
+            self.vector.pop(portion.name, None)
+            if portion.name in self._locations.by_name:  # others are whatever a caller wrote into its token
+                self._watches.resyncs[portion.name] = self._watches.resyncs.get(portion.name, 0) + 1
+        elif portion.token:
+            self.vector[portion.name] = portion.token
+
+    async def end(self) -> None:
+        """End every stream."""
+        tasks = [*self._following.values(), *([self._looking] if self._looking else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _follow(self, names: Sequence[str], *, first: bool) -> list[Portion]:
+        """Follow these locations and no others; what to give out at once."""
+        gone = [name for name in {*self._following, *(self.vector if first else ())} if name not in names]
+        portions = [self._forget(name, "the front does not know this location any more") for name in gone]
+        for name in gone:
+            if task := self._following.pop(name, None):
+                task.cancel()
+        for name in names:
+            if name in self._following:
+                continue
+            token = self.vector.get(name, "")
+            if self._resumed and not token:
+                portions.append(self._forget(name, "it was not shown completely before"))
+            follower = Follower(name, self._locations, self._where, token, self._clock, self._rng)
+            self._following[name] = asyncio.create_task(self._pump(follower), name=f"watch {name}")
+        return portions
+
+    def _forget(self, name: str, reason: str) -> Portion:
+        return Portion(name, [resync(name, reason)], forget=True)
+
+    async def _pump(self, follower: Follower) -> None:
+        try:
+            while True:
+                try:
+                    location = self._locations.by_name.get(follower.name)
+                    if location is None:
+                        return  # this watch is about to hear of it
+                    async for body in location.stream("WatchInstances", follower.request(), self._metadata):
+                        await self._put(follower.received(body))
+                except (HqApiError, Silence) as error:
+                    await self._put(follower.failed(error))
+                await follower.pause()
+        except Exception as error:
+            await self._outbox.put(error)
+
+    async def _put(self, portions: list[Portion]) -> None:
+        for portion in portions:
+            await self._outbox.put(portion)
+
+    async def _look(self) -> None:
+        while not self._locations.closing.is_set():
+            await self._locations.changed()
+            await self._outbox.put(_Changed())
+
+
+def _opening(locations: Locations, names: Sequence[str]) -> bytes:
+    known = [locations.by_name[name] for name in names]
+    told = [pb.Source(cluster=one.name, error=one.presence.error) for one in known]
+    return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=told).SerializeToString()

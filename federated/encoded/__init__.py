@@ -1,0 +1,1 @@
+"""Answers that stay encoded: cut apart, merged, and glued together as bytes."""

@@ -1,0 +1,186 @@
+"""Answers of several locations made one, without decoding their instances. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from federated.encoded import scan
+from hqpb.v1 import service_pb2
+
+
+class Item(NamedTuple):
+    """An instance in an answer: its id, and the field `instances = 1` as it lay there."""
+
+    id: bytes
+    frame: bytes
+
+
+class Listed(NamedTuple):
+    """An answer of GetInstance or FindInstances, taken apart; both number their fields alike.
+
+    Attributes:
+        source: the last encoded Source in it.
+    """
+
+    items: list[Item]
+    next_page_token: str
+    source: bytes
+
+
+def listed(body: bytes) -> Listed:
+    """Take an encoded answer apart. Raises Malformed."""
+    items, at = _leading_items(body)
+    token, source = "", b""
+    for field in scan.fields(body, at):
+        if field.number == 1 and field.kind == scan.DELIMITED:
+            items.append(Item(instance_id(body, field.value_at, field.end), body[field.at : field.end]))
+        elif field.number == 2 and field.kind == scan.DELIMITED:
+            token = body[field.value_at : field.end].decode()
+        elif field.number == 3 and field.kind == scan.DELIMITED:
+            source = body[field.value_at : field.end]
+    return Listed(items, token, source)
+
+
+def _leading_items(body: bytes) -> tuple[list[Item], int]:
+    """The instances that an answer begins with, and the offset behind them. This is the front's hottest loop."""
+    items: list[Item] = []
+    at, end = 0, len(body)
+    while at + 4 < end and body[at] == 0x0A:
+        # Lengths below 16 KiB take up to two bytes; the others are read the slow way.
+        if (length := body[at + 1]) < 0x80:
+            value_at = at + 2
+        elif (high := body[at + 2]) < 0x80:
+            length, value_at = length & 0x7F | high << 7, at + 3
+        else:
+            length, value_at = scan.varint(body, at + 1, end)
+        stop = value_at + length
+        if stop > end:
+            break
+        items.append(Item(instance_id(body, value_at, stop), body[at:stop]))
+        at = stop
+    return items, at
+
+
+def instance_id(data: bytes, at: int, end: int) -> bytes:
+    """The bytes of meta.id of the encoded Instance in data[at:end]; empty if it has none. Raises Malformed."""
+    # As HQ writes it, with short enough parts: meta comes first, in it the id.
+    if at + 5 < end and data[at] == 0x0A:
+        id_at = at + 2 if data[at + 1] < 0x80 else at + 3 if data[at + 2] < 0x80 else end
+        if id_at + 1 < end and data[id_at] == 0x0A and data[id_at + 1] < 0x80:
+            return data[id_at + 2 : id_at + 2 + data[id_at + 1]]
+    found = b""
+    for meta in scan.fields(data, at, end):
+        if meta.number == 1 and meta.kind == scan.DELIMITED:
+            for field in scan.fields(data, meta.value_at, meta.end):
+                if field.number == 1 and field.kind == scan.DELIMITED:
+                    found = data[field.value_at : field.end]
+    return found
+
+
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+class Cursor(NamedTuple):
+    """Where the list of one location goes on.
+
+    Attributes:
+        token: the location's own page token; empty: its beginning.
+        after: of what that token yields, everything up to this id was given out; empty: nothing was.
+        done: the location has no more; then this is the encoded Source of its last answer.
+    """
+
+    token: str = ""
+    after: str = ""
+    done: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one location had to say for a page: its answer without what was given out already.
+
+    Attributes:
+        asked: the cursor that it was asked with.
+    """
+
+    asked: Cursor
+    items: Sequence[Item]
+    next_page_token: str
+    source: bytes
+
+
+def part(asked: Cursor, answer: Listed) -> Part:
+    """An answer to a cursor."""
+    after = asked.after.encode()
+    items = [item for item in answer.items if item.id > after] if after else answer.items
+    return Part(asked, items, answer.next_page_token, answer.source)
+
+
+def is_fruitless(one: Part) -> bool:
+    """Everything in it was given out before, and there is more: ask again with its next token."""
+    return not one.items and bool(one.next_page_token)
+
+
+class Page(NamedTuple):
+    """A page of all locations together, in order of ids, then of locations.
+
+    Attributes:
+        cursors: where each of the locations that answered goes on.
+    """
+
+    frames: list[bytes]
+    cursors: dict[str, Cursor]
+
+    @property
+    def is_last(self) -> bool:
+        """No location that answered has more."""
+        return all(cursor.done is not None for cursor in self.cursors.values())
+
+
+def page(parts: Mapping[str, Part], limit: int, max_bytes: int) -> Page:
+    """Merge. At most `limit` instances (0: any number) and about `max_bytes`, but at least one if there is one."""
+    # A location with more to come may come with any id behind its last one: nothing behind that may go out yet.
+    horizons = [p.items[-1].id for p in parts.values() if p.next_page_token and p.items]
+    horizon = min(horizons) if horizons else None
+    rows = sorted(
+        (item.id, name, item.frame)
+        for name, one in parts.items()
+        for item in one.items
+        if horizon is None or item.id <= horizon
+    )
+    rows = rows[: _fitting(rows, limit or len(rows), max_bytes)]
+    taken: dict[str, tuple[int, bytes]] = {}
+    for id_, name, _ in rows:
+        taken[name] = (taken.get(name, (0, b""))[0] + 1, id_)
+    cursors = {name: _moved(one, *taken.get(name, (0, b""))) for name, one in parts.items()}
+    return Page([frame for _, _, frame in rows], cursors)
+
+
+def _fitting(rows: Sequence[tuple[bytes, str, bytes]], limit: int, max_bytes: int) -> int:
+    size = 0
+    for count, (_, _, frame) in enumerate(rows[:limit]):
+        size += len(frame)
+        if size > max_bytes and count:
+            return count
+    return min(limit, len(rows))
+
+
+def _moved(one: Part, count: int, last_id: bytes) -> Cursor:
+    if count < len(one.items):
+        return Cursor(one.asked.token, last_id.decode() if count else one.asked.after)
+    return Cursor(one.next_page_token) if one.next_page_token else Cursor(done=one.source)
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+
+def counted(answers: Iterable[service_pb2.CountInstancesResponse]) -> list[service_pb2.InstanceCount]:
+    """Groups of one key added up, in order of keys."""
+    groups: dict[str, service_pb2.InstanceCount] = {}
+    for answer in answers:
+        for group in answer.groups:
+            total = groups.setdefault(group.key, service_pb2.InstanceCount(key=group.key))
+            total.total += group.total
+            total.ready += group.ready
+    return [groups[key] for key in sorted(groups)]

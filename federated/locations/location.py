@@ -1,0 +1,124 @@
+"""One installation as the front sees it: its replicas, whether it answers, what it said last."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Final
+
+import grpc
+
+from clients.endpoints import Endpoints
+from clients.errors import HqApiError
+from clients.retry import Safety, blames_endpoint
+from federated.clock import Clock
+from federated.errors import Silence, is_word
+from federated.locations.channel import Dialer, Metadata, ReplicaChannel
+from federated.locations.config import LocationConfig
+from federated.locations.lastgood import LastGood
+from federated.locations.plan import patience_s
+from federated.locations.presence import Presence
+from federated.locations.probing import Probes
+from federated.locations.race import Race
+
+_STREAM_SILENCE_S: Final = 15.0  # three bookmarks
+
+
+class Location:
+    """Asks the replicas of one installation.
+
+    Attributes:
+        config: as it stands in the file.
+        race: how its replicas are asked.
+        presence: whether it answers, and what it told last.
+        probes: what `presence` and the order of its replicas live by.
+        last_good: its answers, for callers who allow old ones.
+        silences: reads without an answer, waited for or not.
+        writes: sent.
+    """
+
+    def __init__(
+        self, config: LocationConfig, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
+    ) -> None:
+        self.config, self._clock = config, clock
+        endpoints = Endpoints(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
+        channels = {address: ReplicaChannel(address, dialer) for address in config.replicas}
+        self.race = Race(endpoints, channels, clock)
+        self.presence = Presence(config.name, config.timeout_s, clock)
+        self.probes = Probes(self.presence, self.race, dialer, clock, config.timeout_s)
+        self.last_good = LastGood(last_good_bytes)
+        self.silences = self.writes = 0
+
+    def __repr__(self) -> str:
+        return f"Location({self.name}, {'up' if self.presence.is_up else self.presence.error})"
+
+    @property
+    def name(self) -> str:
+        return self.config.name
+
+    async def read(self, method: str, request: bytes, left_s: float | None, metadata: Metadata) -> bytes:
+        """The encoded answer to a call that changes nothing.
+
+        Args:
+            left_s: how long the caller waits still; None: it did not say.
+            metadata: the caller's ticket.
+
+        Raises:
+            Silence: it has no answer, or none was waited for because it failed before.
+            HqApiError: it says that the request cannot be answered so.
+        """
+        if not self.presence.is_up:
+            self.silences += 1
+            raise Silence(self.presence.down_words())
+        return await self._read(method, request, patience_s(self.config.timeout_s, left_s), metadata)
+
+    async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
+        """The encoded answer to a write, which is tried even where reads do not wait. Raises HqApiError."""
+        self.writes += 1
+        return await self.race.write(method, request, safety, timeout_s, metadata)
+
+    async def stream(self, method: str, request: bytes, metadata: Metadata) -> AsyncIterator[bytes]:
+        """Encoded messages from one replica, until it ends. Always ends with an HqApiError."""
+        endpoint, began = self.race.endpoints.pick(), self._clock.now()
+        messages = self.race.channels[endpoint.address].stream(method, request, _STREAM_SILENCE_S, metadata)
+        try:
+            async for message in messages:
+                yield message
+        except HqApiError as error:
+            if blames_endpoint(error, self._clock.now() - began):
+                self.race.endpoints.failed(endpoint)
+            raise
+
+    async def close(self) -> None:
+        """End every call."""
+        await asyncio.gather(*(channel.close() for channel in self.race.channels.values()))
+
+    async def _read(self, method: str, request: bytes, timeout_s: float, metadata: Metadata) -> bytes:
+        began = self._clock.now()
+        try:
+            answer = await self.race.run(method, request, timeout_s, metadata)
+        except HqApiError as error:
+            if is_word(error):
+                raise
+            if not error.from_hq:
+                self._failed(error, self._clock.now() - began)
+            self.silences += 1
+            raise Silence(words_of(error, timeout_s)) from error
+        return answer
+
+    def _failed(self, error: HqApiError, waited_s: float) -> None:
+        words = words_of(error, self.config.timeout_s)
+        if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+            self.presence.failed(words, waited_s)
+        else:
+            self.presence.failed_at_once(words)
+
+
+def words_of(error: HqApiError, timeout_s: float) -> str:
+    """Why a location has no answer. gRPC's own words are long, and its addresses are nobody's business."""
+    if not error.sent:
+        return "no replica accepts connections"
+    if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
+        return f"no answer within {timeout_s:g} s"
+    return error.message

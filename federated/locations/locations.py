@@ -1,0 +1,126 @@
+"""All locations of a front, as its file says; what changes there changes here, and nothing else does."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from clients.errors import HqApiError
+from federated.clock import Clock
+from federated.errors import Silence, raise_refusal
+from federated.locations.channel import Dialer
+from federated.locations.config import LocationConfig
+from federated.locations.config_file import ConfigFile
+from federated.locations.location import Location
+
+T = TypeVar("T")
+
+_REREAD_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class Answers(Generic[T]):
+    """What came of asking several locations, by their names."""
+
+    said: dict[str, T] = field(default_factory=dict)
+    refused: dict[str, HqApiError] = field(default_factory=dict)
+    silent: dict[str, Silence] = field(default_factory=dict)
+
+
+def unrefused(answers: Answers[T]) -> Answers[T]:
+    """The same answers. Raises HqError if a location says that the request cannot be answered so."""
+    raise_refusal(answers.refused)
+    return answers
+
+
+class Locations:
+    """The locations by name, probed and re-read while `run` runs.
+
+    Attributes:
+        by_name: those in force.
+        started: set when each of them was probed once.
+        closing: set when the front shuts down.
+    """
+
+    def __init__(
+        self, file: ConfigFile, clock: Clock, rng: random.Random, dialer: Dialer, last_good_bytes: int
+    ) -> None:
+        self.file = file
+        self._clock = clock
+        self._make: Callable[[LocationConfig], Location] = lambda config: Location(
+            config, clock, rng, dialer, last_good_bytes
+        )
+        self.by_name = {name: self._make(config) for name, config in file.current.locations.items()}
+        self.started, self.closing = asyncio.Event(), asyncio.Event()
+        self._changed = asyncio.Event()
+        self._probing: dict[str, asyncio.Task[None]] = {}
+
+    def get(self, name: str) -> Location | None:
+        """The location of this name; None: there is none any more."""
+        return self.by_name.get(name)
+
+    def addresses(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Addresses of their replicas."""
+        return {name: self.by_name[name].config.replicas for name in names if name in self.by_name}
+
+    async def ask(self, names: Iterable[str], question: Callable[[Location], Awaitable[T]]) -> Answers[T]:
+        """Put a question to several locations at once, and sort the answers."""
+        asked = [self.by_name[name] for name in names if name in self.by_name]
+        results = await asyncio.gather(*(question(one) for one in asked), return_exceptions=True)
+        answers: Answers[T] = Answers()
+        for location, result in zip(asked, results, strict=True):
+            if isinstance(result, Silence):
+                answers.silent[location.name] = result
+            elif isinstance(result, HqApiError):
+                answers.refused[location.name] = result
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                answers.said[location.name] = result
+        return answers
+
+    async def changed(self) -> None:
+        """Return when locations came, went or changed, or the front shuts down."""
+        await self._changed.wait()
+
+    async def run(self) -> None:
+        """Probe and re-read until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            await asyncio.gather(*(location.probes.probe() for location in self.by_name.values()))
+            self.started.set()
+            for location in self.by_name.values():
+                self._keep_probing(group, location)
+            while True:
+                await self._clock.sleep(_REREAD_S)
+                if self.file.reread():
+                    await self._apply(group)
+
+    def close(self) -> None:
+        """Begin to shut down: watches end."""
+        self.closing.set()
+        self._changed.set()
+
+    async def end(self) -> None:
+        """End every call."""
+        await asyncio.gather(*(location.close() for location in self.by_name.values()))
+
+    async def _apply(self, group: asyncio.TaskGroup) -> None:
+        wanted = self.file.current.locations
+        gone = [one for one in self.by_name.values() if wanted.get(one.name) != one.config]
+        kept = {one.name: one for one in self.by_name.values() if wanted.get(one.name) == one.config}
+        made = {name: self._make(config) for name, config in wanted.items() if name not in kept}
+        self.by_name = dict(sorted({**kept, **made}.items()))
+        for location in gone:
+            self._probing.pop(location.name).cancel()
+        for location in made.values():
+            self._keep_probing(group, location)
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+        await asyncio.gather(*(location.close() for location in gone))
+
+    def _keep_probing(self, group: asyncio.TaskGroup, location: Location) -> None:
+        task = group.create_task(location.probes.keep_probing(), name=f"probe {location.name}")
+        self._probing[location.name] = task

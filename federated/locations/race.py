@@ -1,0 +1,169 @@
+"""One question, put to the replicas of a location until one of them answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from clients.endpoints import Endpoint, Endpoints
+from clients.errors import HqApiError
+from clients.retry import Safety, blames_endpoint, elsewhere_may_help, may_repeat
+from federated.clock import Clock
+from federated.locations.channel import Metadata, ReplicaChannel
+from federated.locations.plan import HedgeBudget, Latencies
+
+_LOOK_AGAIN_S: Final = 0.05
+_SICK_AFTER_S: Final = 0.2  # or twice the time after which a second replica is asked
+
+
+@dataclass(slots=True)
+class RaceStats:
+    """What became of the questions.
+
+    Attributes:
+        calls: put to a first replica.
+        hedges: of those put to a second one, because the first took longer than usual.
+        hedges_won: of those answered by the second one.
+        failovers: put to another replica because one failed.
+    """
+
+    calls: int = 0
+    hedges: int = 0
+    hedges_won: int = 0
+    failovers: int = 0
+
+
+@dataclass(slots=True)
+class Race:
+    """Reads of one location: which replica, a second one when the first is slow, another when one fails."""
+
+    endpoints: Endpoints
+    channels: Mapping[str, ReplicaChannel]
+    clock: Clock
+    budget: HedgeBudget = field(default_factory=HedgeBudget)
+    stats: RaceStats = field(default_factory=RaceStats)
+    latencies: defaultdict[str, Latencies] = field(default_factory=lambda: defaultdict(Latencies))
+
+    async def run(self, method: str, request: bytes, timeout_s: float, metadata: Metadata) -> bytes:
+        """The first answer.
+
+        Raises:
+            HqApiError: of the last replica that was asked; at the latest when the time is up.
+        """
+        self.stats.calls += 1
+        self.budget.called()
+        question = _Question(self, method, request, self.clock.now() + timeout_s, metadata)
+        return await question.answer(self.latencies[method].hedge_after_s())
+
+    async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
+        """The answer to a write, which another replica is sent only if the one before surely stored nothing.
+
+        Raises:
+            HqApiError: of the last replica that was asked.
+        """
+        deadline = self.clock.now() + timeout_s
+        tried: set[str] = set()
+        unknown = False
+        while True:
+            endpoint = self.endpoints.pick(tried)
+            tried.add(endpoint.address)
+            try:
+                return await self.ask(endpoint, method, request, deadline, metadata)
+            except HqApiError as error:
+                is_last = not self.endpoints.has_more_than(tried) or self.clock.now() >= deadline
+                if is_last or not may_repeat(error, safety) or not elsewhere_may_help(error):
+                    error.earlier_try_unknown = unknown
+                    raise
+                unknown = unknown or error.outcome_unknown
+                self.stats.failovers += 1
+
+    async def ask(
+        self, endpoint: Endpoint, method: str, request: bytes, deadline: float, metadata: Metadata = ()
+    ) -> bytes:
+        """Ask this one replica, and remember how it did. Raises HqApiError."""
+        began = self.clock.now()
+        left_s = max(0.001, deadline - began)
+        try:
+            answer = await self.channels[endpoint.address].call(method, request, left_s, metadata)
+        except HqApiError as error:
+            if blames_endpoint(error, self.clock.now() - began):
+                self.endpoints.failed(endpoint)
+            raise
+        # One that was set aside comes back by a probe alone: this answer may have been slow.
+        self.latencies[method].took(self.clock.now() - began)
+        return answer
+
+
+class _Question:
+    """One read under way."""
+
+    __slots__ = ("_deadline", "_metadata", "_method", "_race", "_request", "_running", "_tried")
+
+    def __init__(self, race: Race, method: str, request: bytes, deadline: float, metadata: Metadata) -> None:
+        self._race, self._method, self._request, self._deadline = race, method, request, deadline
+        self._metadata = metadata
+        self._running: dict[asyncio.Task[bytes], Endpoint] = {}
+        self._tried: set[str] = set()
+
+    async def answer(self, hedge_after_s: float) -> bytes:
+        first, began = self._launch(), self._race.clock.now()
+        patience_s, sick_after_s = hedge_after_s, max(_SICK_AFTER_S, 2 * hedge_after_s)
+        try:
+            while True:
+                done, _ = await asyncio.wait(self._running, timeout=patience_s, return_when=asyncio.FIRST_COMPLETED)
+                if not done:
+                    is_sick = self._race.clock.now() - began >= sick_after_s
+                    self._late(first, may_hedge=patience_s == hedge_after_s, is_sick=is_sick)
+                    patience_s = _LOOK_AGAIN_S
+                for task in sorted(done, key=lambda one: one.exception() is not None):
+                    endpoint = self._running.pop(task)
+                    error = task.exception()
+                    if error is None:
+                        self._won(endpoint, first)
+                        return task.result()
+                    self._after(error)
+        finally:
+            for task in self._running:
+                task.cancel()
+
+    def _launch(self) -> Endpoint:
+        endpoint = self._race.endpoints.pick(self._tried)
+        self._tried.add(endpoint.address)
+        asked = self._race.ask(endpoint, self._method, self._request, self._deadline, self._metadata)
+        self._running[asyncio.create_task(asked)] = endpoint
+        return endpoint
+
+    def _late(self, first: Endpoint, *, may_hedge: bool, is_sick: bool) -> None:
+        """Ask a second replica, if there is a healthy one, and the budget allows or the first one is sick."""
+        race = self._race
+        if len(self._tried) > 1 or not any(not e.is_set_aside and e is not first for e in race.endpoints.all):
+            return
+        if may_hedge and race.budget.spend():
+            race.stats.hedges += 1
+            self._launch()
+        elif is_sick or first.is_set_aside:  # the latter because of other calls, meanwhile
+            # No second question but a fail-over: from now on nobody asks this one first, so it happens once.
+            race.endpoints.failed(first)
+            race.stats.failovers += 1
+            self._launch()
+
+    def _won(self, endpoint: Endpoint, first: Endpoint) -> None:
+        if endpoint is not first and first in self._running.values():
+            self._race.stats.hedges_won += 1
+            # Slower than usual, and another one was not: the next calls need not find that out again.
+            self._race.endpoints.failed(first)
+
+    def _after(self, error: BaseException) -> None:
+        """Ask the next replica, or wait for the other one under way, or give up."""
+        if not isinstance(error, HqApiError) or not may_repeat(error, Safety.REPEATABLE):
+            raise error
+        race = self._race
+        in_time = race.clock.now() < self._deadline
+        if in_time and elsewhere_may_help(error) and race.endpoints.has_more_than(self._tried):
+            race.stats.failovers += 1
+            self._launch()
+        elif not self._running:
+            raise error

@@ -1,0 +1,1 @@
+"""The table of methods, and the calls to them."""

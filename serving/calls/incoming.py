@@ -1,0 +1,165 @@
+"""The circumstances of a call as a transport knows them, worked out only if somebody asks."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import lru_cache
+from typing import Any, Final
+from urllib.parse import unquote
+
+from serving.calls.current import CURRENT
+from serving.calls.methods import Answer, Call
+from serving.clock import Clock
+from serving.limiting.shares import address_of, host_of
+from serving.rights.access import UNCHECKED
+
+Scope = Mapping[str, Any]
+
+_REQUEST_ID: Final = re.compile(r"[!-~]{1,128}")
+
+
+class RequestIds:
+    """Made-up ids of calls: unique within the process, and across processes by their prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+        self._numbers = itertools.count(1)
+
+    def __call__(self) -> str:
+        return f"{self._prefix}-{next(self._numbers)}"
+
+
+def acceptable_request_id(text: str) -> str:
+    """The caller's id if it is printable ASCII of at most 128 characters, else nothing: ids go into logs."""
+    return text if _REQUEST_ID.fullmatch(text) else ""
+
+
+@asynccontextmanager
+async def closing_stream(answers: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[Answer]]:
+    """Closes a stream of answers at once when its call ends, however it ends."""
+    try:
+        yield answers
+    finally:
+        if isinstance(answers, AsyncGenerator):
+            await answers.aclose()
+
+
+def _address(peer: str) -> str:
+    """host:port of what gRPC calls a peer, like ipv6:%5B::1%5D:40000."""
+    return unquote(peer).partition(":")[2]
+
+
+@lru_cache(4_096)  # calls of one connection have one peer
+def grpc_host(peer: str) -> str:
+    """The address without its port of what gRPC calls a peer."""
+    return host_of(_address(peer))
+
+
+class GrpcCall(Call):
+    """A call over gRPC; the current one of the task that makes it."""
+
+    __slots__ = ("_clock", "_context", "_deadline", "_headers", "_ids", "_request_id")
+    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+
+    def __init__(self, context: Any, clock: Clock, ids: RequestIds) -> None:
+        CURRENT.set(self)
+        self.access = UNCHECKED  # type: ignore[misc]
+        self._context = context
+        self._headers: dict[str, str] | None = None
+        self._clock = clock
+        self._ids = ids
+        self._request_id = ""
+        self._deadline: float | None = -1.0
+
+    @property
+    def deadline(self) -> float | None:
+        if self._deadline == -1.0:
+            left_s = self._context.time_remaining()
+            self._deadline = None if left_s is None else self._clock.now() + left_s
+        return self._deadline
+
+    @property
+    def peer(self) -> str:
+        return _address(self._context.peer())
+
+    @property
+    def host(self) -> str:
+        return grpc_host(self._context.peer())
+
+    def header(self, name: str) -> str:
+        if self._headers is None:  # gRPC makes its metadata anew for each look
+            told = reversed(self._context.invocation_metadata() or ())
+            self._headers = {k: v for k, v in told if isinstance(v, str)}
+        return self._headers.get(name, "")
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        return tuple([v for k, v in self._context.invocation_metadata() or () if k == name])
+
+    def certificate(self) -> bytes:
+        found = self._context.auth_context().get("x509_pem_cert", ())
+        return b"".join(found[:1])
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
+        return self._request_id
+
+    @property
+    def told_request_id(self) -> str:
+        """The request id if the caller sent one, or if somebody asked for it already; else empty."""
+        if not self._request_id:
+            for name, _ in self._context.invocation_metadata() or ():  # a look takes a microsecond
+                if name == "x-request-id":
+                    return self.request_id
+        return self._request_id
+
+
+class HttpCall(Call):
+    """A call over HTTP; the current one of the task that makes it."""
+
+    __slots__ = ("_deadline", "_headers", "_ids", "_request_id", "_scope")
+    __setattr__ = object.__setattr__
+
+    def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], ids: RequestIds) -> None:
+        CURRENT.set(self)
+        self.access = UNCHECKED  # type: ignore[misc]
+        self._scope = scope
+        self._headers = headers
+        self._deadline: float | None = None
+        self._ids = ids
+        self._request_id = ""
+
+    def set_deadline(self, deadline: float) -> None:
+        """Make known when the caller stops waiting."""
+        self._deadline = deadline
+
+    @property
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    @property
+    def host(self) -> str:
+        client = self._scope.get("client")
+        return address_of(client[0]) if client else ""
+
+    @property
+    def peer(self) -> str:
+        client = self._scope.get("client")
+        return f"{client[0]}:{client[1]}" if client else ""
+
+    def header(self, name: str) -> str:
+        return self._headers.get(name.encode(), b"").decode("latin-1")
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        encoded = name.encode()
+        return tuple([v.decode("latin-1") for k, v in self._scope["headers"] if k == encoded])
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
+        return self._request_id

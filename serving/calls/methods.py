@@ -1,0 +1,116 @@
+"""What a transport needs to know of a call: how to read its request, how to run it, how to write its answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from serving.limiting.shares import host_of
+from serving.rights.access import UNCHECKED, Access
+from serving.rights.rules import NOBODY, Rule
+
+CLUSTER_HEADER: Final = "x-hq-cluster"  # which cluster a caller means; at a front the way to name a location
+
+
+class Touch(NamedTuple):
+    """What a write came to for one instance or node, for the audit log; `outcome` empty: that of the call."""
+
+    key: str
+    version: int = 0
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Circumstances of one call.
+
+    Attributes:
+        deadline: on the injected clock, in seconds; None: the caller set none (a default applies to writes).
+        peer: the caller's address, for messages.
+        request_id: the caller's word for this call, or one made up.
+        access: who calls and what it may touch.
+    """
+
+    deadline: float | None = None
+    peer: str = ""
+    request_id: str = ""
+    access: Access = UNCHECKED
+    _touches: tuple[Touch, ...] = ()
+
+    @property
+    def host(self) -> str:
+        """The caller's address without its port: what limits per peer count by."""
+        return host_of(self.peer)
+
+    @property
+    def touches(self) -> tuple[Touch, ...]:
+        """What it wrote."""
+        return getattr(self, "_touches", ())  # few calls write: the others do without setting it
+
+    @property
+    def caller(self) -> str:
+        """Who calls, else from which host: what limits of rate count by."""
+        identity = self.access.identity
+        return self.host if identity is None else identity.name
+
+    def header(self, name: str) -> str:
+        """A header (HTTP) or metadata entry (gRPC) of the call by its lower-case name; empty: there is none."""
+        return ""
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        """All headers of this name: where two would contradict each other, the first must not win."""
+        return ()
+
+    def certificate(self) -> bytes:
+        """The client's certificate in PEM form, which TLS has verified; empty: it showed none."""
+        return b""
+
+    def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
+        """Note for the audit log what was written."""
+        object.__setattr__(self, "_touches", (*self.touches, Touch(key, version, outcome)))
+
+    def let_in(self, access: Access) -> None:
+        """The gate has decided."""
+        object.__setattr__(self, "access", access)
+
+
+class Answer(Protocol):
+    """An answer in waiting: bytes are made for the format that was asked for, and only for it."""
+
+    def proto(self) -> bytes:
+        """The encoded message."""
+        ...
+
+    async def json(self) -> bytes:
+        """The message as proto3 JSON; a large one is made in slices that yield to the loop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises HqError.
+
+    `subject` says what a request is about, for the audit log.
+    """
+
+    path: str  # e.g. "hq.v1.InstanceService/GetInstance"
+    parse: Callable[[bytes], Any]
+    parse_json: Callable[[bytes], Any]
+    run: Callable[[Any, Call], Awaitable[Answer]]
+    rule: Rule = NOBODY
+    subject: Callable[[Any], str] = lambda _: ""
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A call with a stream of answers, which ends by itself or with an HqError."""
+
+    path: str
+    parse: Callable[[bytes], Any]
+    parse_json: Callable[[bytes], Any]
+    run: Callable[[Any, Call], AsyncIterator[Answer]]
+    rule: Rule = NOBODY
+
+
+Method = Unary | Streaming

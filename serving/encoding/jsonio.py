@@ -1,0 +1,149 @@
+"""Requests and answers in protobuf's two encodings. At worst, parsing raises InvalidRequest."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any, Final, NoReturn, TypeVar, cast
+
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.message import DecodeError, Message
+
+from serving.encoding.jsonshape import kind_of, violations
+from serving.errors import InvalidRequest, Violation, invalid
+
+M = TypeVar("M", bound=Message)
+
+_MAX_DESCRIPTION: Final = 300
+_MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack bears with ease
+_STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
+_STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_FAILED: Final = re.compile(r"^Failed to parse (\w+) field: ")
+_WHERE: Final = re.compile(r" at \w+\.([\w.\[\]]*\w\]?)\.*$")
+
+
+def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
+    """A parser of the binary encoding; it raises InvalidRequest."""
+    name = message_type.DESCRIPTOR.full_name
+    from_string = message_type.FromString
+
+    def parse(body: bytes) -> M:
+        try:
+            return from_string(body)
+        except DecodeError as error:
+            raise invalid("", f"the body is not a well-formed {name} in binary encoding") from error
+
+    return parse
+
+
+def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
+    """A parser of proto3 JSON; it raises InvalidRequest, which names what is wrong, and where."""
+
+    def parse(body: bytes) -> M:
+        value = _load(body)
+        if not isinstance(value, dict):
+            raise invalid("", f"the body is {kind_of(value)}, not a JSON object: send at least {{}}")
+        faults = violations(value, cast("Descriptor", message_type.DESCRIPTOR))
+        if faults:
+            raise InvalidRequest(*faults)
+        try:
+            return json_format.ParseDict(value, message_type(), max_recursion_depth=_MAX_DEPTH)
+        except json_format.ParseError as error:
+            raise InvalidRequest(_violation(error)) from error
+        # json_format stumbles over unforeseen shapes in many ways; its own Parse catches all of them, too.
+        except Exception as error:
+            raise invalid("", _short(f"the JSON does not fit: {type(error).__name__}: {error}")) from error
+
+    return parse
+
+
+def to_json(message: Message) -> bytes:
+    """Proto3 JSON: lowerCamelCase, fields without a value left out, no white space."""
+    value = json_format.MessageToDict(message)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class MessageAnswer:
+    """An Answer that is a message."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: Message) -> None:
+        self._message = message
+
+    def proto(self) -> bytes:
+        return self._message.SerializeToString()
+
+    async def json(self) -> bytes:
+        return to_json(self._message)
+
+
+# --- JSON, strictly -----------------------------------------------------------------------------------------
+
+
+def _load(body: bytes) -> Any:
+    if not body.strip():
+        raise invalid("", "the body is empty: send at least {}")
+    refuse_deep(body, _MAX_DEPTH)
+    try:
+        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise invalid("", f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise invalid("", f"the body is not JSON: {_short(str(error))}") from error
+    except (ValueError, RecursionError) as error:  # e.g. an integer of thousands of digits
+        raise invalid("", f"the JSON cannot be read: {_short(str(error))}") from error
+
+
+def refuse_deep(body: bytes, max_depth: int) -> None:
+    """Look at the brackets alone, before anything is parsed.
+
+    Raises:
+        InvalidRequest: more than `max_depth` are open at the same time.
+    """
+    if _deeper_than(body, max_depth):
+        error = invalid("", f"the JSON is nested more than {max_depth} levels deep")
+        error.limit = "max_json_depth"
+        raise error
+
+
+def _deeper_than(body: bytes, max_depth: int) -> bool:
+    """Whether more than `max_depth` brackets are open somewhere. Most bodies have fewer to begin with."""
+    if body.count(b"[") + body.count(b"{") <= max_depth:
+        return False
+    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > max_depth
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise invalid("", f'the key "{_short(twice)}" occurs twice in one JSON object')
+    return result
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise invalid("", f"{name} is not JSON; a float field takes it in quotes")
+
+
+def _violation(error: json_format.ParseError) -> Violation:
+    """The text is a chain: each link names one more field, the last one says what is wrong with it."""
+    names: list[str] = []
+    text = str(error)
+    while failed := _FAILED.search(text):
+        names.append(failed[1])
+        text = text[failed.end() :]
+    where = _WHERE.search(text)
+    if where is not None:
+        return Violation(where[1], _short(text[: where.start()]))
+    return Violation(".".join(names), _short(text.rstrip(".")))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MAX_DESCRIPTION else text[:_MAX_DESCRIPTION] + "…"

@@ -1,0 +1,1 @@
+"""gRPC: the calls, and gRPC's own services for health and reflection."""

@@ -1,0 +1,246 @@
+"""The gRPC transport: bytes in, bytes out, from the table of methods."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, NoReturn, cast
+
+import grpc
+from google.protobuf import descriptor_pool
+from grpc import aio
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ignore[import-untyped]
+
+from serving import wire
+from serving.auth.guard import Guard
+from serving.calls.incoming import GrpcCall, closing_stream
+from serving.calls.methods import Answer, Method, Streaming, Unary
+from serving.grpc.arrivals import Arrivals
+from serving.grpc.health import HEALTH_SERVICE, HealthOverGrpc
+from serving.grpc.reflection import BoundedReflection
+from serving.health import Health
+from serving.limiting.admission import Admission
+from serving.limiting.limits import Limits
+from serving.surroundings import Surroundings
+from serving.telemetry.traffic import CallStats
+
+Context = aio.ServicerContext[Any, Any]
+# We read the request ourselves (arrivals.py), so to gRPC all of these take a stream of them.
+UnaryHandler = Callable[[object, Context], Awaitable[bytes]]
+StreamHandler = Callable[[object, Context], Awaitable[None]]
+
+
+class GrpcServer:
+    """Serves a table of methods with health and reflection.
+
+    Must be made inside the running event loop that is to serve.
+    """
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        health: Health,
+        shared: Surroundings,
+        *,
+        reuse_port: bool = False,
+    ) -> None:
+        self._shared = shared
+        logging.getLogger("grpc._cython.cygrpc").addFilter(_is_news)  # adding it again does nothing
+        self._server = aio.server(options=_options(shared.limits, reuse_port=reuse_port))
+        self._arrivals = Arrivals(shared.limits.slow_request_s)
+        services = sorted({m.path.partition("/")[0] for m in methods})
+        self._health = HealthOverGrpc(health, services)
+        self._server.add_generic_rpc_handlers(tuple(self._handlers([*methods, *self._health.methods()])))
+        described = _described([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
+        reflecting = BoundedReflection(described, shared.admission, shared.limits.slow_request_s)
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(reflecting, self._server)
+
+    def listen(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """A further address, before `start`: host:port, with TLS if there are credentials; return the port.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        return self._listen(address, credentials)
+
+    async def start(self, address: str, credentials: grpc.ServerCredentials | None = None) -> int:
+        """Listen on host:port, with TLS if there are credentials; return the port, which matters for port 0.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        port = self._listen(address, credentials)
+        await self._server.start()
+        self._health.start()
+        return port
+
+    async def stop(self, grace_s: float) -> None:
+        """Say NOT_SERVING, take no new calls, give those under way `grace_s`, then break them off."""
+        await self._health.stop()
+        await self._server.stop(grace_s)
+
+    def _listen(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address} for gRPC: {error}") from error
+
+    def _handlers(self, methods: Sequence[Method]) -> list[grpc.GenericRpcHandler]:
+        services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+        for method in methods:
+            service, _, name = method.path.partition("/")
+            services.setdefault(service, {})[name] = self._handler(method)
+        return [grpc.method_handlers_generic_handler(*entry) for entry in services.items()]
+
+    def _handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+        if isinstance(method, Unary):
+            return grpc.stream_unary_rpc_method_handler(cast("Any", self._unary(method)))
+        return grpc.stream_stream_rpc_method_handler(cast("Any", self._stream(method)))
+
+    def _unary(self, method: Unary) -> UnaryHandler:
+        # Everything is a local of the closure: this runs several thousand times a second.
+        shared, parse = self._shared, method.parse
+        guard = shared.guard(method.path, method.rule)
+        admit, run = guard.admit, guard.recorded(method)
+        admission, clock, ids, now = shared.admission, shared.clock, shared.ids, shared.clock.now
+        stats = shared.traffic.stats("grpc", method.path)
+        max_bytes = admission.max_response_bytes
+        limits = (admission.open_call, admission.close_call, admission.check_rate)
+        open_call, close_call, check_rate = (_free, _free, _free) if method.rule.is_open else limits
+        arrivals = self._arrivals
+
+        async def handle(_: object, context: Context) -> bytes:
+            call = GrpcCall(context, clock, ids)
+            try:
+                caller = peer = call.host
+                open_call(peer)
+                try:
+                    if admit is not None:
+                        admit(call)
+                        caller = call.caller
+                    check_rate(caller)
+                    request = await arrivals.request(context)
+                    started = now()
+                    body = (await run(parse(request), call)).proto()
+                    stats.answered(now() - started)
+                finally:
+                    close_call(peer)
+                if len(body) > max_bytes:
+                    admission.refuse_answer(len(body))
+                if request_id := call.told_request_id:
+                    context.set_trailing_metadata((("x-request-id", request_id),))
+            except BaseException as error:
+                await _abort(context, call, error, stats, admission, guard)
+            return body
+
+        return handle
+
+    def _stream(self, method: Streaming) -> StreamHandler:
+        admission, clock, ids = self._shared.admission, self._shared.clock, self._shared.ids
+        stats = self._shared.traffic.stats("grpc", method.path)
+        guard = self._shared.guard(method.path, method.rule)
+        arrivals = self._arrivals
+
+        async def send(context: Context, answers: AsyncIterator[Answer], request_id: str) -> None:
+            if request_id:  # at once: a stream has no end to wait for
+                await context.send_initial_metadata((("x-request-id", request_id),))
+            async for answer in answers:
+                body = answer.proto()
+                if len(body) > admission.max_response_bytes:
+                    admission.refuse_answer(len(body))
+                await context.write(body)  # waits while the reader is slow
+
+        async def handle(_: object, context: Context) -> None:
+            call = GrpcCall(context, clock, ids)
+            try:
+                peer = call.host
+                admission.open_stream(peer)
+                try:
+                    if guard.admit is not None:
+                        guard.admit(call)
+                    admission.check_rate(call.caller)
+                    request = await arrivals.request(context)
+                    size_bytes, parsed, request = len(request), method.parse(request), b""
+                    with admission.holding(peer, size_bytes):
+                        async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
+                            await send(context, answers, call.told_request_id)
+                finally:
+                    admission.close_stream(peer)
+                stats.ended("OK")
+            except BaseException as error:
+                await _abort(context, call, error, stats, admission, guard)
+
+        return handle
+
+
+def _free(_: str) -> None:
+    """Health answers under overload: balancers that take a busy replica for a dead one would make it worse."""
+
+
+async def _abort(
+    context: Context, call: GrpcCall, error: BaseException, stats: CallStats, admission: Admission, guard: Guard
+) -> NoReturn:
+    """End the call with the error, or with the cancellation if it is the call itself that was broken off."""
+    task = asyncio.current_task()
+    broken_off = isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+    if broken_off or isinstance(error, aio.InternalError):  # the latter: gRPC cannot write any more
+        stats.ended("CANCELLED")
+        raise asyncio.CancelledError from error
+    told = wire.as_hq_error(error, call)
+    admission.count(told)
+    guard.refused(call, told)
+    stats.ended(told.code)
+    status = wire.status_of(told)
+    try:
+        await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+    except aio.InternalError:  # the caller is gone; gRPC would write a traceback for each
+        raise asyncio.CancelledError from error
+    raise AssertionError("unreachable: abort raises") from error
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """gRPC writes a traceback for each caller that leaves while it is answered; whoever likes could fill the log."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, aio.InternalError)
+
+
+def _described(services: Sequence[str]) -> list[str]:
+    """Those that reflection can describe: generated code of theirs was imported."""
+    pool = descriptor_pool.Default()
+
+    def known(service: str) -> bool:
+        try:
+            pool.FindServiceByName(service)
+        except KeyError:
+            return False
+        return True
+
+    return [service for service in services if known(service)]
+
+
+def _options(limits: Limits, *, reuse_port: bool = False) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", limits.max_request_bytes),
+        ("grpc.max_send_message_length", limits.max_response_bytes),
+        ("grpc.max_metadata_size", limits.max_header_bytes),
+        ("grpc.absolute_max_metadata_size", limits.max_header_bytes * 2),
+        ("grpc.max_concurrent_streams", limits.max_streams_per_connection),
+        ("grpc.max_allowed_incoming_connections", limits.max_connections),
+        ("grpc.max_connection_age_ms", _ms(limits.max_connection_age_s)),
+        ("grpc.max_connection_age_grace_ms", _ms(limits.max_connection_age_grace_s)),
+        ("grpc.max_connection_idle_ms", _ms(limits.max_connection_idle_s)),
+        ("grpc.server_handshake_timeout_ms", _ms(limits.slow_request_s)),
+        ("grpc.keepalive_time_ms", _ms(limits.ping_interval_s)),
+        ("grpc.keepalive_timeout_ms", _ms(limits.ping_timeout_s)),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", _ms(limits.min_ping_interval_s)),
+        ("grpc.http2.max_ping_strikes", 2),
+        ("grpc.so_reuseport", int(reuse_port)),  # else a port that is taken is an error, not shared with a stranger
+    ]
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)

@@ -1,0 +1,1 @@
+"""HTTP: HTTP/1 over uvicorn, the Connect protocol, and plain pages."""

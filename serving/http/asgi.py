@@ -1,0 +1,113 @@
+"""The bits of ASGI that we use: types, reading a body within bounds, sending an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from serving import wire
+from serving.errors import HqError, TooLarge
+from serving.errors.exchanges import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
+from serving.http.whole import write_whole
+from serving.limiting.admission import Admission
+
+Message = MutableMapping[str, Any]
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Endpoint = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class ClientGone(Exception):
+    """The client left before its request was complete; there is nobody to answer."""
+
+
+def check_length(headers: Mapping[bytes, bytes], max_bytes: int) -> None:
+    """Refuse a body by its announced length, before its sender is told to go on by "100 Continue".
+
+    Raises:
+        TooLarge: it is over `max_bytes`.
+    """
+    length = headers.get(b"content-length")
+    if length is not None and int(length) > max_bytes:
+        raise _too_large(max_bytes)
+
+
+async def read_body(receive: Receive, admission: Admission, peer: str, max_bytes: int) -> bytes:
+    """The whole body.
+
+    Raises:
+        TooLarge: it is over `max_bytes`; the rest is left unread.
+        Overloaded: too much is being received already, from all or from this peer.
+        ClientGone: it ended before its end.
+    """
+    message = await receive()
+    if message["type"] == "http.request" and not message["more_body"]:  # almost always
+        body: bytes = message["body"]
+        if len(body) > max_bytes:
+            raise _too_large(max_bytes)
+        return body
+    return await _read_parts(message, receive, admission, peer, max_bytes)
+
+
+async def _read_parts(message: Message, receive: Receive, admission: Admission, peer: str, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    size_bytes = 0
+    try:
+        while True:
+            if message["type"] != "http.request":
+                raise ClientGone
+            part: bytes = message["body"]
+            if size_bytes + len(part) > max_bytes:
+                raise _too_large(max_bytes)
+            admission.hold_body(peer, len(part))
+            size_bytes += len(part)
+            parts.append(part)
+            if not message["more_body"]:
+                return b"".join(parts)
+            message = await receive()
+    finally:
+        admission.release_body(peer, size_bytes)
+
+
+async def respond(send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a whole answer; its content-length is added."""
+    if status != 304:  # it would be that of the answer which the client has already
+        headers.append((b"content-length", b"%d" % len(body)))
+    if status == 200 and write_whole(send, headers, body):
+        return
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+    except asyncio.CancelledError:
+        return  # the client left in the middle of the answer, or we shut down
+
+
+async def respond_error(send: Send, error: HqError, extra_headers: Headers) -> None:
+    """Answer with Connect's JSON of an error and the HTTP status that belongs to it."""
+    headers: Headers = [(b"content-type", b"application/json"), *error_headers(error), *extra_headers]
+    if error.request_id and not any(name == b"x-request-id" for name, _ in extra_headers):
+        headers.append((b"x-request-id", error.request_id.encode()))
+    await respond(send, wire.http_status(error), headers, wire.connect_error_body(error))
+
+
+def error_headers(error: HqError) -> Headers:
+    """Headers that say what to do about an error."""
+    delay_s = wire.retry_after_s(error)
+    if delay_s is not None:
+        return [(b"retry-after", b"%d" % delay_s)]
+    if error.code == "UNAUTHENTICATED":
+        return [(b"www-authenticate", b"Bearer")]
+    if isinstance(error, UnsupportedMediaType):
+        return [(b"accept-post", error.accepted.encode())]
+    if isinstance(error, UnsupportedEncoding):
+        return [(b"accept-encoding", error.accepted.encode())]
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", error.allowed.encode())]
+    return []
+
+
+def _too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the body is over the limit of {max_bytes} bytes")

@@ -1,0 +1,162 @@
+"""Calls with a stream of answers over the Connect protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from serving import wire
+from serving.calls.incoming import HttpCall, closing_stream
+from serving.calls.methods import Answer, Streaming
+from serving.encoding import gzipping
+from serving.encoding.jsonio import refuse_deep
+from serving.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
+from serving.http.asgi import ClientGone, Headers, Receive, Scope, Send, check_length, read_body, respond_error
+from serving.http.connect import connect_timeout_s, request_id_header
+from serving.http.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
+from serving.http.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.limiting.admission import Admission
+from serving.limiting.limits import Limits
+from serving.surroundings import Surroundings
+
+_TYPES: Final = ("application/connect+json", "application/connect+proto")
+
+
+class StreamEndpoint:
+    """One request, many answers, each in an envelope; the last one says how it ended. Always HTTP 200."""
+
+    def __init__(self, method: Streaming, shared: Surroundings) -> None:
+        self._method = method
+        self._guard = shared.guard(method.path, method.rule)
+        self._limits = shared.limits
+        self._admission = shared.admission
+        self._clock = shared.clock
+        self._ids = shared.ids
+        self._stats = shared.traffic.stats("http", method.path)
+        self._media = Media(*_TYPES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call. Errors end the stream; only a content type not of streams is refused with 415."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        call = HttpCall(scope, headers, self._ids)
+        extra_headers = [request_id_header(call)] if b"x-request-id" in headers else []
+        try:
+            exchange = self._media.exchange(headers.get(b"content-type"), None)
+        except HqError as error:
+            await respond_error(send, error, extra_headers)
+            return
+        stream = Outgoing(send, exchange, headers, self._limits, extra_headers)
+        failure: HqError | None = None
+        try:
+            await self._run(exchange, headers, call, receive, stream)
+        except ClientGone:
+            return
+        except asyncio.CancelledError:
+            failure = ShuttingDown("this replica shuts down: go on at another one", 0.0)
+        except BaseException as error:
+            failure = wire.as_hq_error(error, call)
+        if failure is not None:
+            self._admission.count(failure)
+            self._guard.refused(call, failure)
+        self._stats.ended("OK" if failure is None else failure.code)
+        with suppress(asyncio.CancelledError):  # the client left, or we shut down
+            await stream.end(failure)
+
+    async def _run(
+        self,
+        exchange: Exchange,
+        headers: Mapping[bytes, bytes],
+        call: HttpCall,
+        receive: Receive,
+        stream: Outgoing,
+    ) -> None:
+        timeout_s = connect_timeout_s(headers)
+        if timeout_s is not None:
+            call.set_deadline(self._clock.now() + timeout_s)
+        if self._guard.admit is not None:
+            self._guard.admit(call)
+        peer = call.host
+        message = await self._read(headers, peer, receive)
+        if exchange.json_in:
+            refuse_deep(message, self._limits.max_json_depth)
+        request = self._method.parse_json(message) if exchange.json_in else self._method.parse(message)
+        self._admission.check_rate(call.caller)
+        self._admission.open_stream(peer)
+        try:
+            with self._admission.holding(peer, len(message)):
+                await self._pump(request, call, timeout_s, stream)
+        finally:
+            self._admission.close_stream(peer)
+
+    async def _pump(self, request: object, call: HttpCall, timeout_s: float | None, stream: Outgoing) -> None:
+        age_s = self._limits.max_stream_age_s
+        limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
+        await stream.begin()
+        try:
+            lease = self._guard.lease(call)
+            async with limit, lease, closing_stream(self._method.run(request, call)) as answers:
+                async for answer in answers:
+                    await stream.message(answer, self._admission)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if timeout_s is not None and timeout_s <= age_s:
+                raise DeadlineExceeded(f"the stream ends at its deadline, after {timeout_s:g} s") from error
+            raise Retry(f"the stream ends after {age_s:g} s: go on at any replica", 0.0) from error
+
+    async def _read(self, headers: Mapping[bytes, bytes], peer: str, receive: Receive) -> bytes:
+        max_bytes = self._limits.max_request_bytes
+        gzip = is_gzip(headers.get(b"connect-content-encoding"))
+        check_length(headers, HEADER_BYTES + max_bytes)
+        body = await read_body(receive, self._admission, peer, HEADER_BYTES + max_bytes)
+        compressed, payload = unwrap_only(body, max_bytes)
+        if not compressed:
+            return payload
+        if not gzip:
+            raise invalid("", "the envelope says compressed, but connect-content-encoding does not say how")
+        return await gzipping.decompress(payload, max_bytes)
+
+
+class Outgoing:
+    """The answer's side of one stream."""
+
+    def __init__(
+        self,
+        send: Send,
+        exchange: Exchange,
+        headers: Mapping[bytes, bytes],
+        limits: Limits,
+        extra_headers: Headers,
+    ) -> None:
+        self._send = send
+        self._json = exchange.json_out
+        self._gzip = accepts_gzip(headers.get(b"connect-accept-encoding"))
+        self._limits = limits
+        self._headers = [(b"content-type", exchange.content_type), *extra_headers]
+        self._begun = False
+
+    async def begin(self) -> None:
+        """Send the headers."""
+        if self._gzip:
+            self._headers.append((b"connect-content-encoding", b"gzip"))
+        self._begun = True
+        await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
+
+    async def message(self, answer: Answer, admission: Admission) -> None:
+        """Send one message; waits while the reader is slow."""
+        payload = await answer.json() if self._json else answer.proto()
+        if len(payload) > admission.max_response_bytes:
+            admission.refuse_answer(len(payload))
+        flags = 0
+        if self._gzip and len(payload) >= self._limits.gzip_min_bytes:
+            payload = await gzipping.compress(payload, self._limits.gzip_level)
+            flags = COMPRESSED
+        await self._send({"type": "http.response.body", "body": wrap(flags, payload), "more_body": True})
+
+    async def end(self, failure: HqError | None) -> None:
+        """Send the last envelope, after the headers if these were not sent yet."""
+        if not self._begun:
+            await self.begin()
+        await self._send({"type": "http.response.body", "body": wrap(END_OF_STREAM, wire.end_of_stream(failure))})

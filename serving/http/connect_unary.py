@@ -1,0 +1,103 @@
+"""Calls with one answer over the Connect protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from serving import wire
+from serving.calls.incoming import HttpCall
+from serving.calls.methods import Unary
+from serving.encoding import gzipping
+from serving.encoding.jsonio import refuse_deep
+from serving.http.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
+from serving.http.connect import connect_timeout_s, request_id_header
+from serving.http.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.surroundings import Surroundings
+
+_TYPES: Final = ("application/json", "application/proto", "application/x-protobuf")
+# A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
+_DEADLINE_GRACE_S: Final = 0.25
+
+
+class UnaryEndpoint:
+    """One request, one answer, each the bare body."""
+
+    def __init__(self, method: Unary, shared: Surroundings) -> None:
+        self._parse = method.parse
+        self._parse_json = method.parse_json
+        self._guard = shared.guard(method.path, method.rule)
+        self._method = self._guard.recorded(method)
+        self._max_bytes = shared.limits.max_request_bytes
+        self._max_json_depth = shared.limits.max_json_depth
+        self._gzip_min_bytes = shared.limits.gzip_min_bytes
+        self._gzip_level = shared.limits.gzip_level
+        self._admission = shared.admission
+        self._now = shared.clock.now
+        self._stats = shared.traffic.stats("http", method.path)
+        self._ids = shared.ids
+        self._media = Media(*_TYPES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one call; errors become answers as well."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        call = HttpCall(scope, headers, self._ids)
+        try:
+            exchange = self._media.exchange(headers.get(b"content-type"), headers.get(b"accept"))
+            timeout_s = connect_timeout_s(headers)
+            if timeout_s is None:
+                payload = await self._run(exchange, headers, call, receive)
+            else:
+                call.set_deadline(self._now() + timeout_s)
+                async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
+                    payload = await self._run(exchange, headers, call, receive)
+            answer_headers = [(b"content-type", exchange.content_type)]
+            if b"x-request-id" in headers:
+                answer_headers.append(request_id_header(call))
+            if len(payload) >= self._gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
+                payload = await gzipping.compress(payload, self._gzip_level)
+                answer_headers.append((b"content-encoding", b"gzip"))
+        except ClientGone:
+            return
+        except BaseException as error:
+            await self._refuse(send, error, call, headers)
+            return
+        await respond(send, 200, answer_headers, payload)
+
+    async def _run(self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive) -> bytes:
+        caller = peer = call.host
+        if self._guard.admit is not None:
+            self._guard.admit(call)
+            caller = call.caller
+        if b"content-encoding" in headers or b"expect" in headers:
+            body = await self._read(headers, peer, receive)
+        else:
+            body = await read_body(receive, self._admission, peer, self._max_bytes)
+        admission = self._admission
+        admission.open_call(peer)
+        try:
+            admission.check_rate(caller)
+            if exchange.json_in:
+                refuse_deep(body, self._max_json_depth)
+            started = self._now()
+            answer = await self._method((self._parse_json if exchange.json_in else self._parse)(body), call)
+            payload = await answer.json() if exchange.json_out else answer.proto()
+            self._stats.answered(self._now() - started)
+        finally:
+            admission.close_call(peer)
+        if len(payload) > admission.max_response_bytes:
+            admission.refuse_answer(len(payload))
+        return payload
+
+    async def _read(self, headers: Mapping[bytes, bytes], peer: str, receive: Receive) -> bytes:
+        check_length(headers, self._max_bytes)
+        body = await read_body(receive, self._admission, peer, self._max_bytes)
+        return await gzipping.decompress(body, self._max_bytes) if is_gzip(headers.get(b"content-encoding")) else body
+
+    async def _refuse(self, send: Send, error: BaseException, call: HttpCall, headers: Mapping[bytes, bytes]) -> None:
+        told = wire.as_hq_error(error, call)
+        self._admission.count(told)
+        self._guard.refused(call, told)
+        self._stats.ended(told.code)
+        await respond_error(send, told, [request_id_header(call)] if b"x-request-id" in headers else [])

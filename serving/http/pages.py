@@ -1,0 +1,76 @@
+"""Plain pages beside the calls: health, metrics, and what others add."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qs
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import choose_encoder
+
+from serving import health as health_pages
+from serving.calls.methods import Call
+from serving.errors import invalid
+from serving.health import Health
+
+_TEXT: Final = "text/plain; charset=utf-8"
+_MAX_PARAMETERS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A GET request for a page."""
+
+    headers: Mapping[bytes, bytes]
+    query_string: bytes
+    call: Call = field(default_factory=Call)
+
+    def query(self) -> dict[str, list[str]]:
+        """Parameters of the query, each with all of its values.
+
+        Raises:
+            InvalidRequest: there are more than a hundred.
+        """
+        try:
+            text = self.query_string.decode("latin-1")
+            return parse_qs(text, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
+        except ValueError as error:
+            raise invalid("", f"the query cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class PageAnswer:
+    """What a page answers."""
+
+    status: int
+    content_type: str
+    body: bytes
+    headers: Sequence[tuple[bytes, bytes]] = ()
+
+
+Page = Callable[[PageRequest], Awaitable[PageAnswer]]
+"""A page raises HqError to be answered with that error."""
+
+
+def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], str] = str) -> dict[str, Page]:
+    """The pages that every server has, by path; `note` says what an operator should know beside the health."""
+
+    async def livez(_: PageRequest) -> PageAnswer:
+        return _text(*health_pages.livez(health))
+
+    async def readyz(request: PageRequest) -> PageAnswer:
+        status, text = health_pages.readyz(health, request.query().get("fresh", [""])[-1])
+        noted = note()
+        return _text(status, f"{text}note: {noted}\n" if noted else text)
+
+    async def metrics(request: PageRequest) -> PageAnswer:
+        encode, content_type = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))
+        return PageAnswer(200, content_type, encode(registry))
+
+    return {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
+
+
+def _text(status: int, text: str) -> PageAnswer:
+    return PageAnswer(status, _TEXT, text.encode())

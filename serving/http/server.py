@@ -1,0 +1,128 @@
+"""The HTTP transport: uvicorn inside our event loop, on a port of our choice."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Collection, Mapping, Sequence
+from ssl import SSLContext
+from typing import Any, Final, cast
+
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from serving.calls.methods import Method
+from serving.health import Health
+from serving.http.app import HttpApp
+from serving.http.pages import Page, own_pages
+from serving.http.protocol import bounded_by
+from serving.surroundings import Surroundings
+
+_BACKLOG: Final = 2_048
+_POLL_S: Final = 0.02
+_GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
+_TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
+
+
+class HttpServer:
+    """Serves a table of methods in the Connect protocol, health and metrics, and further pages by path."""
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        health: Health,
+        shared: Surroundings,
+        registry: CollectorRegistry,
+        pages: Mapping[str, Page],
+        *,
+        reuse_port: bool = False,
+    ) -> None:
+        self._reuse_port = reuse_port
+        note = shared.security.note if shared.security is not None else str
+        self._app = HttpApp(methods, {**own_pages(health, registry, note), **pages}, shared)
+        self._shared = shared
+        self._server: uvicorn.Server | None = None
+        self._socket: socket.socket | None = None
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def start(self, address: str, tls: SSLContext | None = None) -> int:
+        """Listen on host:port, with TLS if there is a context; return the port, which matters for port 0.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._socket = await _listen(address, reuse_port=self._reuse_port)
+        self._server = server = uvicorn.Server(self._config(tls))
+        server.config.load()
+        server.lifespan = server.config.lifespan_class(server.config)
+        # Not `serve`: it would take over the process' signals.
+        await server.startup([self._socket])
+        self._ticking = asyncio.create_task(server.main_loop(), name="http server")
+        return cast("int", self._socket.getsockname()[1])
+
+    def connections(self) -> int:
+        """How many connections there are."""
+        return 0 if self._server is None else len(self._server.server_state.connections)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take no new connections, give calls under way `grace_s` to finish, then break them off."""
+        if self._server is None or self._socket is None or self._ticking is None:
+            return
+        self._ticking.cancel()
+        for listener in self._server.servers:
+            listener.close()
+        self._socket.close()
+        state, self._server = self._server.server_state, None
+        for connection in list(state.connections):
+            connection.shutdown()
+        await _until_empty(state.connections, grace_s)
+        for task in list(state.tasks):
+            task.cancel()
+        await _until_empty(state.connections, _GOOD_BYE_S if state.tasks else 0.0)
+        for connection in list(state.connections):
+            connection.transport.abort()
+
+    def _config(self, tls: SSLContext | None) -> uvicorn.Config:
+        return uvicorn.Config(
+            cast("Any", self._app),
+            http=bounded_by(self._shared.limits, self._shared.admission),
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=cast("Any", self._shared.limits.keep_alive_s),
+            backlog=_BACKLOG,
+            ssl_context_factory=None if tls is None else lambda *_: tls,
+        )
+
+
+async def _until_empty(connections: Collection[object], patience_s: float) -> None:
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + patience_s
+    while connections and loop.time() < give_up_at:
+        await asyncio.sleep(_POLL_S)
+
+
+async def _listen(address: str, *, reuse_port: bool) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    loop = asyncio.get_running_loop()
+    name = host.strip("[]") or None
+    found = await loop.getaddrinfo(name, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, where = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted sockets inherit it
+        if hasattr(socket, "TCP_KEEPIDLE"):
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_PROBE_AFTER_S)
+        listening.bind(where)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {address} for HTTP: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening

@@ -1,0 +1,125 @@
+"""How much is under way, and what was refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from serving.clock import Clock
+from serving.errors import HqError, Overloaded, TooLarge
+from serving.limiting.limits import Limits
+from serving.limiting.peer_rate import PeerRate
+from serving.limiting.shares import Shares
+
+
+class Admission:
+    """How much is under way, in all transports together; counts what was refused by name of the limit.
+
+    `peer` is always an address without its port.
+    """
+
+    def __init__(self, limits: Limits, clock: Clock) -> None:
+        self.max_calls = limits.max_calls
+        self.max_streams = limits.max_streams
+        self.max_bodies_bytes = limits.max_bodies_bytes
+        self.max_response_bytes = limits.max_response_bytes
+        self.calls = 0
+        self.streams = 0
+        self.bodies_bytes = 0
+        self.refused: Counter[str] = Counter()
+        self.calls_of = Shares("max_calls_per_peer", limits.max_calls_per_peer, "calls under way")
+        self.streams_of = Shares("max_streams_per_peer", limits.max_streams_per_peer, "streams open")
+        self.bodies_of = Shares("max_bodies_bytes_per_peer", limits.max_bodies_bytes_per_peer, "bytes on their way")
+        self.connections_of = Shares("max_connections_per_peer", limits.max_connections_per_peer, "connections")
+        rate = limits.max_calls_per_peer_s
+        self.peer_rate = PeerRate(rate, clock) if rate else None
+
+    def count(self, error: HqError) -> None:
+        """Count a refusal, if it was a limit that refused."""
+        if error.limit:
+            self.refused[error.limit] += 1
+
+    def open_call(self, peer: str) -> None:
+        """Count a call with one answer in.
+
+        Raises:
+            Overloaded: there are `max_calls` already, or the peer has its share of them; nothing was counted.
+        """
+        if self.calls >= self.max_calls:
+            words = f"{self.calls} calls are under way already: send it again later, or elsewhere"
+            raise Overloaded(words, limit="max_calls")
+        self.calls_of.take(peer)
+        self.calls += 1
+
+    def close_call(self, peer: str) -> None:
+        """Count a call out."""
+        self.calls -= 1
+        self.calls_of.give_back(peer)
+
+    def check_rate(self, caller: str) -> None:
+        """Count a call of an identity (or of a peer, where there is none), if there is a limit.
+
+        Raises:
+            Overloaded: the caller is over it.
+        """
+        if self.peer_rate is not None:
+            self.peer_rate.take(caller)
+
+    def open_stream(self, peer: str) -> None:
+        """Count a stream in.
+
+        Raises:
+            Overloaded: there are `max_streams` already, or the peer has its share of them; nothing was counted.
+        """
+        if self.streams >= self.max_streams:
+            words = f"{self.streams} streams are open already: try again later, or elsewhere"
+            raise Overloaded(words, 5.0, limit="max_streams")
+        self.streams_of.take(peer)
+        self.streams += 1
+
+    def close_stream(self, peer: str) -> None:
+        """Count a stream out."""
+        self.streams -= 1
+        self.streams_of.give_back(peer)
+
+    def refuse_answer(self, size_bytes: int) -> NoReturn:
+        """Refuse to send an answer over `max_response_bytes`.
+
+        Raises:
+            TooLarge: always.
+        """
+        words = f"the answer has {size_bytes} bytes, {self.max_response_bytes} are allowed"
+        raise TooLarge(f"{words}: ask for fewer items, or less of each", limit="max_response_bytes")
+
+    def hold_body(self, peer: str, size_bytes: int) -> None:
+        """Count part of a body in that is still being received.
+
+        Raises:
+            Overloaded: all bodies together, or those of this peer, are over their limit; nothing was counted.
+        """
+        if self.bodies_bytes + size_bytes > self.max_bodies_bytes:
+            words = "too many large requests are being received: send it again later, or elsewhere"
+            raise Overloaded(words, limit="max_bodies_bytes")
+        self.bodies_of.take(peer, size_bytes)
+        self.bodies_bytes += size_bytes
+
+    @contextmanager
+    def holding(self, peer: str, size_bytes: int) -> Iterator[None]:
+        """Count the request of a stream as a body for as long as the stream goes on, which keeps what it asks for.
+
+        Raises:
+            Overloaded: as `hold_body`.
+        """
+        self.hold_body(peer, size_bytes)
+        try:
+            yield
+        finally:
+            self.release_body(peer, size_bytes)
+
+    def release_body(self, peer: str, size_bytes: int) -> None:
+        """Count a body out."""
+        if size_bytes:
+            self.bodies_bytes -= size_bytes
+            self.bodies_of.give_back(peer, size_bytes)

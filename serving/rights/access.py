@@ -1,0 +1,119 @@
+"""What the caller of one call may touch: compared with the services and nodes of instances."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from serving.errors import PermissionDenied
+from serving.rights.identity import Identity
+from serving.rights.patterns import Patterns
+from serving.rights.rules import NOBODY, Role, Rule
+
+READERS: Final = tuple(Role)
+WRITERS: Final = (Role.UPLOADER, Role.ADMIN)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How far a role reaches. None: everywhere."""
+
+    services: Patterns | None = None
+    nodes: Patterns | None = None
+    clusters: Patterns | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """It leaves nothing out, but for other clusters."""
+        return self.services is None and self.nodes is None
+
+    def covers(self, service: str, node: str) -> bool:
+        """An instance of this service on this node is within it."""
+        return (self.services is None or service in self.services) and (self.nodes is None or node in self.nodes)
+
+    def covers_filter(self, services: Collection[str], nodes: Collection[str]) -> bool:
+        """Whatever matches a filter with these is within it; a filter without any leaves nothing out."""
+        return _proven(self.services, services) and _proven(self.nodes, nodes)
+
+
+Grants = Mapping[Role, tuple[Scope, ...]]
+
+
+class Access:
+    """The reach of one identity in calls under one rule.
+
+    Attributes:
+        identity: None: nobody was asked.
+        grants: how far it reaches in each of its roles that the rule is for.
+        is_checked: False: security is off, and everything is allowed.
+        is_unlimited: some role reaches all services and nodes.
+    """
+
+    __slots__ = ("grants", "identity", "is_checked", "is_unlimited", "rule")
+
+    def __init__(self, identity: Identity | None, rule: Rule, grants: Grants, *, is_checked: bool = True) -> None:
+        self.identity, self.rule, self.grants, self.is_checked = identity, rule, grants, is_checked
+        self.is_unlimited = not is_checked or any(scope.is_all for scopes in grants.values() for scope in scopes)
+
+    def __repr__(self) -> str:
+        return f"Access({self.identity.name if self.identity else 'anybody'}, {self.rule.name})"
+
+    def within(self, cluster: str) -> Access:
+        """The same, in this cluster only."""
+        kept = {
+            role: tuple(s for s in scopes if s.clusters is None or cluster in s.clusters)
+            for role, scopes in self.grants.items()
+        }
+        return Access(self.identity, self.rule, {r: s for r, s in kept.items() if s}, is_checked=self.is_checked)
+
+    def covers(self, service: str, node: str, roles: Iterable[Role] = READERS) -> bool:
+        """An instance of this service on this node is within reach in one of these roles."""
+        return not self.is_checked or any(scope.covers(service, node) for scope in self._scopes(roles))
+
+    def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
+        """Raises PermissionDenied unless the instance is within reach."""
+        if not self.covers(service, node, roles):
+            self.deny(f"instance {instance_id}: its service or node is out of reach", roles, instance_id)
+
+    def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
+        """Whatever matches a filter with these services and nodes is within reach."""
+        return self.is_unlimited or any(scope.covers_filter(services, nodes) for scope in self._scopes(READERS))
+
+    def check_filter(self, services: Collection[str], nodes: Collection[str]) -> None:
+        """Raises PermissionDenied unless whatever matches a filter with these is within reach."""
+        if not self.proves(services, nodes):
+            self.deny("all that the filter matches: name your services in service_id, or your node in node_name")
+
+    def covers_node(self, node: str, roles: Iterable[Role] = READERS) -> bool:
+        """All of the node is within reach in one of these roles."""
+        return not self.is_checked or any(s.services is None and s.covers("", node) for s in self._scopes(roles))
+
+    def check_all(self, what: str) -> None:
+        """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
+        if not self.is_unlimited:
+            self.deny(f"{what}: it concerns all services and nodes, and the reach does not")
+
+    def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
+        """Raises PermissionDenied unless all of the node is within reach."""
+        if not self.covers_node(node, roles):
+            self.deny(f"node {node or '(none)'} ({field})", roles, node)
+
+    def deny(self, what: str, roles: Iterable[Role] = (), key: str = "") -> NoReturn:
+        """Raises PermissionDenied: this is out of reach."""
+        name = self.identity.name if self.identity else "nobody"
+        wanted = [role for role in roles if role in self.rule.roles] or sorted(self.rule.roles)
+        takes = f"it takes the role {' or '.join(wanted)} for it"
+        raise PermissionDenied(f"{name} may not {self.rule.name} {what}; {takes}", key=key, needs=",".join(wanted))
+
+    def _scopes(self, roles: Iterable[Role]) -> Iterable[Scope]:
+        for role in roles:
+            yield from self.grants.get(role, ())
+
+
+def _proven(allowed: Patterns | None, named: Collection[str]) -> bool:
+    return allowed is None or (bool(named) and all(one in allowed for one in named))
+
+
+UNCHECKED: Final = Access(None, NOBODY, {}, is_checked=False)
+"""Security is off."""

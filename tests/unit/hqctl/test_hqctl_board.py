@@ -1,0 +1,115 @@
+"""What the live table of a watch shows."""
+
+from __future__ import annotations
+
+import grpc
+
+from clients.errors import HqApiError
+from clients.hqctl.output.board import Board
+from clients.hqctl.output.lines import Lines
+from clients.hqctl.output.tables import fitted, lines
+from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+
+def one(instance_id: str, *, ready: bool, cluster: str = "east") -> instance_pb2.Instance:
+    meta = instance_pb2.InstanceMeta(id=instance_id, service_id="web", cluster=cluster)
+    instance = instance_pb2.Instance(meta=meta)
+    instance.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE if ready else instance_pb2.CONDITION_STATUS_FALSE
+    return instance
+
+
+def ids(board: Board, room: int = 10) -> list[str]:
+    names, rows, _ = board.table(room, 0.0)
+    return [row[names.index("INSTANCE")] for row in rows]
+
+
+def board_of(*instances: instance_pb2.Instance) -> Board:
+    board = Board()
+    board.took(SnapshotPart(instances), "12:00:00")
+    board.took(Synced("t", ()), "12:00:00")
+    return board
+
+
+def test_those_not_ready_come_first_and_those_left_out_are_counted() -> None:
+    board = board_of(one("a", ready=True), one("b", ready=False), one("c", ready=True))
+    assert ids(board) == ["b", "a", "c"]
+    assert board.title() == "2 of 3 instances ready, up to date"
+    assert board.table(1, 0.0)[2] == "… 2 more, all ready"
+
+
+def test_changes_move_rows_and_are_listed() -> None:
+    board = board_of(one("a", ready=True), one("b", ready=True))
+    events = (
+        pb.WatchEvent(put=one("b", ready=False)),
+        pb.WatchEvent(delete=pb.InstanceRef(id="a", cluster="east")),
+    )
+    board.took(Changes(events, "t2", ()), "12:00:01")
+    assert ids(board) == ["b"]
+    assert [(clock, kind) for clock, kind, _ in board.changes] == [("12:00:01", "put"), ("12:00:01", "gone")]
+
+
+def test_a_resync_of_one_cluster_forgets_that_one_only() -> None:
+    board = board_of(one("a", ready=True), one("a", ready=True, cluster="west"))
+    board.took(Resync("too slow", "west"), "12:00:01")
+    assert ids(board) == ["a"]
+    board.took(Resync("too slow"), "12:00:02")
+    assert ids(board) == []
+
+
+def test_a_broken_connection_is_told_until_something_comes() -> None:
+    board = board_of(one("a", ready=True))
+    board.took(Interrupted(HqApiError(grpc.StatusCode.UNAVAILABLE, "cut"), 1.0), "12:00:01")
+    assert "NO CONNECTION" in board.title()
+    board.took(Bookmark("t3", ()), "12:00:02")
+    assert board.title().endswith("up to date")
+
+
+def test_a_table_never_wraps_whatever_the_room() -> None:
+    names = ("INSTANCE", "SERVICE", "ENDPOINTS", "VERSION")
+    rows = [["i" * 30, "s" * 30, "e" * 60, "12"]]
+    for room in (20, 40, 60, 80, 200):
+        shown = lines(names, rows, fitted(names, rows, room), room=room)
+        assert all(len(line) <= room for line in shown), room
+    assert lines(names, rows)[1].endswith("  12")
+
+
+def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others() -> None:
+    names = ("INSTANCE", "NODE", "READY", "REVISION", "HEARTBEAT")
+    rows = [["i" * 36, "n" * 35, "yes", "r" * 21, "12s"]]
+    shown = lines(names, rows, fitted(names, rows, 76), room=76)
+    assert shown[0].split() == ["INSTANCE", "NODE", "READY", "HEARTBEAT"]
+    assert shown[1].split() == ["i" * 36, "n" * 19 + "…", "yes", "12s"]
+    assert fitted(names, rows, 200) == [36, 35, 5, 21, 9]
+
+
+def test_lines_of_a_front_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
+    told, east, west = Lines(snapshot=True), pb.Source(cluster="east"), pb.Source(cluster="west")
+    items = (
+        Bookmark("", (east, west)),
+        SnapshotPart((one("a", ready=True),)),
+        Synced("t1", (east,)),
+        SnapshotPart((one("a", ready=False, cluster="west"),)),
+        Synced("t2", (west,)),
+        Changes((pb.WatchEvent(put=one("a", ready=True, cluster="west")),), "t3", (west,)),
+        Resync("too slow", "west"),
+        Changes((pb.WatchEvent(delete=pb.InstanceRef(id="a", cluster="east")),), "t4", (east,)),
+    )
+    lines_of_all = [(kind, *text.split("  ")[0:1]) for item in items for kind, text in told.of(item)]
+    assert [(kind, text.split("; ")[0]) for kind, text in lines_of_all] == [
+        ("is", "east/a"),
+        ("synced", "1 there in east"),
+        ("is", "west/a"),
+        ("synced", "1 there in west"),
+        ("put", "west/a"),
+        ("resync", "too slow"),
+        ("gone", "east/a"),
+    ]
+
+
+def test_a_change_of_readiness_is_told_with_what_was_before() -> None:
+    told = Lines(snapshot=False)
+    assert list(told.of(SnapshotPart((one("a", ready=True),)))) == []
+    ((_, text),) = told.of(Changes((pb.WatchEvent(put=one("a", ready=False)),), "t", ()))
+    assert "yes>no" in text

@@ -1,0 +1,111 @@
+"""What hqctl status calls wrong, and what it tells to do."""
+
+from __future__ import annotations
+
+from clients.hqctl.output.findings import Facts, Finding, Reached, findings
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+NOW_S = 1_700_000_000.0
+
+
+def source(**fields: object) -> pb.Source:
+    return pb.Source(**{"cluster": "east", "replica": "hq-1", "epoch": "e1", **fields})  # type: ignore[arg-type]
+
+
+def facts(**fields: object) -> Facts:
+    healthy = {"reached": [Reached("a:1", (source(),))], "total": 3, "ready": 3, "guard": pb.GuardState()}
+    return Facts(**{**healthy, **fields})  # type: ignore[arg-type]
+
+
+def only(found: list[Finding]) -> Finding:
+    assert len(found) == 1, found
+    return found[0]
+
+
+def test_where_all_is_well_there_is_nothing_to_say() -> None:
+    members = [admin_pb2.StoreMember(endpoint="e1:2379", leader=True)]
+    assert findings(facts(members=members), NOW_S) == []
+
+
+def test_a_silent_server_is_severe_and_its_address_is_named_once() -> None:
+    reached = [Reached("a:1", (source(),)), Reached("b:1", error="b:1 refuses connections")]
+    found = only(findings(facts(reached=reached), NOW_S))
+    assert found.severe
+    assert found.what == "b:1 does not answer: refuses connections."
+    assert found.next.startswith("The others serve meanwhile")
+
+
+def test_a_stale_replica_says_since_when_and_why() -> None:
+    stale = source(stale=True, error="no etcd member answers")
+    stale.staleness.FromSeconds(42)
+    found = only(findings(facts(reached=[Reached("a:1", (stale,))]), NOW_S))
+    assert found.what == "replica hq-1 is stale for 42s: no etcd member answers."
+
+
+def test_a_location_that_the_front_misses_is_severe() -> None:
+    missing = pb.Source(cluster="west", error="no replica accepts connections")
+    found = only(findings(facts(reached=[Reached("f:1", (source(), missing))], refused="a front"), NOW_S))
+    assert found.what.startswith("west did not answer the front: no replica accepts connections.")
+
+
+def test_replicas_of_different_epochs_are_severe() -> None:
+    reached = [Reached("a:1", (source(),)), Reached("b:1", (source(replica="hq-2", epoch="e2"),))]
+    assert "different epochs" in only(findings(facts(reached=reached), NOW_S)).what
+
+
+def test_each_location_of_a_front_has_an_epoch_of_its_own() -> None:
+    reached = [Reached("f:1", (source(), source(cluster="west", epoch="e2")))]
+    assert findings(facts(reached=reached, refused="a front"), NOW_S) == []
+
+
+def members(broken: int, count: int) -> list[admin_pb2.StoreMember]:
+    return [
+        admin_pb2.StoreMember(
+            endpoint=f"e{n}:2379", leader=n == count - 1, error="connection refused" if n < broken else ""
+        )
+        for n in range(count)
+    ]
+
+
+def test_lost_members_say_how_many_more_can_be_borne() -> None:
+    assert "1 more loss can be borne" in only(findings(facts(members=members(1, 5)), NOW_S)).next
+    assert "one more loss stops all writes" in findings(facts(members=members(2, 5)), NOW_S)[0].next
+    assert "The majority is lost" in findings(facts(members=members(3, 5)), NOW_S)[0].next
+
+
+def test_a_store_without_a_leader_is_severe() -> None:
+    assert "no etcd member leads" in only(findings(facts(members=[admin_pb2.StoreMember()]), NOW_S)).what
+
+
+def test_a_holding_guard_says_since_when_why_and_until() -> None:
+    guard = pb.GuardState(holding=True, waiting=7, verdict="holding: 7 of 33 revisions silent, over 20%")
+    guard.since.FromSeconds(int(NOW_S) - 18)
+    guard.until.FromSeconds(int(NOW_S) + 41)
+    found = only(findings(facts(guard=guard), NOW_S))
+    assert found.severe
+    assert "holds 7 flips back since" in found.what
+    assert "(18s): 7 of 33 revisions silent, over 20%." in found.what
+    assert found.next.endswith("else it ends by itself in 41s at the latest.")
+
+
+def test_an_order_to_the_guard_is_no_problem_but_is_told() -> None:
+    guard = pb.GuardState(holding=True, verdict="held by an operator's order")
+    guard.override.kind, guard.override.by = pb.GUARD_OVERRIDE_KIND_FORCE, "ada"
+    found = only(findings(facts(guard=guard), NOW_S))
+    assert not found.severe
+    assert "forced to hold all flips" in found.what
+
+
+def test_a_replica_that_stopped_lately_is_mentioned_and_one_long_gone_is_not() -> None:
+    peers = [admin_pb2.ReplicaInfo(replica=name) for name in ("lately", "long-gone", "alive")]
+    for peer, silent_s in zip(peers, (100, 4000, 2), strict=True):
+        peer.silent_for.FromSeconds(silent_s)
+    assert "replica lately gave no sign of life for 1m40s" in only(findings(facts(replicas=peers), NOW_S)).what
+
+
+def test_severe_findings_come_first() -> None:
+    found = findings(facts(ready=1, records=[admin_pb2.QuarantinedRecord(key="spec/web-1")]), NOW_S)
+    assert [one.severe for one in found] == [True, False]
+    assert "spec/web-1" in found[0].what
+    assert "2 of 3 instances not ready" in found[1].what

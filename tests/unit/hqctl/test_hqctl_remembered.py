@@ -1,0 +1,22 @@
+"""What several replicas remember, as one list."""
+
+from __future__ import annotations
+
+from clients.hqctl.asking.remembered import merged
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+
+def told(replica: str, *versions: int) -> admin_pb2.ListTransitionsResponse:
+    moves = [admin_pb2.Transition(instance_id=f"web-{v}", revision_id="r1", version=v) for v in versions]
+    return admin_pb2.ListTransitionsResponse(transitions=moves, source=pb.Source(replica=replica))
+
+
+def test_what_one_replica_missed_before_its_start_another_one_tells() -> None:
+    found = merged([told("hq-2", 9), told("hq-1", 9, 7, 4), told("hq-3")], limit=10)
+    assert [one.version for one in found.transitions] == [9, 7, 4]
+    assert [source.replica for source in found.sources] == ["hq-2", "hq-1", "hq-3"]
+
+
+def test_the_newest_are_kept() -> None:
+    assert [one.version for one in merged([told("hq-1", 4, 3), told("hq-2", 5)], limit=2).transitions] == [5, 4]

@@ -1,0 +1,74 @@
+"""What hqctl's tables say of an instance."""
+
+from __future__ import annotations
+
+from clients.hqctl.output.rows import Columns, endpoints, readiness, revision, spans_clusters
+from clients.hqctl.output.tables import fitted, plain
+from hqpb.v1 import instance_pb2 as pb
+
+NOW_S = 1_700_000_000.0
+YES, NO = pb.CONDITION_STATUS_TRUE, pb.CONDITION_STATUS_FALSE
+
+
+def an_instance() -> pb.Instance:
+    instance = pb.Instance()
+    instance.meta.id, instance.meta.service_id, instance.meta.cluster = "web-1", "web", "dc1"
+    instance.spec.node_name = "node-7"
+    instance.spec.revision.add(id="v1", target=pb.REVISION_TARGET_INSTALLED)
+    instance.spec.revision.add(id="v2", target=pb.REVISION_TARGET_READY)
+    return instance
+
+
+def test_a_row_says_what_an_operator_needs_first() -> None:
+    instance = an_instance()
+    instance.status.ready.status = YES
+    instance.status.revision.add(id="v2", ready=pb.Condition(status=YES))
+    instance.status.last_heartbeat_time.FromSeconds(int(NOW_S) - 200)
+    assert Columns().row(instance, NOW_S) == ["web-1", "web", "node-7", "yes", "v2", "3m20s"]
+
+
+def test_what_nobody_has_said_is_a_dash() -> None:
+    assert Columns().row(pb.Instance(meta=pb.InstanceMeta(id="a")), NOW_S) == ["a", "-", "-", "unknown", "-", "-"]
+
+
+def test_not_ready_says_why() -> None:
+    instance = an_instance()
+    instance.status.ready.status = NO
+    instance.status.revision.add(id="v2", ready=pb.Condition(status=NO, reason="HeartbeatTimeout"))
+    assert readiness(instance) == "no:HeartbeatTimeout"
+
+
+def test_a_revision_that_is_ready_in_place_of_the_wanted_one_is_named() -> None:
+    instance = an_instance()
+    instance.status.revision.add(id="v1", ready=pb.Condition(status=YES))
+    assert revision(instance) == "v2(now:v1)"
+
+
+def test_an_address_of_its_own_takes_the_place_of_the_node() -> None:
+    instance = an_instance()
+    instance.spec.allocation.port.add(name="http", number=8080)
+    assert endpoints(instance) == "http=node-7:8080"
+    instance.spec.allocation.host = "10.0.0.7"
+    assert endpoints(instance) == "http=10.0.0.7:8080"
+
+
+def test_the_cluster_is_shown_when_several_answer() -> None:
+    assert not spans_clusters([an_instance()], ["dc1"])
+    assert spans_clusters([an_instance()], ["dc1", "dc2"])
+    assert Columns(cluster=True).row(an_instance(), NOW_S)[0] == "dc1"
+
+
+def test_a_pipe_gets_aligned_columns_and_nothing_is_cut() -> None:
+    text = plain(("INSTANCE", "READY"), [["a" * 253, "yes"], ["b", "no"]])
+    assert text.splitlines()[1] == "a" * 253 + "  yes"
+    assert text.splitlines()[2].split() == ["b", "no"]
+
+
+def test_on_a_narrow_terminal_the_widest_column_gives_way_and_ids_do_not() -> None:
+    names = ("INSTANCE", "SERVICE", "NODE")
+    rows = [["i" * 30, "s" * 20, "n" * 40]]
+    assert fitted(names, rows, 200) == [30, 20, 40]
+    widths = fitted(names, rows, 80)
+    assert sum(widths) + 4 == 80
+    assert widths[0] == 30
+    assert fitted(names, rows, 20)[0] == 30

@@ -1,0 +1,175 @@
+"""Small things that hqctl says and understands."""
+
+from __future__ import annotations
+
+import click
+import grpc
+import pytest
+
+from clients.errors import HqApiError, Violation, not_connected
+from clients.hqctl.asking.addresses import addresses
+from clients.hqctl.asking.exits import Exit, exit_of, sentence
+from clients.hqctl.asking.selecting import parse_selector
+from clients.hqctl.output.lines import Lines
+from clients.hqctl.output.sources import faults, merged, not_of
+from clients.hqctl.output.story import story, wrapped
+from clients.hqctl.words import parse_span, size, span
+from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+
+Code = grpc.StatusCode
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (-3, "0s"), (59.9, "59s"), (60, "1m"), (200, "3m20s"), (7205, "2h"), (90_000, "1d1h")],
+)
+def test_a_span_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
+    assert span(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("90s", 90), ("3m", 180), ("1h30m", 5400), ("2d", 172_800), ("0.5s", 0.5)]
+)
+def test_a_span_is_understood(text: str, seconds: float) -> None:
+    assert parse_span(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "3x", "-3m", "3m ago"])
+def test_what_is_no_span_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="no span of time"):
+        parse_span(text)
+
+
+def test_sizes_are_told_in_the_unit_that_suits() -> None:
+    assert [size(n) for n in (512, 20_480, 1_610_612_736)] == ["512B", "20.0KiB", "1.5GiB"]
+
+
+def test_servers_get_the_default_port_and_may_be_separated_by_commas() -> None:
+    assert addresses(("a,b:1", "::1", "[::1]:5")) == ("a:7071", "b:1", "[::1]:7071", "[::1]:5")
+
+
+@pytest.mark.parametrize("address", ["a:b", "a:0", "a:70000", "http://a:1"])
+def test_a_malformed_server_is_a_usage_error(address: str) -> None:
+    with pytest.raises(click.UsageError):
+        addresses((address,))
+
+
+def test_labels_are_understood_as_kubectl_writes_them() -> None:
+    assert parse_selector(("engine=php,tier==1", "a=")) == {"engine": "php", "tier": "1", "a": ""}
+
+
+@pytest.mark.parametrize("text", ["engine", "a!=b", "=b", ""])
+def test_other_selectors_are_refused(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        parse_selector((text,))
+
+
+GIVEN_UP = "the store was not reached in time; nothing of web-1 was stored"
+
+
+@pytest.mark.parametrize(
+    ("error", "writing", "exit_code"),
+    [
+        (HqApiError(Code.NOT_FOUND, "…", from_hq=True), False, Exit.NOT_FOUND),
+        (HqApiError(Code.ABORTED, "…", from_hq=True), True, Exit.CONFLICT),
+        (HqApiError(Code.INVALID_ARGUMENT, "…", from_hq=True), True, Exit.REFUSED),
+        (HqApiError(Code.UNAVAILABLE, "cut"), False, Exit.UNAVAILABLE),
+        (HqApiError(Code.UNAVAILABLE, "cut"), True, Exit.OUTCOME_UNKNOWN),
+        (not_connected("a", "refused"), True, Exit.UNAVAILABLE),
+        (HqApiError(Code.RESOURCE_EXHAUSTED, "…", from_hq=True, retry_delay_s=1), True, Exit.UNAVAILABLE),
+        (HqApiError(Code.RESOURCE_EXHAUSTED, "…", reason="TOO_LARGE", from_hq=True), True, Exit.REFUSED),
+        (HqApiError(Code.PERMISSION_DENIED, "…", from_hq=True), True, Exit.NOT_ALLOWED),
+        (
+            HqApiError(Code.DEADLINE_EXCEEDED, GIVEN_UP, reason="DEADLINE_EXCEEDED", from_hq=True),
+            True,
+            Exit.UNAVAILABLE,
+        ),
+        (HqApiError(Code.DEADLINE_EXCEEDED, "…", reason="DEADLINE_EXCEEDED", from_hq=True), True, Exit.OUTCOME_UNKNOWN),
+    ],
+    ids=lambda value: repr(value),
+)
+def test_the_exit_code_says_what_to_do_next(error: HqApiError, writing: bool, exit_code: Exit) -> None:
+    assert exit_of(error, writing=writing) is exit_code
+
+
+def test_an_error_is_one_line_with_fields_and_a_next_step() -> None:
+    error = HqApiError(
+        Code.UNAVAILABLE, "the store\nis away", violations=[Violation("meta.id", "x")], from_hq=True, retry_delay_s=3
+    )
+    assert sentence(error, writing=True) == "the store is away; meta.id: x. Try again in 3 s."
+    assert "--server" in sentence(not_connected("a", "a refuses"), writing=True)
+    assert "hqctl get" in sentence(HqApiError(Code.UNAVAILABLE, "cut"), writing=True)
+    late = HqApiError(Code.DEADLINE_EXCEEDED, "Deadline Exceeded", endpoint="hq-1:7071")
+    assert sentence(late, writing=False).startswith("hq-1:7071 did not answer in time. `hqctl status`")
+    given_up = HqApiError(Code.DEADLINE_EXCEEDED, GIVEN_UP, reason="DEADLINE_EXCEEDED", from_hq=True)
+    assert "stored or not" not in sentence(given_up, writing=True)
+
+
+def test_an_answer_of_another_cluster_than_the_one_that_was_named_is_none() -> None:
+    east, west = pb.Source(cluster="east", replica="r"), pb.Source(cluster="west", replica="r")
+    assert not_of(["west"], [east]).startswith("this is the cluster east, not west")
+    assert [not_of(*case) for case in ((["west"], [east, west]), ([""], [east]), ([], [east]), (["west"], []))] == [
+        ""
+    ] * 4
+
+
+def test_stale_and_missing_sources_are_told() -> None:
+    stale = pb.Source(cluster="dc1", replica="r1", stale=True, quarantined=["a", "b", "c", "d"])
+    stale.staleness.FromSeconds(90)
+    assert len(faults(stale)) == 2
+    assert "1m30s" in faults(stale)[0]
+    assert "4 instances" in faults(stale)[1]
+    assert "missing" in faults(pb.Source(cluster="dc2", error="timed out"))[0]
+    assert faults(pb.Source(cluster="dc1", replica="r1")) == []
+
+
+def test_of_several_pages_the_last_word_of_a_replica_counts() -> None:
+    pages = [[pb.Source(replica="a", version=1)], [pb.Source(replica="a", version=2)]]
+    assert [source.version for source in merged(pages)] == [2]
+
+
+def test_the_story_begins_with_the_verdict_and_holds_the_receipt() -> None:
+    answer = pb.ExplainInstanceResponse(node_name="node-7", summary="its agent fell silent")
+    answer.meta.id = "web-1"
+    answer.ready.status = instance_pb2.CONDITION_STATUS_FALSE
+    revision = answer.revision.add(id="v2", target=instance_pb2.REVISION_TARGET_READY)
+    revision.ready.status = instance_pb2.CONDITION_STATUS_FALSE
+    revision.ready.reason = "HeartbeatTimeout"
+    revision.ready.receipt.decided_by, revision.ready.receipt.decided_at_version = "hq-2", 1234
+    revision.ready.receipt.silence.FromSeconds(612)
+    lines = list(story(answer, 1_700_000_000.0))
+    assert lines[0].startswith("web-1 is NOT READY")
+    assert "its agent fell silent" in lines[1]
+    assert any("v2, wanted READY: not ready (HeartbeatTimeout)" in line for line in lines)
+    assert any("hq-2 decided it at version 1234, after 10m12s of silence" in line for line in lines)
+
+
+def test_a_long_line_is_folded_under_its_own_text() -> None:
+    first, second = wrapped("  receipt       one two three", 24)
+    assert second == " " * 16 + "three"
+    assert first.endswith("two")
+
+
+def test_a_watch_tells_changes_of_readiness_and_each_break_once() -> None:
+    def web(status: instance_pb2.ConditionStatus) -> instance_pb2.Instance:
+        instance = instance_pb2.Instance(meta=instance_pb2.InstanceMeta(id="web-1"))
+        instance.status.ready.status = status
+        return instance
+
+    broken = Interrupted(HqApiError(Code.UNAVAILABLE, "cut"), 1.0)
+    put = pb.WatchEvent(put=web(instance_pb2.CONDITION_STATUS_TRUE))
+    gone = pb.WatchEvent(delete=pb.InstanceRef(id="web-1"))
+    items: list[WatchItem] = [
+        SnapshotPart((web(instance_pb2.CONDITION_STATUS_FALSE),)),
+        Synced("t1", ()),
+        Changes((put, gone), "t2", ()),
+        broken,
+        broken,
+        Resync("too slow"),
+    ]
+    lines = Lines(snapshot=True)
+    shown = [line for item in items for line in lines.of(item)]
+    assert [kind for kind, _ in shown] == ["is", "synced", "put", "gone", "broken", "resync"]
+    assert "no>yes" in shown[2][1]

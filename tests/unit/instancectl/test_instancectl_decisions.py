@@ -1,0 +1,217 @@
+"""instancectl's smaller decisions: lives, restarts, readiness, adoption, what to tell."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from clients.instancectl.adopt import chosen, is_wanted
+from clients.instancectl.processes.exits import Exit
+from clients.instancectl.processes.procfs import ProcessId
+from clients.instancectl.reports import conditions, telling
+from clients.instancectl.sections.readiness import Readiness, Rhythm, rhythm
+from clients.instancectl.sections.restart import Restarts, RestartSettings
+from clients.instancectl.state import RunningChild
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey, revision_key, section_digest
+from clients.instancectl.wanted.life import Life, Meaning, of_absence, of_presence
+from hqpb.v1 import instance_pb2 as model
+from tests.support.scenes import INSTALLED, READY
+
+KNOWN = Life(uid=5, epoch="e1")
+
+
+@pytest.mark.parametrize(
+    ("known", "found", "meaning"),
+    [
+        (None, Life(5, "e1"), Meaning.GO_ON),
+        (KNOWN, Life(5, "e1"), Meaning.GO_ON),
+        (KNOWN, Life(6, "e1"), Meaning.NEW_LIFE),
+        (KNOWN, Life(6, "e2"), Meaning.GO_ON),  # a restored HQ gives new uids to the same instances
+    ],
+)
+def test_another_uid_is_another_life_only_within_an_epoch(known: Life | None, found: Life, meaning: Meaning) -> None:
+    assert of_presence(known, found) is meaning
+
+
+@pytest.mark.parametrize(
+    ("known", "epoch", "elsewhere", "meaning"),
+    [
+        (None, "e1", False, Meaning.WAIT),
+        (KNOWN, "e1", False, Meaning.GONE),
+        (KNOWN, "e1", True, Meaning.MOVED),
+        (KNOWN, "e2", False, Meaning.DOUBT),
+        (KNOWN, "e2", True, Meaning.DOUBT),
+    ],
+)
+def test_an_absence_counts_only_within_the_epoch_that_knew_the_instance(
+    known: Life | None, epoch: str, elsewhere: bool, meaning: Meaning
+) -> None:
+    assert of_absence(known, epoch, elsewhere=elsewhere) is meaning
+
+
+# --- restarts -----------------------------------------------------------------------------------------------------
+
+
+def restarts(policy: model.RestartPolicy = model.RESTART_POLICY_ALWAYS) -> Restarts:
+    return Restarts(policy, RestartSettings(1.0, 8.0, 60.0), random.Random(3))
+
+
+def test_waits_double_up_to_the_limit_with_half_of_it_chance() -> None:
+    one = restarts()
+    for limit_s in (1.0, 2.0, 4.0, 8.0, 8.0):
+        delay_s = one.after(Exit(code=1), ran_for_s=0.1)
+        assert delay_s is not None
+        assert limit_s / 2 <= delay_s <= limit_s
+
+
+def test_whoever_ran_long_enough_begins_with_the_first_wait_again() -> None:
+    one = restarts()
+    for _ in range(5):
+        one.after(Exit(code=1), ran_for_s=0.1)
+    delay_s = one.after(Exit(code=1), ran_for_s=61.0)
+    assert delay_s is not None
+    assert delay_s <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "end", "again"),
+    [
+        (model.RESTART_POLICY_UNSPECIFIED, Exit(code=0), True),
+        (model.RESTART_POLICY_ALWAYS, Exit(code=0), True),
+        (model.RESTART_POLICY_ON_FAILURE, Exit(code=0), False),
+        (model.RESTART_POLICY_ON_FAILURE, Exit(code=1), True),
+        (model.RESTART_POLICY_ON_FAILURE, Exit(signal=9), True),
+        (model.RESTART_POLICY_ON_FAILURE, Exit(), True),
+        (model.RESTART_POLICY_NEVER, Exit(code=1), False),
+    ],
+)
+def test_the_policy_decides_whether_it_starts_again(policy: model.RestartPolicy, end: Exit, again: bool) -> None:
+    assert (restarts(policy).after(end, 1.0) is not None) is again
+
+
+# --- readiness ----------------------------------------------------------------------------------------------------
+
+
+def checks(successes: int = 0, failures: int = 0) -> Readiness:
+    return Readiness(rhythm(model.ReadinessCheck(success_threshold=successes, failure_threshold=failures)))
+
+
+def test_one_success_makes_ready_and_three_failures_in_a_row_make_not_ready() -> None:
+    readiness = checks()
+    assert readiness.checked(True)
+    assert not readiness.checked(False)
+    assert not readiness.checked(False)
+    assert not readiness.checked(True)  # it begins again
+    assert [readiness.checked(False) for _ in range(3)] == [False, False, True]
+    assert not readiness.is_ready
+
+
+def test_thresholds_are_taken_from_the_check() -> None:
+    readiness = checks(successes=2, failures=1)
+    assert [readiness.checked(True) for _ in range(2)] == [False, True]
+    assert readiness.checked(False)
+
+
+def test_the_defaults_of_the_model_hold() -> None:
+    assert rhythm(model.ReadinessCheck()) == Rhythm(
+        initial_delay_s=0.0, period_s=10.0, timeout_s=1.0, failures=3, successes=1
+    )
+
+
+# --- fingerprints and adoption --------------------------------------------------------------------------------------
+
+
+def revision(revision_id: str = "r1", *, target: model.RevisionTarget = READY) -> model.InstanceRevision:
+    made = model.InstanceRevision(id=revision_id, target=target)
+    made.container.add(name="main", command=["serve"])
+    made.file.add(name="app", url="http://files/app")
+    return made
+
+
+def test_target_and_processes_need_no_new_preparation_files_do() -> None:
+    allocation = model.ResourceAllocation(memory_bytes=1)
+    key = revision_key(revision(), allocation)
+    other = revision(target=INSTALLED)
+    other.container[0].command.append("--loud")
+    assert revision_key(other, model.ResourceAllocation(memory_bytes=2)) == key
+    other.file[0].url += "2"
+    assert revision_key(other, allocation) != key
+    allocation.port.add(name="http", number=1)
+    assert revision_key(revision(), allocation) != key
+
+
+def child(wanted: Desired, revision_id: str, digest: str = "") -> RunningChild:
+    key = wanted.key_of(revision_id) or RevisionKey(revision_id, "gone")
+    found = wanted.by_key.get(key)
+    own = section_digest(found.container[0], wanted.allocation) if found else ""
+    identity = ProcessId(1, 1, "boot")
+    return RunningChild(key, "main", digest or own, identity, "mark", "", "", 1.0, 0.0, 0)
+
+
+def test_a_child_is_adopted_if_its_revision_and_section_are_what_they_were() -> None:
+    wanted = Desired("i-1", "node-1", (revision("r1"), revision("r2", target=INSTALLED)))
+    assert is_wanted(child(wanted, "r1"), wanted)
+    assert not is_wanted(child(wanted, "r1", digest="another command"), wanted)
+    assert not is_wanted(child(wanted, "r3"), wanted)
+
+
+def test_of_two_revisions_that_run_the_one_wanted_ready_is_adopted() -> None:
+    wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
+    assert chosen([child(wanted, "r1"), child(wanted, "r2")], wanted) == wanted.key_of("r2")
+    assert chosen([child(wanted, "r1")], wanted) == wanted.key_of("r1")
+    assert chosen([child(wanted, "r3")], wanted) is None
+
+
+# --- what is told -------------------------------------------------------------------------------------------------
+
+
+def section(name: str = "main", *, ready: bool = True, ended: str = "") -> model.ContainerStatus:
+    made = model.ContainerStatus(name=name, ready=ready)
+    if ended:
+        made.state.terminated.reason = ended
+    else:
+        made.state.running.SetInParent()
+    return made
+
+
+def test_a_revision_is_ready_when_each_section_is_or_has_done_its_work() -> None:
+    assert conditions.readiness([section(), section("init", ready=False, ended="Completed")]).holds
+    assert not conditions.readiness([section(), section("slow", ready=False)]).holds
+    assert not conditions.readiness([section(ready=False, ended="Completed")]).holds
+    assert conditions.readiness([]).holds
+
+
+def told(stage: telling.Stage, installed: conditions.Verdict = conditions.INSTALLED) -> dict[str, model.RevisionStatus]:
+    wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")), version=9)
+    return telling.statuses(wanted, lambda _: installed, stage, {}, 1.5)
+
+
+def test_the_predecessor_is_ready_for_as_long_as_it_runs() -> None:
+    wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
+    said = told(telling.Stage(wanted.key_of("r1"), (section(),)), conditions.PREPARING)
+    assert said["r1"].ready.status == conditions.TRUE
+    assert (said["r2"].ready.status, said["r2"].ready.reason) == (conditions.FALSE, "NotInstalled")
+    assert said["r2"].spec_version == 9
+
+
+def test_it_is_not_ready_from_the_moment_it_is_told_to_end() -> None:
+    wanted = Desired("i-1", "node-1", (revision("r2"),))
+    said = told(telling.Stage(wanted.key_of("r2"), (section(),), is_leaving=True))
+    assert said["r2"].ready.reason == "Stopping"
+
+
+def test_sections_that_the_spec_does_not_know_are_left_out() -> None:
+    wanted = Desired("i-1", "node-1", (revision("r2"),))
+    said = told(telling.Stage(wanted.key_of("r2"), (section(), section("removed"))))
+    assert [s.name for s in said["r2"].container] == ["main"]
+
+
+def test_a_condition_keeps_the_time_of_its_last_transition() -> None:
+    wanted = Desired("i-1", "node-1", (revision("r1"),))
+    first = telling.statuses(wanted, lambda _: conditions.PREPARING, telling.Stage(), {}, 1.0)
+    later = telling.statuses(wanted, lambda _: conditions.PENDING, telling.Stage(), first, 2.0)
+    assert later["r1"].installed.last_transition_time == first["r1"].installed.last_transition_time
+    done = telling.statuses(wanted, lambda _: conditions.INSTALLED, telling.Stage(), later, 3.0)
+    assert done["r1"].installed.last_transition_time.seconds == 3

@@ -1,0 +1,235 @@
+"""What instancectl writes and unpacks: whole or not at all, and nowhere else."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import stat
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from clients.instancectl.atomic import write_atomically
+from clients.instancectl.content.delivery import deliver
+from clients.instancectl.content.failure import PrepareFailed
+from clients.instancectl.content.fetch import check_scheme, shown
+from clients.instancectl.content.paths import inside
+from clients.instancectl.content.secret_values import DirectoryProvider, SecretMissing, SecretValues
+from clients.instancectl.content.store import Store
+from clients.instancectl.content.threads import Cancel
+from clients.instancectl.content.unpack import unpack
+from clients.instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
+from clients.instancectl.processes.procfs import ProcessId
+from clients.instancectl.settings import BadProvider, parse_provider
+from clients.instancectl.state import RunningChild, StateFile, StateUnreadable
+from clients.instancectl.validating import faults
+from clients.instancectl.wanted import desired as wishes
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey
+from hqpb.v1 import instance_pb2 as model
+from tests.support.scenes import READY
+
+NOW = Cancel()
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    target = tmp_path / "kept"
+    target.write_bytes(b"old")
+    with pytest.raises(TypeError):
+        write_atomically(target, "no bytes")  # type: ignore[arg-type]
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert target.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("bad", ["", ".", "../x", "/etc/x", "a/../../x", "link/x"])
+def test_a_path_that_leads_out_is_refused(tmp_path: Path, bad: str) -> None:
+    directory = tmp_path / "revision"
+    directory.mkdir()
+    (directory / "link").symlink_to(tmp_path)
+    with pytest.raises(PrepareFailed, match="file x"):
+        inside(directory, bad, "file x")
+
+
+# --- store and fetching -------------------------------------------------------------------------------------------
+
+
+def stored(tmp_path: Path, content: bytes) -> tuple[Store, str, str]:
+    source = tmp_path / "source"
+    source.write_bytes(content)
+    return Store(tmp_path / "store"), source.as_uri(), f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def test_content_with_a_known_checksum_is_fetched_once(tmp_path: Path) -> None:
+    store, url, checksum = stored(tmp_path, b"content")
+    (tmp_path / "store").mkdir()
+    path = store.obtain(url, checksum, "file x", NOW)
+    (tmp_path / "source").unlink()
+    assert store.obtain(url, checksum, "file x", NOW) == path
+    assert path.read_bytes() == b"content"
+
+
+def test_damaged_content_is_fetched_again(tmp_path: Path) -> None:
+    store, url, checksum = stored(tmp_path, b"content")
+    (tmp_path / "store").mkdir()
+    path = store.obtain(url, checksum, "file x", NOW)
+    path.write_bytes(b"damage!")
+    assert store.obtain(url, checksum, "file x", NOW).read_bytes() == b"content"
+
+
+def test_wrong_content_is_not_kept(tmp_path: Path) -> None:
+    store, url, _ = stored(tmp_path, b"content")
+    (tmp_path / "store").mkdir()
+    with pytest.raises(PrepareFailed, match="file x: the checksum is"):
+        store.obtain(url, f"sha256:{'1' * 64}", "file x", NOW)
+    assert [path for path in (tmp_path / "store").rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize("scheme", ["torrent:", "magnet:?xt=", "rbtorrent:"])
+def test_torrents_are_refused_by_name(scheme: str) -> None:
+    with pytest.raises(PrepareFailed, match=scheme.partition(":")[0]):
+        check_scheme(f"{scheme}abc", "package x")
+
+
+def test_an_address_is_shown_without_what_may_be_credentials() -> None:
+    assert shown("https://user:pw@host:8443/a/b?token=abc#x") == "https://host:8443/a/b"
+
+
+# --- unpacking ------------------------------------------------------------------------------------------------------
+
+
+def test_a_zip_keeps_its_modes(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        info = zipfile.ZipInfo("bin/run")
+        info.external_attr = 0o755 << 16
+        packed.writestr(info, "true")
+    unpack(tmp_path / "a.zip", tmp_path / "out", "package x", NOW)
+    assert stat.S_IMODE((tmp_path / "out" / "bin" / "run").stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize("name", ["../escaped", "/absolute"])
+def test_a_tar_that_reaches_out_lands_nowhere_else(tmp_path: Path, name: str) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        member = tarfile.TarInfo(name)
+        member.size = 1
+        tar.addfile(member, io.BytesIO(b"x"))
+    with contextlib.suppress(PrepareFailed):  # an absolute path is made relative instead
+        unpack(tmp_path / "a.tar", tmp_path / "out", "package x", NOW)
+    assert not (tmp_path / "escaped").exists()
+    assert not Path("/absolute").exists()
+
+
+def test_what_is_no_archive_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("no archive")
+    with pytest.raises(PrepareFailed, match="package x: cannot be unpacked"):
+        unpack(tmp_path / "a", tmp_path / "out", "package x", NOW)
+
+
+# --- secrets --------------------------------------------------------------------------------------------------------
+
+
+def secret(secret_id: str, key: str = "", version: str = "") -> model.SecretDescriptor:
+    return model.SecretDescriptor(name="db", provider="safe", id=secret_id, key=key, version=version)
+
+
+async def test_a_directory_gives_files_by_id_version_and_key(tmp_path: Path) -> None:
+    (tmp_path / "db@2").mkdir()
+    (tmp_path / "db@2" / "password").write_text("value")
+    provider = DirectoryProvider(tmp_path)
+    assert await provider.value(secret("db", key="password", version="2")) == b"value"
+
+
+async def test_a_secret_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("value")
+    with pytest.raises(SecretMissing, match="leads out"):
+        await DirectoryProvider(tmp_path / "kept").value(secret("../outside"))
+
+
+async def test_an_unknown_provider_is_named_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(SecretMissing, match=r"secret db: there is no provider 'safe' here \(known: vault\)"):
+        await SecretValues({"vault": DirectoryProvider(tmp_path)}).value(secret("db"))
+
+
+def test_a_value_is_never_in_a_repr_or_error(tmp_path: Path) -> None:
+    wanted = secret("db")
+    wanted.file.path, wanted.file.owner = "conf/db", "no-such-user-here"
+    with pytest.raises(PrepareFailed) as caught:
+        deliver(wanted, b"canary", tmp_path)
+    assert "canary" not in repr(caught.value)
+    assert "no-such-user-here" in caught.value.message
+    assert list(tmp_path.rglob("db")) == []
+
+
+@pytest.mark.parametrize("bad", ["vault", "vault=", "vault=dir", "vault=dir:", "vault=http://x"])
+def test_a_provider_that_is_written_wrongly_is_explained(bad: str) -> None:
+    with pytest.raises(BadProvider, match="NAME=dir:PATH"):
+        parse_provider(bad)
+
+
+# --- state ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
+    key = RevisionKey("r1", "ab" * 32)
+    child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
+    state = StateFile(tmp_path / "state.json")
+    state.belongs_to("i-1", "node-1")
+    state.installed(key, ["c2", "c1"])
+    state.started(child)
+    assert StateFile(tmp_path / "state.json").state == state.state
+    assert stat.S_IMODE((tmp_path / "state.json").stat().st_mode) == 0o600
+
+
+def test_a_damaged_state_is_not_guessed(tmp_path: Path) -> None:
+    (tmp_path / "state.json").write_text('{"owner":')
+    with pytest.raises(StateUnreadable, match="end what runs of this instance"):
+        StateFile(tmp_path / "state.json")
+
+
+def test_the_last_good_copy_is_read_as_it_was_written_and_is_nobody_elses(tmp_path: Path) -> None:
+    revision = model.InstanceRevision(id="r1", target=READY, secret=[secret("x")])
+    desired = Desired("i-1", "node-1", (revision,), model.ResourceAllocation(host="h"), 2**62, 7, "e1")
+    wishes.save(tmp_path / "copy", desired)
+    assert wishes.load(tmp_path / "copy") == desired
+    assert stat.S_IMODE((tmp_path / "copy").stat().st_mode) == 0o600
+
+
+def test_a_damaged_copy_is_no_copy(tmp_path: Path) -> None:
+    (tmp_path / "copy").write_text("{")
+    assert wishes.load(tmp_path / "copy") is None
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def test_where_no_cgroup_can_be_made_processes_are_limited_and_that_is_said(tmp_path: Path) -> None:
+    limiter = best_limiter("i-1", tmp_path, "/")
+    assert isinstance(limiter, ProcessLimits)
+    assert limiter.grip("main", Limit(500, 1 << 20)).description.endswith("per process, cpu not limited")
+
+
+def test_a_cgroup_that_hands_down_memory_and_cpu_is_used(tmp_path: Path) -> None:
+    for name in ("cgroup.controllers", "cgroup.subtree_control"):
+        (tmp_path / name).write_text("cpu memory pids")
+    limiter = best_limiter("i-1", tmp_path, "/")
+    assert isinstance(limiter, CgroupLimits)
+    grip = limiter.grip("main", Limit(500, 1 << 20))
+    assert grip.group is not None
+    assert (grip.group / "cpu.max").read_text() == "50000 100000"
+    assert (grip.group / "memory.max").read_text() == str(1 << 20)
+    grip.take(123)
+    assert (grip.group / "cgroup.procs").read_text() == "123"
+
+
+# --- validate -------------------------------------------------------------------------------------------------------
+
+
+def test_validate_names_everything_that_instancectl_could_not_run() -> None:
+    one = model.InstanceRevision(id="r1", target=READY)
+    one.container.add(name="web", image="registry/web", command=["web"]).readiness_check.tcp.port = "http"
+    one.package.add(name="data", url="torrent:abc")
+    found = "\n".join(faults(Desired("i-1", "n", (one, model.InstanceRevision(id="r2", target=READY)))))
+    for fault in ("r1, r2 are wanted READY", "images and layers", "port 'http'", "torrent: is not supported"):
+        assert fault in found

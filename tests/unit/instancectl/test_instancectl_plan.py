@@ -1,0 +1,77 @@
+"""What instancectl does next, as a table."""
+
+from __future__ import annotations
+
+from clients.instancectl.wanted.fingerprint import RevisionKey
+from clients.instancectl.wanted.plan import Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
+
+OLD, NEW = RevisionKey("r1", "a" * 64), RevisionKey("r2", "b" * 64)
+NEW_FILES = RevisionKey("r1", "c" * 64)
+
+
+def actual(*installed: RevisionKey, running: RevisionKey | None = None, **others: object) -> Actual:
+    """Installed revisions are present too."""
+    have = frozenset(installed)
+    return Actual(installed=have, present=have, running=running, **others)  # type: ignore[arg-type]
+
+
+def test_what_is_wanted_and_missing_is_prepared_in_order() -> None:
+    assert plan(Wanted((NEW, OLD), NEW), Actual()) == [Prepare(NEW), Prepare(OLD)]
+
+
+def test_what_is_being_prepared_or_rests_is_left_alone() -> None:
+    busy = Actual(preparing=frozenset({OLD}), resting=frozenset({NEW}), present=frozenset({OLD, NEW}))
+    assert plan(Wanted((OLD, NEW), NEW), busy) == []
+
+
+def test_the_installed_revision_wanted_ready_runs() -> None:
+    assert plan(Wanted((OLD, NEW), NEW), actual(OLD, NEW)) == [Run(NEW)]
+
+
+def test_nothing_runs_that_is_only_wanted_installed() -> None:
+    assert plan(Wanted((OLD,), None), actual(OLD)) == []
+
+
+def test_the_old_one_goes_on_while_its_successor_is_prepared() -> None:
+    assert plan(Wanted((NEW, OLD), NEW), actual(OLD, running=OLD)) == [Prepare(NEW)]
+
+
+def test_the_old_one_goes_on_if_its_successor_cannot_be_installed() -> None:
+    rests = actual(OLD, running=OLD, resting=frozenset({NEW}))
+    assert plan(Wanted((NEW, OLD), NEW), rests) == []
+
+
+def test_the_old_one_gives_way_when_its_successor_is_installed() -> None:
+    assert plan(Wanted((NEW, OLD), NEW), actual(OLD, NEW, running=OLD)) == [Stop(OLD)]
+
+
+def test_two_never_run_at_once() -> None:
+    leaving = actual(OLD, NEW, running=OLD, stopping=True)
+    assert plan(Wanted((NEW, OLD), NEW), leaving) == []
+
+
+def test_the_same_revision_with_new_files_goes_on_with_the_old_ones_until_they_are_there() -> None:
+    wanted = Wanted((NEW_FILES,), NEW_FILES)
+    assert plan(wanted, actual(OLD, running=OLD)) == [Prepare(NEW_FILES)]
+    assert plan(wanted, actual(OLD, NEW_FILES, running=OLD)) == [Stop(OLD)]
+    assert plan(wanted, actual(OLD, NEW_FILES)) == [Run(NEW_FILES), Remove(OLD)]
+
+
+def test_a_dropped_revision_ends_at_once_and_is_removed_when_it_has_ended() -> None:
+    wanted = Wanted((NEW,), NEW)
+    assert plan(wanted, actual(OLD, running=OLD)) == [Stop(OLD), Prepare(NEW)]
+    assert plan(wanted, actual(OLD, NEW)) == [Run(NEW), Remove(OLD)]
+
+
+def test_what_runs_is_never_removed() -> None:
+    assert plan(Wanted(), actual(OLD, running=OLD, stopping=True)) == []
+
+
+def test_it_ends_when_nothing_is_wanted_ready() -> None:
+    assert plan(Wanted((OLD,), None), actual(OLD, running=OLD)) == [Stop(OLD)]
+
+
+def test_preparing_what_is_not_wanted_any_more_is_given_up_before_it_is_removed() -> None:
+    busy = Actual(preparing=frozenset({OLD}), present=frozenset({OLD}))
+    assert plan(Wanted(), busy) == [Cancel(OLD)]
+    assert plan(Wanted(), Actual(present=frozenset({OLD}))) == [Remove(OLD)]

@@ -1,0 +1,67 @@
+"""The alert rules and the dashboard speak of metrics that there are, and every alert has its runbook."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from federated import metrics as of_front
+from hq.api import metrics as of_replica
+from serving import process_metrics
+from serving.auth import security
+from serving.http import prometheus_sd
+from serving.telemetry import log_counts, loop_lag, traffic
+
+ROOT = Path(__file__).resolve().parents[3]
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+TABLES = (of_replica, of_front, log_counts, loop_lag, process_metrics, prometheus_sd, traffic, security)
+DECLARED = {one.name for table in TABLES for one in table.METRICS}
+
+
+def _alerts() -> list[dict[str, str]]:
+    groups = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def _unknown(expressions: Iterable[str]) -> set[str]:
+    named = {name for text in expressions for name in re.findall(r"\bhq_[a-z_]+", text)}
+    return {name for name in named if re.sub(r"_(bucket|sum|count)$", "", name) not in DECLARED}
+
+
+def test_alerts_speak_of_metrics_that_there_are() -> None:
+    assert _unknown(alert["expr"] for alert in _alerts()) == set()
+
+
+def test_the_dashboard_speaks_of_metrics_that_there_are() -> None:
+    panels = json.loads((ROOT / "deploy" / "grafana" / "hq.json").read_text())["panels"]
+    expressions = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    assert len(expressions) > 15
+    assert _unknown(expressions) == set()
+
+
+def test_every_alert_has_a_section_in_the_runbook_and_the_other_way_round() -> None:
+    page = (ROOT / "docs" / "operations.md").read_text()
+    sections = re.findall(r"^### (Hq\w+)$", page, re.MULTILINE)
+    assert sections == [alert["alert"] for alert in _alerts()]
+    for alert in _alerts():
+        assert alert["annotations"]["runbook"] == f"docs/operations.md#{alert['alert'].lower()}"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml"), ("check", "config", "hq.yml")],
+    ids=" ".join,
+)
+def test_promtool_agrees(arguments: tuple[str, ...]) -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool (Debian: apt-get install prometheus)")
+    done = subprocess.run([promtool, *arguments], cwd=PROMETHEUS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,150 @@
+"""The audit log: a line is whole or lost, full files are renamed, a failure ends when a line is written again."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from serving.auth.audit import Audit, FileSink, Line, LogSink
+from serving.auth.errors import AuditUnavailable, BadSecurity
+from serving.auth.gate import Gate
+from serving.auth.policy import Policy
+from serving.calls.methods import Call, Unary
+from serving.clock import ManualClock
+from serving.errors import PermissionDenied
+from serving.rights.access import Access
+from serving.rights.identity import Identity, Kind
+from serving.rights.rules import UPLOAD
+from serving.telemetry.logs import ToStream
+from serving.telemetry.quiet import Quiet
+
+LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
+
+
+class FailingSink:
+    def __init__(self) -> None:
+        self.is_full = False
+        self.lines: list[str] = []
+
+    def write(self, line: str) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        self.lines.append(line)
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_line_holds_what_happened_and_when(tmp_path: Path) -> None:
+    audit = Audit(FileSink(tmp_path / "audit"), ManualClock())
+    assert audit.record(LINE)
+    audit.close()
+    told = json.loads((tmp_path / "audit").read_text())
+    assert told == {"time": "2023-11-14T22:13:20.000Z", **LINE._asdict()}
+
+
+def test_what_callers_choose_cannot_make_two_lines_of_one_nor_a_long_one(tmp_path: Path) -> None:
+    audit = Audit(FileSink(tmp_path / "audit"), ManualClock())
+    audit.record(LINE._replace(identity='x"\n{"identity":"root"}', key="k" * 10_000))
+    audit.close()
+    [line] = (tmp_path / "audit").read_text().splitlines()
+    assert len(line) < 1_000
+    assert json.loads(line)["identity"].startswith('x"\n')
+
+
+async def test_an_item_of_a_batch_that_was_denied_is_recorded_as_denied() -> None:
+    sink, clock = FailingSink(), ManualClock()
+    gate = Gate(Policy(), None, None, Audit(sink, clock), clock)
+
+    async def run(request: Any, call: Call) -> Any:
+        call.touched("web-1", 7)
+        call.touched("mail-1", outcome=PermissionDenied.reason)
+
+    batch = Unary("S/Apply", bytes, bytes, run, UPLOAD)
+    await gate.recorded(batch)(None, Call(access=Access(Identity("ann", Kind.TICKET, 0), UPLOAD, {})))
+    told = [(one["key"], one["decision"]) for one in map(json.loads, sink.lines)]
+    assert told == [("web-1", "allow"), ("mail-1", "deny")]
+
+
+def test_full_files_are_renamed_and_the_oldest_given_up(tmp_path: Path) -> None:
+    audit = Audit(FileSink(tmp_path / "audit", max_bytes=1_000, kept=2), ManualClock())
+    for number in range(50):
+        audit.record(LINE._replace(version=number))
+    audit.close()
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == ["audit", "audit.1", "audit.2"]
+    newest = (tmp_path / "audit").read_text().splitlines()[-1]
+    assert json.loads(newest)["version"] == 49
+    assert all(path.stat().st_size <= 1_000 for path in tmp_path.iterdir())
+
+
+def test_a_failure_is_known_until_a_line_is_written_again() -> None:
+    sink = FailingSink()
+    audit = Audit(sink, ManualClock())
+    sink.is_full = True
+    assert not audit.record(LINE)
+    assert "No space left" in audit.fault
+    with pytest.raises(AuditUnavailable, match="No space left"):
+        audit.require(LINE)
+    sink.is_full = False
+    audit.require(LINE)
+    assert (audit.fault, audit.lines, audit.lost) == ("", 1, 2)
+
+
+@pytest.mark.parametrize("takes_it_away", [Path.unlink, lambda path: path.rename(path.with_suffix(".old"))])
+def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path, takes_it_away: Callable[[Path], object]) -> None:
+    path = tmp_path / "audit"
+    audit = Audit(FileSink(path), ManualClock())
+    audit.record(LINE)
+    takes_it_away(path)
+    audit.require(LINE._replace(version=8))
+    audit.close()
+    assert [json.loads(line)["version"] for line in path.read_text().splitlines()] == [8]
+
+
+class FullStream(io.StringIO):
+    is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+def test_an_order_is_refused_too_while_the_log_that_holds_the_lines_cannot_be_written() -> None:
+    stream, audit = FullStream(), Audit(LogSink(), ManualClock())
+    root, handler = logging.getLogger(), Quiet(ToStream(stream), ManualClock().now)
+    root.addHandler(handler)
+    try:
+        with pytest.raises(AuditUnavailable, match="No space left"):
+            audit.require(LINE)
+        stream.is_full = False
+        audit.require(LINE)
+    finally:
+        root.removeHandler(handler)
+    assert json.loads(stream.getvalue().splitlines()[0])["identity"] == "ann"
+
+
+def test_a_log_that_cannot_be_opened_is_refused_at_start(tmp_path: Path) -> None:
+    with pytest.raises(BadSecurity, match="--audit-log"):
+        FileSink(tmp_path / "nowhere" / "audit")
+
+
+def test_lines_are_written_to_the_log_whatever_its_level() -> None:
+    audit, written = Audit(LogSink(), ManualClock()), io.StringIO()
+    root, handler = logging.getLogger(), logging.StreamHandler(written)
+    level = root.level
+    root.setLevel(logging.ERROR)
+    root.addHandler(handler)
+    try:
+        assert audit.record(LINE)
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+    assert json.loads(written.getvalue())["identity"] == "ann"

@@ -1,0 +1,181 @@
+"""The policy: who has which roles, how far they reach, and what is refused of a file."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from serving.auth.errors import BadSecurity
+from serving.auth.policy import parse
+from serving.auth.watched import WatchedFiles
+from serving.errors import PermissionDenied
+from serving.rights.access import Access
+from serving.rights.identity import Identity, Kind
+from serving.rights.patterns import IdentityPattern, Patterns
+from serving.rights.rules import READ, Role
+from tests.support.secured import POLICY
+
+POLICIES = parse(POLICY.encode())
+
+
+def access(name: str, cluster: str | None = "test", policy: bytes = POLICY.encode()) -> Access:
+    scopes = parse(policy).scopes(name, cluster)
+    return Access(Identity(name, Kind.TICKET, 0.0), READ, scopes)
+
+
+@pytest.mark.parametrize(
+    ("name", "roles"),
+    [
+        ("reader/ann", {Role.READER}),
+        ("reader/ann/2", set()),  # `*` is one part
+        ("reader/", set()),
+        ("xreader/ann", set()),
+        ("agent/n1", {Role.AGENT}),
+        ("agent/n1/../n2", set()),
+        ("agent/n 1", set()),
+        ("agent/n1\n", set()),
+        ("spiffe://hq.test/agent/n1", {Role.AGENT}),
+        ("spiffe://hq.test/agent/", set()),
+        ("admin", {Role.ADMIN}),
+        ("Admin", set()),
+        ("admin2", set()),
+        ("", set()),
+    ],
+)
+def test_an_identity_has_the_roles_of_the_patterns_that_match_the_whole_of_it(name: str, roles: set[Role]) -> None:
+    assert set(POLICIES.scopes(name, "test")) == roles
+
+
+def test_an_agent_reaches_its_own_node_and_no_neighbour() -> None:
+    agent = access("agent/n1")
+    assert agent.covers("web", "n1")
+    for other in ("n2", "n11", "n", "", "N1"):
+        assert not agent.covers("web", other)
+
+
+def test_a_service_reaches_no_prefix_neighbour() -> None:
+    reader = access("web-reader")
+    assert reader.covers("web", "n1")
+    for other in ("web2", "we", "", "WEB", "web/x", "web\0"):
+        assert not reader.covers(other, "n1")
+
+
+@pytest.mark.parametrize(
+    ("services", "nodes", "is_proven"),
+    [(["web"], [], True), ([], [], False), (["web", "mail"], [], False), ([], ["n1"], False), (["web"], ["n1"], True)],
+)
+def test_a_filter_is_proven_only_by_what_it_names(services: list[str], nodes: list[str], is_proven: bool) -> None:
+    assert access("web-reader").proves(services, nodes) is is_proven
+
+
+def test_grants_of_another_cluster_count_for_nothing() -> None:
+    policy = b"roles: {reader: [{identities: [ann], clusters: [east, 'west-*']}]}"
+    assert access("ann", "east", policy).is_unlimited
+    assert access("ann", "west-2", policy).is_unlimited
+    assert not access("ann", "north", policy).grants
+    at_front = access("ann", None, policy)
+    assert at_front.within("east").is_unlimited
+    assert not at_front.within("north").proves([], [])
+
+
+def test_reach_is_the_union_of_grants_and_never_their_product() -> None:
+    """Services of one grant do not combine with nodes of another."""
+    policy = (
+        b"roles: {reader: [{identities: [ann], services: [web], nodes: [n1]}, {identities: [ann], services: [mail]}]}"
+    )
+    ann = access("ann", "test", policy)
+    assert ann.covers("web", "n1")
+    assert ann.covers("mail", "n9")
+    assert not ann.covers("web", "n9")
+    assert not ann.proves(["web", "mail"], ["n1"])
+
+
+def test_whoever_may_not_is_told_what_it_takes() -> None:
+    with pytest.raises(PermissionDenied, match="web-reader may not read instance mail-1") as refused:
+        access("web-reader").check("mail-1", "secret-service", "secret-node")
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "roles"),
+        ("[]", "mapping"),
+        ("roles: {}\nrole: {}", "file.role"),
+        ("roles: {king: []}", "roles.king"),
+        ("roles: {reader: {}}", "list of grants"),
+        ("roles: {reader: [{}]}", "identities"),
+        ("roles: {reader: [{identities: []}]}", "identities"),
+        ("roles: {reader: [{identities: [1]}]}", "identities"),
+        ("roles: {reader: [{identities: [a], service: [web]}]}", "service"),
+        ("roles: {reader: [{identities: [a], services: web}]}", "services"),
+        ("roles: {reader: [{identities: [a], services: []}]}", "services"),
+        ("roles: {reader: [{identities: ['x/{node}']}]}", "only agents"),
+        ("roles: {agent: [{identities: [a]}]}", "{node}"),
+        ("roles: {agent: [{identities: ['{node}/{node}']}]}", "pattern"),
+        ("roles: {agent: [{identities: ['{node}'], nodes: [n1]}]}", "nothing else"),
+        ("roles: {uploader: [{identities: [a]}]}", "services"),
+        ("roles: {operator: [{identities: [a], services: [web]}]}", "nodes"),
+        ("roles: {reader: [], reader: []}", "same key twice"),
+        ("roles: {reader: [{identities: [a], services: [web], services: ['*']}]}", "same key twice"),
+        ("roles: [", "YAML"),
+        ("{" * 3000, "YAML"),
+        ("\0", "YAML"),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused_by_name(text: str, word: str) -> None:
+    with pytest.raises(BadSecurity, match=".*" + word.replace("{", r"\{").replace("}", r"\}")):
+        parse(text.encode())
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_make_the_parser_fail_otherwise(text: bytes) -> None:
+    with suppress(BadSecurity):
+        parse(text)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_a_pattern_without_a_star_is_itself_only(word: str, other: str) -> None:
+    if "*" not in word:
+        assert (other in Patterns([word])) is (other == word)
+    if word and "*" not in word and "{node}" not in word:
+        assert (IdentityPattern(word).match(other) is not None) is (other == word)
+
+
+@given(word=st.text("ab*", max_size=8), name=st.text("ab", max_size=12))
+def test_a_star_stands_for_anything_and_the_rest_for_itself(word: str, name: str) -> None:
+    expected = re.fullmatch(".*".join(map(re.escape, word.split("*"))), name) is not None
+    assert (name in Patterns([word])) == expected
+
+
+def test_a_name_of_a_caller_costs_time_by_its_length_alone() -> None:
+    patterns, begun = Patterns(["*-*-prod"]), time.process_time()
+    assert "-" * 40_000 not in patterns
+    assert time.process_time() - begun < 5, "a matcher that tries all ways takes half a minute of the processor"
+
+
+def test_scalars_that_are_none_of_their_tag_are_faults_like_any_other() -> None:
+    for text in (b'roles: !!int ""', b"roles: !!bool maybe", b'roles: !!float ""'):
+        with pytest.raises(BadSecurity, match="no YAML"):
+            parse(text)
+
+
+def test_a_fault_names_the_line_and_quotes_none() -> None:
+    with pytest.raises(BadSecurity, match="line 2") as raised:
+        parse(b"roles:\n  reader: [{identities: [confidential-name}]\n")
+    assert "confidential" not in str(raised.value)
+
+
+def test_a_file_that_its_parser_stumbles_over_leaves_the_old_one_in_force(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("7")
+    watched = WatchedFiles("file", (path,), lambda contents: 100 // int(contents[0]))
+    path.write_text("0")
+    assert not watched.reread()
+    assert (watched.current, "ZeroDivisionError" in watched.fault) == (14, True)

@@ -1,0 +1,108 @@
+"""Every call has a rule, and the same one at a replica and at a front."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import pytest
+
+from federated.api import FrontApi
+from federated.front import Front
+from federated.locations.channel import Dialer
+from federated.locations.config_file import ConfigFile
+from federated.locations.locations import Locations
+from hq.api.admin_api import AdminApi
+from hq.api.instance_api import InstanceApi
+from hqpb.v1 import admin_pb2, service_pb2
+from serving.auth.audit import Audit, LogSink
+from serving.auth.gate import Gate
+from serving.auth.policy import parse
+from serving.clock import SystemClock
+from serving.errors import PermissionDenied
+from serving.rights.identity import Identity, Kind
+from serving.rights.rules import FETCH, NOBODY, OPEN, OPERATE, PAGES, READ, Record, Role, Rule
+from tests.support.running import running
+from tests.support.secured import POLICY
+
+CALLS = [
+    f"{service.full_name}/{method.name}"
+    for file in (service_pb2.DESCRIPTOR, admin_pb2.DESCRIPTOR)
+    for service in file.services_by_name.values()
+    for method in service.methods
+]
+
+
+@pytest.fixture
+async def replica_rules() -> dict[str, Rule]:
+    async with running() as registry:
+        methods = [*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()]
+    return {method.path: method.rule for method in methods}
+
+
+@pytest.fixture
+async def front_rules(tmp_path: Path) -> dict[str, Rule]:
+    config = tmp_path / "front.yaml"
+    config.write_text("locations: {east: {replicas: ['127.0.0.1:1']}}")
+    clock, rng = _FrontClock(), random.Random(1)
+    locations = Locations(ConfigFile(config), clock, rng, Dialer(), 0)
+    api = FrontApi(Front(locations, clock, rng, 1))
+    methods = [*api.methods(), *api.refused_methods()]
+    await locations.end()
+    return {method.path: method.rule for method in methods}
+
+
+class _FrontClock(SystemClock):
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_every_call_names_a_rule_that_lets_somebody_in_and_not_everybody(
+    replica_rules: dict[str, Rule], call: str
+) -> None:
+    rule = replica_rules[call]
+    assert rule is not NOBODY
+    assert rule.roles
+    assert not rule.is_open
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_front_has_the_very_same_rules(
+    replica_rules: dict[str, Rule], front_rules: dict[str, Rule], call: str
+) -> None:
+    assert front_rules[call] is replica_rules[call]
+
+
+@pytest.mark.parametrize("rule", [NOBODY, PAGES.get("/extra", NOBODY)])
+def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
+    gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
+    for name in ("admin", "operator", "reader/ann"):
+        with pytest.raises(PermissionDenied):
+            gate.access(Identity(name, Kind.TICKET, 0.0), rule)
+
+
+def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:
+    assert FETCH.roles == {Role.AGENT, Role.UPLOADER}
+
+
+def test_orders_are_for_operators_alone_and_not_given_unrecorded(replica_rules: dict[str, Rule]) -> None:
+    orders = {call for call, rule in replica_rules.items() if rule is OPERATE}
+    admin = "hq.v1.AdminService"
+    assert orders == {f"{admin}/{name}" for name in ("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode")}
+    assert OPERATE.roles == {Role.OPERATOR}
+    assert OPERATE.record is Record.ORDERS
+
+
+def test_reads_and_reports_are_not_recorded_and_writes_are(replica_rules: dict[str, Rule]) -> None:
+    quiet = {call.partition("/")[2] for call, rule in replica_rules.items() if rule.record is Record.NOTHING}
+    assert {name for name in quiet if not name.startswith(("Get", "List", "Find", "Count", "Watch", "Explain"))} == {
+        "ReportStatus",
+        "ReportStatuses",
+    }
+
+
+def test_open_pages_are_those_of_health() -> None:
+    assert {path for path, rule in PAGES.items() if rule is OPEN} == {"/livez", "/readyz"}
+    assert PAGES["/sd/prometheus"] is READ

@@ -1,0 +1,31 @@
+"""Parsed requests that are remembered: the newest ones, and no more than a number of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from serving.encoding.memo import Memo
+
+
+def test_what_repeats_is_parsed_once_and_no_more_than_the_newest_are_remembered() -> None:
+    parsed: Counter[bytes] = Counter()
+
+    def parse(body: bytes) -> bytes:
+        parsed[body] += 1
+        return body.upper()
+
+    memo = Memo(parse, size=32)
+    for number in range(100):
+        body = f"r{number}".encode()
+        assert memo(body) == memo(body) == body.upper()
+        assert 30 <= len(memo._kept) <= 32 or number < 32
+    assert set(parsed.values()) == {1}
+    memo(b"r99")
+    memo(b"r0")
+    assert (parsed[b"r99"], parsed[b"r0"]) == (1, 2)
+
+
+def test_long_requests_are_not_remembered() -> None:
+    memo = Memo(len, size=32)
+    assert memo(b"x" * 5_000) == 5_000
+    assert not memo._kept

@@ -1,0 +1,48 @@
+"""gzip within bounds."""
+
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+
+import pytest
+
+from serving.encoding import gzipping
+from serving.errors import InvalidRequest, TooLarge
+
+MIB = 1024 * 1024
+
+
+async def test_what_was_compressed_comes_back() -> None:
+    for size in (0, 1, 1_000_000):
+        data = bytes(range(256)) * (size // 256 + 1)
+        assert await gzipping.decompress(await gzipping.compress(data, 1), len(data)) == data
+
+
+async def test_the_limit_is_inclusive() -> None:
+    data = gzip.compress(b"x" * 1_000)
+    assert await gzipping.decompress(data, 1_000) == b"x" * 1_000
+    with pytest.raises(TooLarge):
+        await gzipping.decompress(data, 999)
+
+
+async def test_the_limit_holds_over_all_members_together() -> None:
+    with pytest.raises(TooLarge):
+        await gzipping.decompress(gzip.compress(b"x" * 600) * 2, 1_000)
+
+
+async def test_a_bomb_is_never_held_in_memory() -> None:
+    bomb = gzip.compress(b"\0" * (100 * MIB), 9)
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooLarge):
+            await gzipping.decompress(bomb, MIB)
+        assert tracemalloc.get_traced_memory()[1] < 4 * MIB
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("cut", [1, 8, 15])
+async def test_data_cut_short_is_refused(cut: int) -> None:
+    with pytest.raises(InvalidRequest, match="cut short"):
+        await gzipping.decompress(gzip.compress(b"hello")[:-cut], 1_000)

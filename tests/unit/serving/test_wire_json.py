@@ -1,0 +1,137 @@
+"""JSON and protobuf requests: whatever comes in, InvalidRequest is the worst."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hqpb.v1 import instance_pb2, service_pb2
+from serving.encoding import jsonio
+from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto, to_json
+from serving.errors import InvalidRequest
+
+find = parse_json(service_pb2.FindInstancesRequest)
+create = parse_json(service_pb2.CreateInstanceRequest)
+
+# Names that exist make the search reach deeper than random ones.
+NAMES = st.sampled_from(
+    [
+        *(
+            f.json_name
+            for d in (service_pb2, instance_pb2)
+            for m in vars(d).values()
+            if hasattr(m, "DESCRIPTOR") and hasattr(m.DESCRIPTOR, "fields")
+            for f in m.DESCRIPTOR.fields
+        ),
+        "@type",
+        "[x.y]",
+        "",
+    ]
+) | st.text(max_size=3)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
+    | st.sampled_from(["1.5s", "READY", "2020-01-01T00:00:00Z", "a.b", "-1", "1e9", "AAAA"])
+)
+VALUES: st.SearchStrategy[Any] = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4), max_leaves=20
+)
+
+
+def fault_of(body: bytes, parse: Any = find) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidRequest) as raised:
+        parse(body)
+    return [(v.field, v.description) for v in raised.value.violations]
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_request_or_an_invalid_one(body: bytes) -> None:
+    for parse in (find, parse_proto(service_pb2.FindInstancesRequest)):
+        with suppress(InvalidRequest):
+            parse(body)
+
+
+@given(st.dictionaries(NAMES, VALUES, max_size=4))
+def test_any_json_is_a_request_or_an_invalid_one(value: dict[str, Any]) -> None:
+    for parse in (find, create):
+        with suppress(InvalidRequest):
+            parse(json.dumps(value).encode())
+
+
+@given(st.integers(0, 80), st.text(alphabet='"\\[]{}a', max_size=20))
+def test_depth_is_counted_outside_of_strings(depth: int, text: str) -> None:
+    body = b"[" * depth + json.dumps(text).encode() + b"]" * depth
+    assert jsonio._deeper_than(body, 64) == (depth > 64)
+
+
+def test_what_was_written_can_be_read() -> None:
+    request = service_pb2.FindInstancesRequest(page_size=3)
+    request.filter.service_id.extend(["web", "dö"])
+    request.filter.labels["a.b/c"] = "d"
+    request.read.min_version = 2**63
+    request.field_mask.paths.append("meta.service_id")
+    assert find(to_json(request)) == request
+    assert to_json(request).startswith(b'{"filter":{"serviceId":["web","d\xc3\xb6"],"labels"')
+
+
+async def test_an_answer_is_made_in_both_encodings() -> None:
+    message = service_pb2.DeleteInstanceResponse(version=7)
+    answer = MessageAnswer(message)
+    assert answer.proto() == message.SerializeToString()
+    assert await answer.json() == b'{"version":"7"}'
+
+
+def test_fields_may_go_by_either_name() -> None:
+    assert find(b'{"page_size":1}') == find(b'{"pageSize":1}')
+
+
+def test_null_is_absent() -> None:
+    assert find(b'{"filter":null,"pageSize":null}') == service_pb2.FindInstancesRequest()
+
+
+def test_all_faults_of_shape_are_told_at_once_with_their_places() -> None:
+    body = b'{"filter":{"serviceId":["web",7],"labels":{"a":1},"nope":1},"read":[],"pageSize":1}'
+    assert fault_of(body) == [
+        ("filter.serviceId[1]", "a string is expected, not a number"),
+        ("filter.labels['a']", "a string is expected, not a number"),
+        ("filter.nope", "hq.v1.InstanceFilter has no such field"),
+        ("read", "a JSON object is expected, not an array"),
+    ]
+
+
+def test_the_list_of_faults_is_bounded() -> None:
+    body = json.dumps({f"f{n}": 1 for n in range(10_000)}).encode()
+    assert len(fault_of(body)) == 20
+
+
+@pytest.mark.parametrize(
+    ("body", "field", "says"),
+    [
+        (b'{"pageSize":1e30}', "pageSize", "out of range"),
+        (b'{"pageSize":"x"}', "pageSize", "invalid literal"),
+        (b'{"read":{"minVersion":-1}}', "read.minVersion", "out of range"),
+        (b'{"filter":{"readiness":"MAYBE"}}', "filter.readiness", "is none of READINESS_FILTER_UNSPECIFIED, "),
+        (b'{"filter":{"readiness":1.5}}', "filter.readiness", "name of an enum value"),
+        (b'{"fieldMask":"a..b,"}', "", ""),
+    ],
+)
+def test_a_value_that_does_not_fit_is_told_with_its_place(body: bytes, field: str, says: str) -> None:
+    if field:
+        ((where, description),) = fault_of(body)
+        assert where == field
+        assert says in description
+    else:
+        find(body)
+
+
+def test_a_fault_that_quotes_its_value_is_cut_short() -> None:
+    ((_, description),) = fault_of(b'{"fieldMask":' + b"9" * 4_000 + b"}")
+    assert len(description) < 400
