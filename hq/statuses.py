@@ -10,7 +10,9 @@ import hashlib
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from hq.entry import Mark
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from hq.entry import Entry, Mark
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
@@ -46,6 +48,11 @@ class Draft:
         self._marks = {mark.id: mark.record() for mark in marks}
         for revision in self._status.revision:  # what somebody else wrote by hand may lack some
             self._marks.setdefault(revision.id, storage_pb2.RevisionMark(id=revision.id))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the statuses of all revisions."""
+        return self._status.ByteSize()
 
     def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
         """The record to write."""
@@ -85,6 +92,13 @@ class Draft:
         mark = self._marks[revision_id]
         mark.incarnation, mark.sequence, mark.digest = incarnation, 0, 0
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
+
+    def forget_reporters(self) -> None:
+        """Nobody is known to report any revision; whoever does has to begin again."""
+        for revision in self._status.revision:
+            revision.incarnation = 0
+        for mark in self._marks.values():
+            mark.incarnation = mark.sequence = mark.digest = 0
 
     def keep(self, revision_ids: Collection[str]) -> None:
         """Drop the revisions that the spec does not list any more."""
@@ -127,6 +141,14 @@ class Draft:
         self._status.ready.CopyFrom(new)
 
 
+def draft_of(entry: Entry, epoch_at: int) -> Draft:
+    """An instance's status, to be changed. Reporters of a record older than the epoch were those of another history."""
+    draft = Draft(entry.traits.uid, entry.status(), entry.marks)
+    if entry.status_version < epoch_at:
+        draft.forget_reporters()
+    return draft
+
+
 def empty_record(uid: int, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
     """The status of an instance that nobody has reported on."""
     return Draft(uid, instance_pb2.InstanceStatus(), ()).record(write_id, wall_ms)
@@ -139,9 +161,14 @@ def _summary(revisions: Sequence[instance_pb2.RevisionStatus]) -> instance_pb2.C
     told = [revision for revision in revisions if revision.HasField("ready")]
     if not told:
         return instance_pb2.Condition(reason=NOTHING_REPORTED, message="no agent has reported yet")
-    last = max(reversed(told), key=lambda revision: revision.ready.last_transition_time.ToNanoseconds())
+    last = max(reversed(told), key=lambda revision: _moment(revision.ready.last_transition_time))
     words = f"revision {last.id}: {last.ready.message or last.ready.reason or 'not ready'}"
     return instance_pb2.Condition(status=_FALSE, reason=last.ready.reason or "NoRevisionReady", message=words)
+
+
+def _moment(time: Timestamp) -> tuple[int, int]:
+    """In order of time, also where it is none that a calendar has: a record may hold anything."""
+    return time.seconds, time.nanos
 
 
 def _carry_transition(old: instance_pb2.Condition, new: instance_pb2.Condition, wall_ms: int) -> None:

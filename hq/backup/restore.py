@@ -1,8 +1,10 @@
 """Putting a backup back: a new epoch at its beginning and at its end, and replicas that serve nothing in between.
 
-A mark stands in the store while it is under way. Every transaction compares the mark, so that nothing of a restore that
-was broken off arrives later; replicas that see it answer UNAVAILABLE instead of telling agents that they are unknown. A
-restore of the same backup may be run again from its beginning, however far it came.
+A mark stands in the store while it is under way. Every transaction compares where the mark was put last, and it is put
+again before the first record is, so that nothing that was tried before arrives later: nothing of a restore that was
+broken off, and no deletion once there is something to delete. Replicas that see the mark answer UNAVAILABLE instead of
+telling agents that they are unknown. A restore of the same backup may be run again from its beginning, however far it
+came.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class Restore:
         """`backup`: verified."""
         self._store, self._keys, self._backup, self._rng = store, keys, backup, rng
         self._mark = backup_pb2.RestoreRecord(sha256=backup.sha256).SerializeToString()
+        self._mark_at = 0  # where it was put last
+        self._epoch = b""  # of the time until the end
 
     async def run(self, reader: Reader, progress: Progress, *, replace: bool) -> str:
         """Put everything back; return the new epoch. `replace`: take away what is there, otherwise refuse.
@@ -54,6 +58,7 @@ class Restore:
         await self._begin(replace=replace)
         for kind in KEPT:
             await self._clear(self._keys.of(kind, ""))
+        await self._put_mark()
         for records in _batches(reader):
             puts = [(self._keys.prefix + record.key, record.value) for record in records]
             await self._commit(Write((), puts))
@@ -63,17 +68,34 @@ class Restore:
     async def _begin(self, *, replace: bool) -> None:
         mark, _ = await self._store.get(self._keys.restore)
         same = mark is not None and mark.value == self._mark
+        guards: list[Compare] = []
         if not same and not replace:
             if mark is not None:
                 raise NotEmpty("another restore was broken off here: run that one to its end, or say --replace")
             await self._check_empty()
-        _, epoch = await self._next_epoch()
-        put = Write((), ((self._keys.restore, self._mark), (self._keys.epoch, epoch)))
-        before = Compare(self._keys.restore, "modified", mark.modified if mark else 0)
-        commit = await self._try((before,), put)
-        # If a try without an answer took place after all, the mark is ours.
-        if not commit.guarded and not await self._is_ours():
-            raise Disturbed("another restore began at the same time: let only one run")
+            guards += map(self._none_of, KEPT)
+        _, self._epoch, epoch_at = await self._next_epoch()
+        self._mark_at = mark.modified if mark else 0
+        # A try that arrives when all is over finds another epoch.
+        guards.append(Compare(self._keys.epoch, "modified", epoch_at))
+        await self._put_mark(guards, ((self._keys.epoch, self._epoch),))
+
+    async def _put_mark(self, guards: Sequence[Compare] = (), beside: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """Put the mark, again if it stands: that shuts out whatever was sent before."""
+        commit = await self._try((self._guard(), *guards), Write((), ((self._keys.restore, self._mark), *beside)))
+        self._mark_at = commit.revision if commit.guarded else await self._put_unheard()
+
+    async def _put_unheard(self) -> int:
+        """Where the mark was put by a try without an answer. Raises Disturbed if none took place."""
+        mark, _ = await self._store.get(self._keys.restore)
+        epoch, _ = await self._store.get(self._keys.epoch)
+        if mark is None or epoch is None or (mark.value, epoch.value) != (self._mark, self._epoch):
+            raise Disturbed("another restore, or somebody who writes, came first: let only one run, and run it again")
+        return mark.modified
+
+    def _none_of(self, kind: str) -> Compare:
+        start = self._keys.of(kind, "")
+        return Compare(start, "created", 0, range_end=prefix_end(start))
 
     async def _check_empty(self) -> None:
         found = 0
@@ -93,7 +115,7 @@ class Restore:
                 return
 
     async def _end(self) -> str:
-        word, epoch = await self._next_epoch()
+        word, epoch, _ = await self._next_epoch()
         written = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT).SerializeToString()
         puts = ((self._keys.epoch, epoch), (self._keys.format, written))
         commit = await self._try((self._guard(),), Write((), puts, (self._keys.restore,)))
@@ -104,8 +126,8 @@ class Restore:
                 raise _disturbed()
         return word
 
-    async def _next_epoch(self) -> tuple[str, bytes]:
-        """A word that never was, and its record: a successor of what the store has and of what the backup had."""
+    async def _next_epoch(self) -> tuple[str, bytes, int]:
+        """A word that never was, its record (a successor of the store's and of the backup's), where the store's is."""
         stored, _ = await self._store.get(self._keys.epoch)
         known: list[str] = []
         for value in (self._backup.header.epoch, stored.value if stored else b""):
@@ -113,7 +135,7 @@ class Restore:
             known += [*record.predecessor, record.epoch]
         past = list(dict.fromkeys(word for word in known if word))[-_PREDECESSORS_KEPT:]
         new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past)
-        return new.epoch, new.SerializeToString()
+        return new.epoch, new.SerializeToString(), stored.modified if stored else 0
 
     async def _commit(self, write: Write) -> None:
         if not (await self._try((self._guard(),), write)).guarded:
@@ -131,12 +153,8 @@ class Restore:
                 raise Disturbed(f"the store refused a transaction: {error}") from error
         raise AssertionError("unreachable")
 
-    async def _is_ours(self) -> bool:
-        mark, _ = await self._store.get(self._keys.restore)
-        return mark is not None and mark.value == self._mark
-
     def _guard(self) -> Compare:
-        return Compare(self._keys.restore, "value", self._mark)
+        return Compare(self._keys.restore, "modified", self._mark_at)
 
 
 def _disturbed() -> Disturbed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import aclosing, contextmanager
 from pathlib import Path
@@ -72,8 +73,9 @@ async def save_to(path: Path, store: Store, keys: k.Keys, clock: Clock, progress
 @contextmanager
 def _whole(path: Path) -> Iterator[BinaryIO]:
     """A file beside the path that takes its place if all goes well, and goes away if not."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Not by process id, which is always the same in a container: what a killed one left must not stop the next.
+    descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
+    beside = Path(name)
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

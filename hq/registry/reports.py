@@ -14,17 +14,20 @@ from hq import statuses
 from hq.entry import Entry
 from hq.liveness.beats import Beat
 from hq.registry.absence import of_epoch
-from hq.registry.repeats import beat_of
-from hq.registry.turns import check_turn, refusal, subject
+from hq.registry.repeats import beat_of, beat_of_stored
+from hq.registry.turns import check_turn, has_begun, refusal, subject
 from hq.replica import Replica
 from hq.store.commit import Conflict
+from hq.store.keys import STATUS
 from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
-from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop
+from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop, TooLarge
 
 _CATCH_UP_S = 2.0
+# Of all revisions of one instance. Flips, and writes that change spec, secrets and status at once, must still fit.
+_MAX_STATUS_BYTES = 768 * 1024
 
 
 class Reporter(NamedTuple):
@@ -68,6 +71,7 @@ class Reports:
         Raises:
             InvalidRequest: it is malformed.
             NotFound, Stop: the agent must stop; fenced, so it is final.
+            TooLarge: with the statuses of the other revisions it is too large.
             StoreUnavailable, OutcomeUnknown: report again.
         """
         [prepared] = await self._examine_all([report], field)
@@ -120,7 +124,7 @@ class Reports:
         self._r.check_loaded()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
         if any(isinstance(item, Stop | NotFound) for item in examined):
-            await self._r.fence.passed(hurry=False)
+            await self._r.proven(hurry=False)
             for i, item in enumerate(examined):
                 if isinstance(item, Stop | NotFound):
                     examined[i] = self._examine(reports[i], field, i)
@@ -129,7 +133,7 @@ class Reports:
     def _examine(self, report: service_pb2.ReportStatusRequest, path: str, index: int) -> _Prepared | HqError:
         digest = statuses.digest(report.revision)
         known = self._r.cache.get(report.instance_id)
-        if known is not None and (beat := beat_of(known, report, digest)) is not None:
+        if known is not None and (beat := beat_of(known, report, digest)) is not None and self._readable(known):
             return _Prepared(report, digest, beat)
         field = path.format(index)
         try:
@@ -144,17 +148,27 @@ class Reports:
             return error
         return _Prepared(report, digest, None)
 
+    def _readable(self, entry: Entry) -> bool:
+        """The status record in the store can be decoded. One that cannot is not repeated, but written anew."""
+        return self._r.cache.quarantine.get(STATUS, entry.traits.id) is None
+
     def _admitted(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
-        """The instance that the report is of. Raises what makes the reporter stop."""
-        entry = self._r.cache.get(report.instance_id)
+        """The instance that the report is of. Raises what makes the reporter stop, with the epoch that says so."""
+        try:
+            return self._admitted_by(self._r.cache.get(report.instance_id), report, digest)
+        except (Stop, NotFound) as error:
+            raise of_epoch(error, self._r) from None
+
+    def _admitted_by(self, entry: Entry | None, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
         error = refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
         if error is not None or entry is None:
             raise error or NotFound(report.instance_id)
         mark = entry.mark(report.revision.id)
-        if mark is not None:
-            check_turn(report, mark, digest)
-            return entry
-        raise NotBegun(subject(report), "nobody has begun to report this revision: call BeginReporting first")
+        is_past = entry.status_version < self._r.cache.epoch_at
+        if mark is None or not has_begun(report, mark, is_past=is_past):
+            raise NotBegun(subject(report), "nobody has begun to report this revision: call BeginReporting first")
+        check_turn(report, mark, digest)
+        return entry
 
     async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:
         """The instance that an agent asks for; what would make it stop is said after a fence only."""
@@ -162,7 +176,7 @@ class Reports:
         r.check_loaded()
         entry = r.cache.get(instance_id)
         if refusal(entry, instance_id, node, revision_id) is not None:
-            await r.fence.passed(hurry=False)
+            await r.proven(hurry=False)
             entry = r.cache.get(instance_id)
         error = refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
@@ -176,12 +190,28 @@ class Reports:
             try:
                 entry = self._admitted(report, digest)
             except (Stop, NotFound):
-                await self._r.fence.passed(hurry=False)
+                await self._r.proven(hurry=False)
                 entry = self._admitted(report, digest)
+            if (beat := beat_of_stored(entry, report, digest)) is not None and self._readable(entry):
+                if await self._heard_again(beat, entry, deadline):
+                    return
+                continue
             draft = self._draft(entry)
+            before_bytes = draft.size_bytes
             draft.report(report.revision, self._heard_now(), digest)
+            if draft.size_bytes > max(_MAX_STATUS_BYTES, before_bytes):
+                raise TooLarge(
+                    f"the statuses of all revisions of {entry.traits.id} would be {draft.size_bytes} bytes together: "
+                    f"report less, or remove revisions; {_MAX_STATUS_BYTES} is the most"
+                )
             if await self._stored(entry, draft, deadline):
                 return
+
+    async def _heard_again(self, beat: Beat, entry: Entry, deadline: float) -> bool:
+        """Send a beat; False: the status changed meanwhile."""
+        if self._r.clock.now() >= deadline:
+            raise DeadlineExceeded(f"others kept changing {entry.traits.id}; nothing was stored")
+        return (await self._r.beats.send([beat]))[0]
 
     async def _stored(self, entry: Entry, draft: statuses.Draft, deadline: float) -> bool:
         """Write a status unless it changed meanwhile: then catch up and return False."""
@@ -198,14 +228,15 @@ class Reports:
             if r.clock.now() >= deadline:
                 raise DeadlineExceeded(f"others kept changing {instance_id}; nothing was stored") from None
             if conflict.modified[spec_key] == 0:
-                await r.fence.passed()
+                await r.proven()
             await r.catch_up(conflict.modified[status_key], _CATCH_UP_S)
+            r.check_loaded()
             return False
         await r.shown(version)
         return True
 
     def _draft(self, entry: Entry) -> statuses.Draft:
-        return statuses.Draft(entry.traits.uid, entry.status(), entry.marks)
+        return statuses.draft_of(entry, self._r.cache.epoch_at)
 
     def _heard_now(self) -> statuses.Heard:
         return statuses.Heard(self._r.config.replica, self._r.clock.wall_ms())

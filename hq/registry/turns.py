@@ -25,6 +25,15 @@ def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, 
     return None
 
 
+def has_begun(report: service_pb2.ReportStatusRequest, mark: Mark, *, is_past: bool) -> bool:
+    """Whether anybody is known to report the revision.
+
+    `is_past`: the record is older than the epoch. Whom it names may have been followed by others, the caller among
+    them, in the history that the store was taken back from: it fences nobody.
+    """
+    return bool(mark.incarnation) and not (is_past and mark.incarnation != report.revision.incarnation)
+
+
 def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int) -> None:
     """A report by the reporter of the revision, and not older than what is stored. Raises Fenced, OutdatedReport."""
     revision = report.revision

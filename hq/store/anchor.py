@@ -19,20 +19,21 @@ class Anchor:
 
     def __init__(self) -> None:
         self._put: Record | None = None
+        self._put_at = 0  # a revision at which it stands: that of the listing, which is newer than an old record's own
         self._gone: tuple[bytes, int] | None = None  # a deletion behind the last put
-        self._fence = b""
-        # The word that came back last, then those sent since: one of a lost try may still arrive late.
-        self._words: deque[bytes] = deque(maxlen=_WORDS_KEPT)
+        self._fence = self._word = b""  # the fence key, and the word that came back last
+        # Those sent since: one of a lost try may still arrive late. A full store refuses each.
+        self._sent: deque[bytes] = deque(maxlen=_WORDS_KEPT)
 
     def clear(self) -> None:
         """A listing follows."""
         self._put = self._gone = None
 
-    def listed(self, records: Iterable[Record]) -> None:
-        """Part of a listing."""
+    def listed(self, records: Iterable[Record], revision: int) -> None:
+        """Part of a listing at a revision."""
         for record in records:
             if self._put is None or record.modified > self._put.modified:
-                self._put = record
+                self._put, self._put_at = record, revision
             self._came_back(record.key, record.value)
 
     def applied(self, batch: Batch) -> None:
@@ -41,7 +42,7 @@ class Anchor:
             if value is None:
                 self._gone = (key, revision)
             else:
-                self._put = Record(key, value, created, revision)
+                self._put, self._put_at = Record(key, value, created, revision), revision
                 self._came_back(key, value)
         if self._gone and self._put and self._gone[1] <= self._put.modified:
             self._gone = None
@@ -49,19 +50,20 @@ class Anchor:
     def sending_fence(self, key: bytes, value: bytes) -> None:
         """A word is about to be put under this replica's fence key."""
         self._fence = key
-        self._words.append(value)
+        self._sent.append(value)
 
     def _came_back(self, key: bytes, value: bytes) -> None:
         """What the key held before a word that came back, it holds only in another history."""
-        if key == self._fence and value in self._words:
-            while self._words[0] != value:
-                self._words.popleft()
+        if key == self._fence and value in self._sent:
+            self._word = value
+            while self._sent.popleft() != value:
+                pass
 
     async def holds(self, store: Store) -> bool:
         """Whether it stands. Raises Unavailable."""
         try:
             if self._put is not None:
-                found, _ = await store.get(self._put.key, revision=self._put.modified)
+                found, _ = await store.get(self._put.key, revision=self._put_at)
                 if found != self._put:
                     return False
             if self._gone is not None:
@@ -74,7 +76,7 @@ class Anchor:
         return True
 
     async def _fence_stands(self, store: Store) -> bool:
-        if not self._words:
+        if not self._fence:
             return False
         found, _ = await store.get(self._fence)
-        return found is not None and found.value in self._words
+        return found is not None and found.value in (self._word, *self._sent)

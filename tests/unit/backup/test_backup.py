@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import os
 import random
 import stat
 from pathlib import Path
@@ -11,61 +11,12 @@ import pytest
 
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
-from hq.backup.save import NothingToSave, save, save_to
-from hq.store.keys import Keys
+from hq.backup.save import NothingToSave, save_to
 from hq.store.memory import MemoryStore
 from hq.store.port import Commit, Compacted, Compare, Page, Unavailable, UnknownOutcome, Write
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
-
-KEYS = Keys()
-KEPT = ("spec/", "secrets/", "status/", "ops/")
-State = dict[bytes, bytes]
-
-
-def nothing(_: int) -> None:
-    """Progress that nobody looks at."""
-
-
-async def filled(count: int = 250, epoch: str = "old") -> MemoryStore:
-    store = MemoryStore()
-    record = storage_pb2.EpochRecord(epoch=epoch, predecessor=["older"]).SerializeToString()
-    await put(store, KEYS.epoch, record)
-    for number in range(count):
-        await put(store, KEYS.spec(f"i-{number:04}"), b"spec %d" % number)
-        await put(store, KEYS.status(f"i-{number:04}"), b"status %d" % number)
-    await put(store, KEYS.secrets("i-0000"), b"where secrets live")
-    await put(store, KEYS.guard, b"an order")
-    await put(store, KEYS.of("fence", "replica-1"), b"a word")
-    await put(store, KEYS.compaction, b"a mark")
-    return store
-
-
-async def put(store: MemoryStore, key: bytes, value: bytes) -> None:
-    await store.commit((), (Write((), ((key, value),)),), 1.0)
-
-
-async def state(store: MemoryStore) -> State:
-    page = await store.page(KEYS.prefix, KEYS.end, revision=0, limit=100_000)
-    return {record.key.removeprefix(KEYS.prefix): record.value for record in page.records}
-
-
-def kept(of: State) -> State:
-    return {key: value for key, value in of.items() if key.decode().startswith(KEPT)}
-
-
-async def saved(store: MemoryStore) -> io.BytesIO:
-    file = io.BytesIO()
-    await save(store, KEYS, file, ManualClock(), nothing)
-    file.seek(0)
-    return file
-
-
-async def restored(store: MemoryStore, file: io.BytesIO, *, replace: bool = False, seed: int = 1) -> str:
-    file.seek(0)
-    summary = verified(file)
-    file.seek(0)
-    return await Restore(store, KEYS, summary, random.Random(seed)).run(Reader(file), nothing, replace=replace)
+from tests.support.backups import KEYS, filled, kept, nothing, put, restored, saved, state
 
 
 class Breaking(MemoryStore):
@@ -244,3 +195,11 @@ async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(
     store.times = 0
     await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
     assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
+
+
+async def test_what_a_backup_left_that_was_killed_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    """In a container every process may have the same number."""
+    (tmp_path / f".backup.{os.getpid()}.part").write_bytes(b"half of one")
+    await save_to(tmp_path / "backup", await filled(3), KEYS, ManualClock(), nothing)
+    with (tmp_path / "backup").open("rb") as file:
+        assert verified(file).records["spec"] == 3
