@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import secrets
 import socket
@@ -60,6 +61,7 @@ def serve(**given: Any) -> None:
     """
     from hq.store.etcd import EtcdStore
 
+    _check_liveness(given)
     config = etcd_config(given)
     security = _security(given)
     if given["workers"] > 1:
@@ -86,6 +88,7 @@ def dev(store: str, data: str, **given: Any) -> None:
     The etcd is a child of this process and goes with it; its data stay in --data. Whatever etcd is on PATH serves if it
     is 3.4 or newer, else the one that came with the package.
     """
+    _check_liveness(given)
     _check_exposure(given)
     _run(lambda: _dev(store, Path(data), given), given)
 
@@ -200,6 +203,22 @@ def _security(given: dict[str, Any]) -> Security | None:
         return security_of(given, SystemClock(), given["cluster"])
     except BadSecurity as error:
         raise click.UsageError(str(error)) from error
+
+
+def _check_liveness(given: dict[str, Any]) -> None:
+    """Refuse settings by which agents that do as they are told would be called silent, or anything goes."""
+    timeout_s, interval_s = given["liveness_timeout"], given["report_interval"]
+    if timeout_s <= 0:
+        raise click.UsageError(
+            "--liveness-timeout: nobody can report all the time; write 10m, or 10s to try things out"
+        )
+    if interval_s is not None and interval_s >= timeout_s:
+        raise click.UsageError(
+            f"--report-interval {interval_s:g}s: agents that report as they are told would be called silent after "
+            f"--liveness-timeout {timeout_s:g}s; make it a third of that"
+        )
+    if math.isnan(given["guard_share"]):
+        raise click.UsageError("--guard-share: write a number from 0 to 1")
 
 
 def _check_exposure(given: dict[str, Any]) -> None:

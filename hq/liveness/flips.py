@@ -1,8 +1,8 @@
 """Flips: the writes that call silent revisions not ready, exact whoever else writes.
 
 One compare says that no batch of beats is newer than what was looked at, another one that the status record is
-unchanged: a report always wins. Everything that a flip is made from is read without a wait in between, which would flip
-what was heard meanwhile.
+unchanged: a report always wins. A third one says that operators have ordered nothing since. Everything that a flip is
+made from is read without a wait in between, which would flip what was heard meanwhile.
 """
 
 from __future__ import annotations
@@ -13,17 +13,19 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
+from hq import frames
 from hq.cache import Cache
 from hq.entry import Entry
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
-from hq.statuses import Draft
+from hq.statuses import draft_of
 from hq.store.commit import Committer, Conflict
-from hq.store.keys import Keys, prefix_end
+from hq.store.keys import OPS, Keys, prefix_end
 from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
+from serving.errors import TooLarge
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,8 @@ class Outcome(Enum):
 
     FLIPPED = 0
     CHANGED = 1  # the status is another one by now
-    OVERTAKEN = 2  # beats came meanwhile, of this revision or of any other: look again
+    OVERTAKEN = 2  # beats came meanwhile, of this revision or of any other, or an order: look again
+    REFUSED = 3  # the store takes no such record, whoever tries
 
 
 class Flips:
@@ -77,7 +80,7 @@ class Flips:
             gone.set_result(Outcome.CHANGED)
             return gone
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
-        draft = Draft(entry.traits.uid, entry.status(), entry.marks)
+        draft = draft_of(entry, self._cache.epoch_at)
         for revision_id in revision_ids:
             draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms)
         value = draft.record(write_id, wall_ms).SerializeToString()
@@ -88,12 +91,16 @@ class Flips:
     async def _commit(self, instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int) -> Outcome:
         status_key = self._keys.status(instance_id)
         unchanged = Compare(status_key, "modified", status_at)
-        no_beats = Compare(self._keys.beats, "modified", looked_at + 1, "<", prefix_end(self._keys.beats))
-        write = Write((unchanged, no_beats), ((status_key, value),))
+        news = (self._keys.beats, self._keys.of(OPS, ""))
+        nothing_newer = [Compare(start, "modified", looked_at + 1, "<", prefix_end(start)) for start in news]
+        write = Write((unchanged, *nothing_newer), ((status_key, value),))
         try:
             await self._committer.commit(instance_id, write, write_id, self._clock.now() + _TIMEOUT_S)
         except Conflict as conflict:
             return Outcome.OVERTAKEN if conflict.modified[status_key] == status_at else Outcome.CHANGED
+        except TooLarge as error:
+            log.info("%s is silent, and cannot be called not ready: %s", instance_id, error)
+            return Outcome.REFUSED
         log.info("%s is not ready: silent for too long", instance_id)
         return Outcome.FLIPPED
 
@@ -106,7 +113,7 @@ class Flips:
             decided_at_version=self._cache.version,
         )
         if mark is not None and mark.heard_ms:
-            receipt.last_heartbeat_time.FromMilliseconds(mark.heard_ms)
+            receipt.last_heartbeat_time.ParseFromString(frames.timestamp(mark.heard_ms))
         silence_s = self._tracker.deadlines.silence_s(RevisionKey(entry.traits.id, revision_id), self._clock.now())
         receipt.silence.FromMilliseconds(round((silence_s or 0) * 1000))
         return receipt

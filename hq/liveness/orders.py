@@ -12,6 +12,8 @@ from hq.liveness.guard import Order
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 
+_LAST_MS = 253_402_300_799_999  # the year 9999
+
 
 class GuardWord(NamedTuple):
     """An order to the guard. Times in milliseconds of Unix time, for display; `ends` on the injected clock."""
@@ -61,7 +63,7 @@ class Orders:
             record = storage_pb2.NodeSuspension.FromString(value)
             since, duration = record.since_unix_ms, record.duration_ms
             ends = self._ends(since, duration, live)
-            self._suspended[node] = Suspended(node, record.by, record.reason, since, since + duration, ends)
+            self._suspended[node] = Suspended(node, record.by, record.reason, *_shown(since, duration), ends)
 
     def names(self) -> list[str]:
         """What lies under `ops/`, in force or over: "guard", "suspend/<node>"."""
@@ -90,8 +92,17 @@ class Orders:
         order = {1: Order.RELEASE, 2: Order.FORCE}.get(record.kind, Order.NONE)
         since, duration = record.since_unix_ms, record.duration_ms
         ends = self._ends(since, duration, live)
-        return GuardWord(order, record.by, record.reason, since, since + duration, ends)
+        return GuardWord(order, record.by, record.reason, *_shown(since, duration), ends)
 
     def _ends(self, since_ms: int, duration_ms: int, live: bool) -> float:
         left_ms = duration_ms if live else since_ms + duration_ms - self._clock.wall_ms()
         return self._clock.now() + min(max(left_ms, 0), duration_ms) / 1000
+
+
+def _shown(since_ms: int, duration_ms: int) -> tuple[int, int]:
+    """Beginning and end as they can be told, whatever somebody wrote into the store."""
+    return _within(since_ms), _within(since_ms + duration_ms)
+
+
+def _within(unix_ms: int) -> int:
+    return max(0, min(unix_ms, _LAST_MS))

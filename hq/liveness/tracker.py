@@ -114,7 +114,7 @@ class Tracker:
             self._note(version, entry, key, ready=True)
         if not new.ready:
             self.deadlines.forget(key)
-        elif old is None or not old.ready or new.report() != old.report():
+        elif old is None or not old.ready or (new.incarnation and new.report() != old.report()):
             self._hear(entry, new, now)
 
     def _hear_all(self, entry: Entry, now: float) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from hq.liveness.deadlines import RevisionKey
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
 from tests.support.beating import Reporter, batches, beat_of, ready
@@ -154,3 +155,25 @@ async def test_the_beat_of_a_revision_that_another_one_replaces_is_written_when_
         assert [revision.ready.message for revision in entry.status().revision] == ["", "step 19"]
         assert [mark.ready for mark in entry.marks] == [True, True]
         assert entry.marks[1].sequence == 20
+
+
+@in_virtual_time
+async def test_the_very_same_report_sent_again_renews_whatever_comes_between() -> None:
+    """An agent that counts only its changes: HQ must not write what is stored already, for that would renew nobody."""
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        made = instance("a", revisions=("r1", "r2"))
+        await registry.writes.create(made, "", simulation.now + 5, validate_only=False)
+        reporter = await Reporter(simulation, "a", "r1").begin(registry)
+        other = await Reporter(simulation, "a", "r2").begin(registry)
+        report = reporter.request()
+        for n in range(10):
+            report.unsettled = n % 2 == 1
+            # The other one's change makes the beat outdated while it is under way.
+            beating = asyncio.ensure_future(registry.reports.report(report, simulation.now + 5))
+            await asyncio.gather(other.report(registry, f"step {n}"), beating)
+            await asyncio.sleep(150)
+            silence_s = registry.replica.watchman.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
+            assert silence_s is not None
+            assert silence_s <= 151
+        assert simulation.flips() == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf.message import DecodeError
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from hq.liveness.guard import Order
 from hq.liveness.orders import Orders
@@ -131,3 +132,14 @@ def test_every_record_that_was_taken_is_named_until_it_is_deleted(clock: ManualC
     orders.take("guard", None, live=True)
     orders.take("suspend/n1", None, live=True)
     assert orders.names() == []
+
+
+@pytest.mark.parametrize("since_ms", [-(1 << 63), (1 << 63) - 1])
+def test_times_that_no_calendar_has_can_be_told_all_the_same(orders: Orders, since_ms: int) -> None:
+    """Every answer about an instance tells the guard's order: one that somebody wrote by hand must not spoil them."""
+    orders.take("guard", guard_order(2, since_ms), live=True)
+    orders.take("suspend/n1", suspension(since_ms), live=True)
+    for order in (orders.guard(), orders.suspension("n1")):
+        assert order is not None
+        for moment in (order.since_ms, order.until_ms):
+            Timestamp().FromMilliseconds(moment)

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.flips import Outcome
+from hq.liveness.flips import Flips, Outcome
+from hq.registry.registry import Registry
 from hq.statuses import HEARTBEAT_TIMEOUT
 from hq.store import keys as k
 from hq.store.port import Commit, NoSpace, Write
 from hqpb.v1 import instance_pb2 as model
+from serving.errors import TooLarge
+from tests.support.beating import Reporter
+from tests.support.faulty_store import faulty
 from tests.support.link import Link
+from tests.support.scenes import instance
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 
 NAMES = k.Keys()
+
+
+def between_look_and_write(flips: Flips, happens: Callable[[], Awaitable[object]]) -> None:
+    """Let something happen after a flip was made and before it is stored."""
+    commit = flips._commit
+
+    async def after_it(*flip: Any) -> Outcome:
+        await happens()
+        return await commit(*flip)
+
+    flips._commit = after_it  # type: ignore[method-assign, assignment]
 
 
 def condition(simulation: Simulation, key: RevisionKey) -> model.Condition:
@@ -62,6 +80,49 @@ async def test_a_status_record_that_cannot_be_read_keeps_no_lie_alive() -> None:
 
 
 @in_virtual_time
+async def test_a_status_record_that_cannot_be_read_is_written_anew_by_its_agents_next_beat() -> None:
+    async with Simulation() as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        await simulation.add_agents(1, 1)
+        [agent] = simulation.agents
+        key = NAMES.status(agent.key.instance_id)
+        await simulation.store.commit((), [Write((), ((key, b"\xff\xff\xff"),))], 1)
+        await replica.fence.passed()
+        assert [record.key for record in simulation.any_registry().admin.quarantine()] == [
+            f"status/{agent.key.instance_id}"
+        ]
+        await asyncio.sleep(200)
+        assert simulation.any_registry().admin.quarantine() == []
+        await asyncio.sleep(1500)
+        assert condition(simulation, agent.key).status == model.CONDITION_STATUS_TRUE
+
+
+@pytest.mark.parametrize("absurd", [-(1 << 63), 1 << 62])
+def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_flipped(absurd: int) -> None:
+    @in_virtual_time
+    async def play() -> None:
+        async with Simulation() as simulation:
+            replica = (await simulation.start_replica()).registry.replica
+            await simulation.add_agents(1, 1)
+            [agent] = simulation.agents
+            agent.fall_silent()
+            entry = replica.cache.get(agent.key.instance_id)
+            assert entry is not None
+            record = entry.status_record()
+            record.revision[0].heard_unix_ms = absurd
+            status = entry.status()
+            status.revision.add(id="r0").ready.last_transition_time.seconds = absurd
+            record.status = status.SerializeToString()
+            record.revision.add(id="r0")
+            put = (NAMES.status(agent.key.instance_id), record.SerializeToString())
+            await simulation.store.commit((), [Write((), (put,))], 1)
+            await asyncio.sleep(700)
+            assert condition(simulation, agent.key).reason == HEARTBEAT_TIMEOUT
+
+    play()
+
+
+@in_virtual_time
 async def test_what_cannot_be_flipped_does_not_stand_in_the_way_of_others() -> None:
     async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
         flips = (await simulation.start_replica()).registry.replica.watchman.sweep._flips
@@ -90,16 +151,12 @@ async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_f
         [agent] = simulation.agents
         agent.fall_silent()
         flips = replica.watchman.sweep._flips
-        commit = flips._commit
 
-        async def after_a_report(
-            instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int
-        ) -> Outcome:
-            await other.reports.begin(instance_id, "r1", agent.node, simulation.now + 5)
+        async def report() -> None:
+            await other.reports.begin(agent.key.instance_id, "r1", agent.node, simulation.now + 5)
             await replica.fence.passed()
-            return await commit(instance_id, value, write_id, status_at, looked_at)
 
-        flips._commit = after_a_report  # type: ignore[method-assign]
+        between_look_and_write(flips, report)
         assert await flips.write([agent.key], "test") == {agent.key: Outcome.CHANGED}
         assert simulation.flips() == []
 
@@ -129,6 +186,24 @@ async def test_a_beat_of_anybody_that_comes_between_the_look_and_the_write_makes
         await asyncio.sleep(75)
         assert looks == 4
         assert [flip.key for flip in simulation.flips()] == [silent.key]
+
+
+@in_virtual_time
+async def test_planned_work_that_is_announced_between_the_look_and_the_write_prevents_the_flip() -> None:
+    async with Simulation(timeout_s=60, interval_s=18) as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        other = (await simulation.start_replica()).registry
+        await simulation.add_agents(1, 1)
+        [agent] = simulation.agents
+        agent.fall_silent()
+        flips = replica.watchman.sweep._flips
+
+        async def order() -> None:
+            await other.admin.suspend(agent.node, 100_000, "me", "planned work", simulation.now + 5)
+
+        between_look_and_write(flips, order)
+        assert await flips.write([agent.key], "test") == {agent.key: Outcome.OVERTAKEN}
+        assert simulation.flips() == []
 
 
 @in_virtual_time
@@ -182,3 +257,52 @@ async def test_a_store_that_was_full_for_long_flips_nobody_when_it_takes_writes_
         FullLink.full = False
         await asyncio.sleep(700)
         assert simulation.changes == []
+
+
+@in_virtual_time
+async def test_a_flip_that_the_store_refuses_does_not_stand_in_the_way_of_others() -> None:
+    async with Simulation(guard_share=1.0) as simulation:
+        simulation.store = store = faulty()  # type: ignore[assignment]
+        await simulation.start_replica()
+        await simulation.add_agents(150, 3)
+        first = {NAMES.status(agent.key.instance_id) for agent in simulation.agents[:120]}
+        for agent in simulation.agents[:120]:
+            agent.fall_silent()
+        await asyncio.sleep(10)
+        for agent in simulation.agents[120:]:
+            agent.fall_silent()
+        store.poisonous = lambda write: any(key in first for key, _ in write.puts)
+        await asyncio.sleep(700)
+        assert len(simulation.flips()) == 30
+
+
+async def refused_sizes(agent: Reporter, registry: Registry) -> list[int]:
+    """Report as much as is taken; return what was too much."""
+    refused = list[int]()
+    for size in (60_000, 20_000, 7_000, 2_000, 700, 200, 0):
+        report = agent.request()
+        for at in range(0, size, 4_000):
+            report.revision.container.add(name=f"c{at}").state.waiting.message = "x" * min(4_000, size - at)
+        try:
+            await registry.reports.report(report, agent.simulation.now + 5)
+            break
+        except TooLarge:
+            refused.append(size)
+    return refused
+
+
+@in_virtual_time
+async def test_whatever_agents_report_their_silence_can_be_told() -> None:
+    """A status record has to fit into a transaction of the store, after a flip too."""
+    async with Simulation(guard_share=1.0) as simulation:
+        registry = (await simulation.start_replica()).registry
+        revisions = tuple(f"r{n}" for n in range(40))
+        made = instance("large", revisions=revisions)
+        await registry.writes.create(made, "", simulation.now + 5, validate_only=False)
+        agents = [await Reporter(simulation, "large", revision).begin(registry) for revision in revisions]
+        refused = [size for agent in agents for size in await refused_sizes(agent, registry)]
+        assert refused
+        await asyncio.sleep(700)
+        entry = registry.replica.cache.get("large")
+        assert entry is not None
+        assert not entry.traits.ready

@@ -1,0 +1,24 @@
+"""Flags that would call everybody silent, or never anybody, are refused before anything is served."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from hq.main import cli
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("--liveness-timeout 0s", "nobody can report all the time"),
+        ("--liveness-timeout 10s --report-interval 10s", "make it a third of that"),
+        ("--report-interval 20m", "would be called silent"),
+        ("--guard-share nan", "a number from 0 to 1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["dev --store memory", "serve --etcd 127.0.0.1:1"])
+def test_settings_by_which_liveness_makes_no_sense_are_refused(command: str, flags: str, words: str) -> None:
+    refused = CliRunner().invoke(cli, [*command.split(), *flags.split()])
+    assert refused.exit_code == 2
+    assert words in refused.output
