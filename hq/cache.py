@@ -48,6 +48,7 @@ class Cache:
     Attributes:
         version: all changes up to here are in.
         epoch: whose versions these are, as the store itself says in its ordered stream.
+        epoch_at: the version at which it began. A record that is older may come from another history.
         quarantine: records that could not be decoded.
     """
 
@@ -60,7 +61,7 @@ class Cache:
         self._clear()
 
     def _clear(self) -> None:
-        self.epoch = ""
+        self.epoch, self.epoch_at = "", 0
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes(self._listing_bytes)
@@ -116,6 +117,10 @@ class Cache:
         status_at = entry.status_version if entry else orphan.modified if orphan else 0
         return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
 
+    def is_unreadable(self, instance_id: str) -> bool:
+        """Its spec record lies in quarantine: an older state is shown, or none."""
+        return self.quarantine.get(k.SPEC, instance_id) is not None
+
     def keys(self) -> Iterator[bytes]:
         """The keys of all records that are in."""
         for instance_id, entry in self._by_id.items():
@@ -152,7 +157,7 @@ class Cache:
             else:
                 others.append((name, record))
                 if kind == k.EPOCH:
-                    self._take_epoch(record.value)
+                    self._take_epoch(record.value, record.modified)
         return others
 
     def advance(self, version: int) -> None:
@@ -195,17 +200,17 @@ class Cache:
             if kind == k.SPEC or kind == k.STATUS or kind == k.SECRETS:
                 touched.setdefault(rest, {})[kind] = change
             elif kind == k.EPOCH and change.value is not None:
-                self._take_epoch(change.value)
+                self._take_epoch(change.value, change.revision)
         for instance_id, by_kind in touched.items():
             before = self._by_id.get(instance_id)
             after = self._take(instance_id, by_kind)
             if before is not after:
                 yield Event(version, before, after)
 
-    def _take_epoch(self, value: bytes) -> None:
+    def _take_epoch(self, value: bytes, version: int) -> None:
         # The follower has decided already whether this is another history.
         with suppress(DecodeError):
-            self.epoch = storage_pb2.EpochRecord.FromString(value).epoch
+            self.epoch, self.epoch_at = storage_pb2.EpochRecord.FromString(value).epoch, version
 
     # --- one instance -----------------------------------------------------------------------------------------------
 
@@ -240,6 +245,7 @@ class Cache:
         return build(instance_id, spec, status, before, self._decoder.pool), None
 
     def _take_secrets(self, instance_id: str, change: Change) -> None:
+        self._decoder.check_secrets(instance_id, change)
         self._secrets.pop(instance_id, None)
         if change.value is not None:
             self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)

@@ -6,7 +6,7 @@ from enum import Enum, auto
 from typing import Final, Literal
 
 from hq.quarantine import Quarantine, Quarantined
-from hq.record import NO_STATUS, Spec, Status, Undecodable, decode_spec, decode_status
+from hq.record import NO_STATUS, Spec, Status, Undecodable, decode_secrets, decode_spec, decode_status
 from hq.store import keys as k
 from hq.store.port import Change
 from hq.traits import Pool
@@ -61,6 +61,17 @@ class Decoder:
         except Undecodable as error:
             self._quarantine.put(Quarantined(k.STATUS, instance_id, change.revision, str(error), shown))
             return SAME
+
+    def check_secrets(self, instance_id: str, change: Change) -> None:
+        """Name a secrets record that cannot be read. Nothing takes its place: whoever asks for it is told."""
+        self._quarantine.release(k.SECRETS, instance_id)
+        if change.value is None:
+            return
+        try:
+            decode_secrets(change.value)
+        except Undecodable as error:
+            broken = Quarantined(k.SECRETS, instance_id, change.revision, str(error), served_from_older=False)
+            self._quarantine.put(broken)
 
     def _trimmed_pool(self) -> Pool:
         if len(self.pool) > _POOLED_AT_MOST:

@@ -33,7 +33,7 @@ class Mark:
         self.flipped = record.flipped
 
     def report(self) -> tuple[int, int]:
-        """Identity of the report stored last: HQ's own rewrites of a status keep it, every report changes it."""
+        """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
         return self.incarnation, self.sequence
 
     def recall(self, before: Mark | None) -> None:

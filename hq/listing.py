@@ -7,6 +7,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 from weakref import ref
 
+_FEW = 64
+
 
 class Listing:
     """A list as it stands.
@@ -56,13 +58,15 @@ class Home:
 class Shelf:
     """Bounds by bytes what all homes keep: the oldest lists go first.
 
-    Only homes hold lists, so that a void one goes at once; here it counts until its turn comes.
+    Only homes hold lists, so that a void one goes at once; what is noted of it here goes, too, before most of the
+    notes are of void ones.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._kept: deque[tuple[Home, Hashable, ref[Listing], int]] = deque()
         self._max_bytes = max_bytes
         self._bytes = 0
+        self._swept_at = _FEW  # how many there may be until the void ones are looked for
 
     def keep(self, home: Home, key: Hashable, listing: Listing) -> None:
         # The answer and a masked copy take as many bytes again, JSON about three times as many; all that comes later.
@@ -70,8 +74,15 @@ class Shelf:
         home.put(key, listing)
         self._kept.append((home, key, ref(listing), size_bytes))
         self._bytes += size_bytes
-        while self._bytes > self._max_bytes or (self._kept and self._kept[0][2]() is None):
+        if len(self._kept) > self._swept_at:
+            self._sweep()
+        while self._bytes > self._max_bytes:
             oldest, oldest_key, gone, size_bytes = self._kept.popleft()
             if (still_there := gone()) is not None:
                 oldest.drop(oldest_key, still_there)
             self._bytes -= size_bytes
+
+    def _sweep(self) -> None:
+        self._kept = deque(note for note in self._kept if note[2]() is not None)
+        self._bytes = sum(note[3] for note in self._kept)
+        self._swept_at = max(_FEW, 2 * len(self._kept))

@@ -57,6 +57,18 @@ def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool) 
     return traits_of(instance_id, meta, spec, pool)
 
 
+def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:
+    """Raises Undecodable; also if a descriptor in it is no message."""
+    try:
+        record = storage_pb2.SecretsRecord.FromString(value)
+        for revision in record.revision:
+            for descriptor in revision.descriptor:
+                instance_pb2.SecretDescriptor.FromString(descriptor)
+    except DecodeError as error:
+        raise Undecodable(str(error)) from error
+    return record
+
+
 def decode_status(value: bytes, modified: int) -> Status:
     """Raises Undecodable; also if the status itself, which is not looked at before it is served, is no message."""
     try:

@@ -37,6 +37,7 @@ from serving.errors import HqError, NotLoaded
 log = logging.getLogger(__name__)
 
 _RESTORING_POLL_S = 0.2
+_RETRY_S = 0.05
 _SHOWN_S = 1.0
 
 
@@ -96,6 +97,7 @@ class Replica:
             await self.fence.passed()
         except HqError as error:
             log.info("not loaded yet: %s", error)
+            await asyncio.sleep(_RETRY_S)  # a fence that has ended says so at once, for ever
             return
         if self.follower.applied and not self.loaded.is_set() and not self.restoring:
             self.watchman.tracker.start(self.cache.entries(), "this replica started and may have missed beats")
@@ -115,6 +117,15 @@ class Replica:
                 "a backup is being put back into the store, or that was broken off: `hq restore` has to run to its end"
             )
         return "this replica is still reading the store"
+
+    async def proven(self, *, hurry: bool = True) -> None:
+        """Return when memory has everything that was acknowledged before this call.
+
+        Raises StoreUnavailable, and NotLoaded: meanwhile the store became another one that is not read yet, or a backup
+        is being put back into it, and what memory has is not everything.
+        """
+        await self.fence.passed(hurry=hurry)
+        self.check_loaded()
 
     async def catch_up(self, version: int, timeout_s: float) -> None:
         """Return when memory is at a version, or when the time is over: the caller looks at what memory has then."""

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from hq import garbage
 from hq.server import Server
+from serving import garbage
 from serving.running import when_told_to_stop
 
 log = logging.getLogger(__name__)
@@ -17,11 +17,11 @@ log = logging.getLogger(__name__)
 async def until_stopped(
     server: Server,
     when_loaded: Callable[[Server], None] | None = None,
-    fatal: Coroutine[Any, Any, Any] | None = None,
+    fatal: Coroutine[Any, Any, Exception] | None = None,
 ) -> None:
     """Serve until a signal comes, or until `fatal` is over: an etcd of its own, without which nothing works.
 
-    Raises what the server raises.
+    Raises what the server raises, and what `fatal` returns.
     """
     when_told_to_stop(server.stop)
     serving = asyncio.create_task(server.serve(), name="server")
@@ -30,12 +30,16 @@ async def until_stopped(
     garbage.relax()
     freezing = asyncio.create_task(garbage.freeze_each_time(server.replica.loaded))
     await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
+    why = None
     if not serving.done():
         log.error("the embedded etcd died: stopping")
         server.stop()
+        why = watching[0].result()
     for task in (*watching, *told, freezing):
         task.cancel()
     await serving
+    if why is not None:
+        raise why
 
 
 async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:

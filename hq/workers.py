@@ -73,7 +73,11 @@ class Workers:
 
     async def _run_one(self, index: int) -> int:
         """From start to end; return the exit code, negative for a signal."""
-        process = await asyncio.create_subprocess_exec(*self._commands[index], stdin=asyncio.subprocess.PIPE)
+        try:
+            process = await asyncio.create_subprocess_exec(*self._commands[index], stdin=asyncio.subprocess.PIPE)
+        except OSError as error:  # no memory, no more processes, or it is being upgraded: as if it had ended at once
+            log.warning("worker %d cannot be started: %s", index, error)
+            return 1
         self._running[index] = process
         log.info("worker %d is process %d", index, process.pid)
         if self._stopping.is_set():  # it was told meanwhile

@@ -55,7 +55,7 @@ class Admin:
         """End planned work early. Raises NotFound."""
         self._r.check_loaded()
         if self._r.watchman.orders.suspension(node) is None:
-            await self._r.fence.passed()
+            await self._r.proven()
         if self._r.watchman.orders.suspension(node) is None:
             raise NotFound(f"node {node} is not suspended")
         await self._commit(f"suspend {node}", Write((), deletes=(self._r.key_names.suspension(node),)), deadline)

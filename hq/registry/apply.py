@@ -95,7 +95,9 @@ class Apply:
             unchanged = before is not None and self._same(before, entry)
             changed = service_pb2.APPLY_OUTCOME_UPDATED
             return entry, service_pb2.APPLY_OUTCOME_UNCHANGED if unchanged else changed
-        raise AlreadyExists(instance.meta.id, self._replica.cache.stored_versions(instance.meta.id)[0])
+        cache, instance_id = self._replica.cache, instance.meta.id
+        version, _ = cache.stored_versions(instance_id)
+        raise AlreadyExists(instance_id, version, readable=not cache.is_unreadable(instance_id))
 
     def _same(self, before: Entry, after: Entry) -> bool:
         return before.version == after.version and changes.same(

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from hq.record import Undecodable
+from hq.record import decode_secrets as record_of_secrets
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
-from serving.errors import NotFound, invalid
+from serving.errors import NotFound, StoreUnavailable, invalid
 
 Secrets = dict[str, list[bytes]]  # encoded descriptors by revision id
 
@@ -136,7 +138,14 @@ def same(a: Draft, b: Draft) -> bool:
 
 
 def decode_secrets(value: bytes | None) -> Secrets:
-    record = storage_pb2.SecretsRecord.FromString(value) if value else storage_pb2.SecretsRecord()
+    """Raises StoreUnavailable: the record is broken."""
+    try:
+        record = record_of_secrets(value) if value else storage_pb2.SecretsRecord()
+    except Undecodable as error:
+        raise StoreUnavailable(
+            "the record of the secret descriptors of this instance is broken (`hqctl quarantine` names it): put it "
+            "right, or delete the instance"
+        ) from error
     return {revision.id: list(revision.descriptor) for revision in record.revision}
 
 

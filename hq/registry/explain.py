@@ -77,7 +77,8 @@ class Explain:
     ) -> str:
         if mark is None or not mark.heard_ms:
             return "no agent has reported this revision"
-        if mark.flipped and not mark.ready:
+        # It is flipped until it is ready again, whatever its agent says meanwhile: then the condition is the agent's.
+        if mark.flipped and not mark.ready and status.ready.HasField("receipt"):
             return f"HQ made it not ready: {status.ready.message}; the next report of its agent makes it ready again"
         if silence_s is None or left_s is None:
             state = _WORDS.get(status.ready.status, "unknown")

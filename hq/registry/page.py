@@ -9,6 +9,9 @@ from itertools import accumulate
 
 from hq.entry import Entry, frames_of
 
+# Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
+_PIECE = 100
+
 
 class Page:
     """A page being filled.
@@ -29,6 +32,9 @@ class Page:
 
     def add(self, portion: Sequence[Entry]) -> bool:
         """Take what fits of the next instances; return whether some did not."""
+        return any(self._add(portion[at : at + _PIECE]) for at in range(0, len(portion), _PIECE))
+
+    def _add(self, portion: Sequence[Entry]) -> bool:
         fitting = portion if len(portion) <= self._room else portion[: self._room]
         frames = frames_of(fitting)
         body = b"".join(frames)  # costs less than to add up their sizes

@@ -25,13 +25,13 @@ def created(draft: changes.Draft, request_id: str, wall_ms: int) -> Plan:
     return Plan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
 
 
-def changed(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int) -> Plan:
+def changed(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int, epoch_at: int) -> Plan:
     """The status is rewritten with the spec where one would contradict the other."""
     new.meta.modification_time.FromMilliseconds(wall_ms)
     moved = new.spec.node_name != old.spec.node_name
     if not moved and not changes.dropped(old.revision_ids(), new.revision_ids()):
         return Plan(new, None, entry.request_id)
-    status = statuses.Draft(entry.traits.uid, entry.status(), entry.marks)
+    status = statuses.draft_of(entry, epoch_at)
     if moved:
         status.clear()
     else:

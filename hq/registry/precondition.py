@@ -34,23 +34,26 @@ class Preconditions:
 
         Raises:
             NotFound, VersionConflict, EpochChanged, PermissionDenied: it is not there, or not for this caller.
+            NotLoaded: this replica has not read the store, or not the one that it has become.
         """
         r = self._r
-        r.check_loaded()
-        if demanded.epoch and demanded.epoch != r.epoch.current:
-            raise EpochChanged(demanded.epoch, r.epoch.current)
+        self._check_epoch(demanded)
         if demanded.version > r.cache.version:
             await self._wait_for(demanded.version, deadline)
         entry = r.cache.get(instance_id)
         if entry is None or (demanded.version and entry.version != demanded.version):
-            await r.fence.passed(hurry=False)
+            await r.proven(hurry=False)
+            self._check_epoch(demanded)
             entry = r.cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
         entry = await self._permitted(entry, permit)
+        self._check_epoch(demanded)
         spec_at, _ = r.cache.stored_versions(instance_id)
         if demanded.version and spec_at != demanded.version:
-            raise VersionConflict(instance_id, demanded.version, spec_at)
+            raise VersionConflict(
+                instance_id, demanded.version, spec_at, readable=not r.cache.is_unreadable(instance_id)
+            )
         return entry
 
     async def again(self, instance_id: str, conflict: Conflict, demanded: Precondition, deadline: float) -> None:
@@ -73,7 +76,7 @@ class Preconditions:
     async def caught_up(self, conflict: Conflict, deadline: float) -> None:
         """Wait until memory has what the store has; after a deletion only a fence can tell."""
         if 0 in conflict.modified.values():
-            await self._r.fence.passed()
+            await self._r.proven()
         await self._wait_for(max(conflict.modified.values()), deadline)
 
     async def _permitted(self, entry: Entry, permit: Permit) -> Entry:
@@ -81,13 +84,20 @@ class Preconditions:
         try:
             check_entry(permit, entry)
         except PermissionDenied:  # it may have become the caller's a moment ago
-            await self._r.fence.passed(hurry=False)
+            await self._r.proven(hurry=False)
             newer = self._r.cache.get(entry.traits.id)
             if newer is None:
                 raise
             check_entry(permit, newer)
             return newer
         return entry
+
+    def _check_epoch(self, demanded: Precondition) -> None:
+        """The store may be another one after any wait, and its versions may be the same numbers."""
+        r = self._r
+        r.check_loaded()
+        if demanded.epoch and demanded.epoch != r.epoch.current:
+            raise EpochChanged(demanded.epoch, r.epoch.current)
 
     async def _wait_for(self, version: int, deadline: float) -> None:
         # What memory has afterwards decides; the compare keeps it exact.

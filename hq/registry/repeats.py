@@ -22,7 +22,8 @@ def beat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) 
     sequence = revision.sequence
     plain = (
         digest == mark.digest
-        and not report.unsettled
+        # What is unanswered is older than what is stored already, and is refused.
+        and (not report.unsettled or sequence == mark.sequence)
         and report.uid == traits.uid
         and report.node == traits.node
         and revision.incarnation == mark.incarnation
@@ -31,3 +32,12 @@ def beat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) 
         and wanted in traits.revisions
     )
     return Beat(traits.uid, entry.status_version, position) if plain else None
+
+
+def beat_of_stored(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Beat | None:
+    """The beat that the very report which is stored is, come again; None: it is something else.
+
+    It must not be written: HQ rewrites statuses too, so a record that tells of no newer report renews nobody.
+    """
+    beat = beat_of(entry, report, digest)
+    return beat if beat is not None and report.revision.sequence == entry.marks[beat.position].sequence else None

@@ -104,13 +104,12 @@ class Watches:
 
         Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
         """
-        fanout, life = self._replica.fanout, self._replica.fanout.life
+        life = self._replica.fanout.life
         await self._reached(held)
         yield Message(SYNCED, self._source_at(held.version), token=tokens.encode(held))
         at = held.version
         while True:
-            if fanout.life != life:
-                raise _Lost("the store's history is another one")
+            self._check_life(life)
             steps = self._replica.history.since(at, _MESSAGE_BYTES)
             if steps is None:
                 raise _Lost("the token, or this reader, is behind the history in memory")
@@ -120,6 +119,7 @@ class Watches:
             if deliveries := _deliveries(query, steps):
                 for message in self._messages(query, deliveries):
                     yield message
+                    self._check_life(life)
             else:
                 await asyncio.sleep(0)
 
@@ -194,6 +194,11 @@ class Watches:
 
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), token=self._token(query, self._replica.fanout.version))
+
+    def _check_life(self, life: int) -> None:
+        """After every wait: what was read before must not be sent with a token of now."""
+        if self._replica.fanout.life != life:
+            raise _Lost("the store's history is another one")
 
     def _check(self, watcher: Watcher) -> None:
         if watcher.lost:

@@ -109,6 +109,7 @@ class Writes:
         """Remove spec, secrets and status together; return the version. Raises what `update` raises."""
         keys, cache = self._r.key_names, self._r.cache
         while True:
+            self._r.check_loaded()
             if (entry := cache.get(instance_id)) is not None:
                 check_entry(permit, entry)  # before its version is told
             spec_at, _ = cache.stored_versions(instance_id)
@@ -147,14 +148,15 @@ class Writes:
             new = _attempt(change, old, sure=sure)
             check_draft(permit, new)
             check_instance_update(new.check_input())
-            if changes.same(old, new):
+            # What lies there unreadable is replaced even by what is shown, but not by an attempt that came to nothing.
+            if new is old or (changes.same(old, new) and not self._r.cache.is_unreadable(instance_id)):
                 if sure:
                     return entry
                 # "Nothing to do" and "no such revision" may be lies: others were acknowledged more meanwhile.
-                await self._r.fence.passed(hurry=False)
+                await self._r.proven(hurry=False)
                 sure = True
                 continue
-            plan = plans.changed(entry, old, new, self._r.clock.wall_ms())
+            plan = plans.changed(entry, old, new, self._r.clock.wall_ms(), self._r.cache.epoch_at)
             if validate_only:
                 return plans.as_stored(plan, entry, entry.version)
             try:
@@ -193,8 +195,7 @@ class Writes:
         spec_at, _ = self._r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
             # It may have been deleted elsewhere.
-            await self._r.fence.passed(hurry=False)
-            self._r.check_loaded()
+            await self._r.proven(hurry=False)
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at
 
@@ -208,7 +209,7 @@ class Writes:
             permit(instance_id, entry.traits.service if entry else "", entry.traits.node if entry else "")
         except PermissionDenied:
             version = 0  # that the id is taken must be told, and no more
-        raise AlreadyExists(instance_id, version)
+        raise AlreadyExists(instance_id, version, readable=not self._r.cache.is_unreadable(instance_id))
 
     def _is_of(self, instance_id: str, request_id: str) -> bool:
         """Whether the instance was created by this very request."""

@@ -203,9 +203,9 @@ class Follower:
         epoch = None
         revision = at
         async with aclosing(listing(self._store, self._keys, at)) as parts:
-            async for records, revision in parts:  # noqa: B007  # the last one counts
+            async for records, revision in parts:
                 self.key_count += len(records)
-                self._anchor.listed(records)
+                self._anchor.listed(records, revision)
                 self._sink.load(records)
                 epoch = next((r.value for r in records if r.key == self._keys.epoch), epoch)
         self._check_epoch(epoch, revision)
@@ -225,7 +225,7 @@ class Follower:
         self._check_epoch(epoch.value if epoch else None, revision)
         difference = list(self._difference(listed, revision))
         self._anchor.clear()
-        self._anchor.listed(listed.values())
+        self._anchor.listed(listed.values(), revision)
         self.key_count, self.applied = len(listed), revision
         self._missing = _Missing.NOTHING
         self._sink.apply(Batch(revision, difference), collapsed=True)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hq.registry.explain import Explain
 from hq.store.port import Batch, Change
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
+from tests.support.beating import ready
 from tests.support.entries import KEYS, mark, spec_value
+from tests.support.simulation import Simulation
 from tests.support.still import Still
+from tests.support.virtual_time import in_virtual_time
 from tests.support.world import World
 
 
@@ -35,3 +40,18 @@ async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
     status = model.InstanceStatus.FromString(b"\x12\x02\x08\x63")  # ready.status = 99
     status.revision.add(id="r").ready.CopyFrom(model.Condition.FromString(b"\x08\x63"))
     assert "nobody has said" in await explained(status, mark(ready=False, heard_ms=1 << 62), target=99)
+
+
+@in_virtual_time
+async def test_what_an_agent_says_that_came_back_not_ready_is_not_told_as_the_silence_before() -> None:
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        agent = await ready(simulation, registry)
+        await asyncio.sleep(700)
+        silent = (await registry.explain.explain("a", None)).revision[0].summary
+        assert silent.startswith("HQ made it not ready: nothing was heard of it")
+        report = agent.request("the disk is full")
+        report.revision.ready.status = model.CONDITION_STATUS_FALSE
+        await registry.reports.report(report, simulation.now + 5)
+        back = (await registry.explain.explain("a", None)).revision[0].summary
+        assert back == "not ready, says its agent: the disk is full"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -220,3 +221,18 @@ async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.Ins
     if wanted.readiness != 2:
         of_ready.readiness = pb.READINESS_FILTER_READY
         assert sum(count.ready for count in ready) == len(truth.matching(of_ready))
+
+
+async def test_what_does_not_fit_on_a_page_takes_no_memory() -> None:
+    """Thousands of instances of full size would be a gigabyte, for a page of three megabytes."""
+    world = World()
+    many(world, 400, text="x" * (64 << 10))
+    still = loaded(world, page_bytes=1 << 20)
+    tracemalloc.start()
+    try:
+        page = await still.find(ALL)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 0 < len(page.instances) < 20
+    assert peak_bytes < 16 << 20

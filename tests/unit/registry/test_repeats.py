@@ -32,6 +32,10 @@ def _report() -> service_pb2.ReportStatusRequest:
     return service_pb2.ReportStatusRequest(instance_id="a", uid=7, node="n1", revision=revision)
 
 
+def _unsettled(sequence: int) -> service_pb2.ReportStatusRequest:
+    return service_pb2.ReportStatusRequest(unsettled=True, revision=instance_pb2.RevisionStatus(sequence=sequence))
+
+
 def _beat_of(stage: Stage, report: service_pb2.ReportStatusRequest) -> Beat | None:
     return beat_of(stage.entry(), report, statuses.digest(report.revision))
 
@@ -55,7 +59,7 @@ DIFFERENT: dict[str, Change] = {
     "an unknown revision": lambda r: setattr(r.revision, "id", "r9"),
     "not ready any more": lambda r: setattr(r.revision.ready, "status", instance_pb2.CONDITION_STATUS_FALSE),
     "another message": lambda r: setattr(r.revision.ready, "message", "news"),
-    "unsettled": lambda r: setattr(r, "unsettled", True),
+    "unsettled": lambda r: r.MergeFrom(_unsettled(6)),
 }
 
 
@@ -64,6 +68,12 @@ def test_what_differs_in_anything_goes_the_long_way(stage: Stage, what: str) -> 
     report = _report()
     DIFFERENT[what](report)
     assert _beat_of(stage, report) is None
+
+
+def test_the_report_that_is_stored_already_is_a_beat_when_it_comes_again_unsettled(stage: Stage) -> None:
+    report = _report()
+    report.unsettled = True
+    assert _beat_of(stage, report) is not None
 
 
 def test_a_revision_that_left_the_spec_goes_the_long_way(stage: Stage) -> None:

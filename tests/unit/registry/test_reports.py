@@ -208,3 +208,23 @@ async def test_two_revisions_are_judged_and_reported_separately() -> None:
         await new.report(FALSE, "gone")
         ready = shown(registry).status.ready
         assert (ready.status, ready.message) == (FALSE, "revision r2: gone")
+
+
+async def test_what_makes_an_agent_stop_says_in_which_epoch() -> None:
+    """Told by another history than the one that knew the instance, it makes nobody stop (docs/decisions/011)."""
+    async with running() as registry:
+        await created(registry)
+        agent = await Reporter(registry).begin()
+        fenced, elsewhere, unknown, gone, another = (agent.request() for _ in range(5))
+        fenced.revision.incarnation += 1
+        elsewhere.node, unknown.revision.id, gone.instance_id, another.uid = "node-2", "r9", "a-9", 9
+        for report, kind in (
+            (fenced, Fenced),
+            (elsewhere, WrongNode),
+            (unknown, UnknownRevision),
+            (gone, NotFound),
+            (another, WrongUid),
+        ):
+            with pytest.raises(kind) as told:
+                await registry.reports.report(report, soon())
+            assert told.value.metadata["epoch"] == registry.replica.cache.epoch

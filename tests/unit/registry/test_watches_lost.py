@@ -101,6 +101,22 @@ async def test_when_the_store_is_replaced_everyone_is_told(reading: str) -> None
         assert "another one" in await resync_of(stream)
 
 
+async def test_a_reader_of_the_past_never_gets_its_old_events_under_the_new_epoch() -> None:
+    """Between the parts of a large version: a token of the new epoch would skip whatever the restore changed."""
+    scene = Scene()
+    token = (await synced(scene.watch())).resume_token
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
+        scene.put("a", "b", "c")
+        stream = scene.watch(token)
+        assert [message.kind for message in await some(stream, 2)] == [SYNCED, EVENTS]
+        another = World()
+        another.change({another.keys.epoch: storage_pb2.EpochRecord(epoch="epoch-2").SerializeToString()})
+        scene.still.list(another.records(), scene.world.version + 5)
+        assert (await anext(stream)).kind == RESYNC
+        await stream.aclose()
+
+
 async def test_a_watch_waits_while_the_new_store_is_read() -> None:
     scene = Scene()
     stream = scene.watch()

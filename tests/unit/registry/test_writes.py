@@ -47,6 +47,13 @@ async def test_the_same_creation_may_be_sent_again() -> None:
         assert await create(registry, instance("a-1"), "request-1") == first
 
 
+async def test_a_creation_that_is_sent_again_late_is_shown_what_others_made_of_the_instance_since() -> None:
+    async with running() as registry:
+        first = await create(registry, instance("a-1"), "request-1")
+        changed = await update(registry, instance("a-1", text="another's"), None, Precondition())
+        assert await create(registry, instance("a-1"), "request-1") == changed != first
+
+
 async def test_of_many_creations_of_one_id_one_wins() -> None:
     async with running() as registry:
         tries = (create(registry, instance("a-1", text=str(n))) for n in range(20))

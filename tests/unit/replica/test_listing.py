@@ -104,8 +104,26 @@ def test_a_void_list_is_held_by_nobody() -> None:
     assert seen() is not None
     home.void()
     assert seen() is None
-    shelf.keep(home, None, Listing([], b"x" * 1_000))
-    assert len(shelf._kept) == 1
+
+
+def test_what_is_noted_of_void_lists_does_not_pile_up_behind_a_list_that_stays() -> None:
+    shelf, still, changing = Shelf(1 << 30), Home(), Home()
+    shelf.keep(still, None, Listing([], b"x" * 1_000))
+    for _ in range(10_000):
+        shelf.keep(changing, None, Listing([], b"x" * 1_000))
+        changing.void()
+    assert still.get(None) is not None
+    assert len(shelf._kept) <= 65
+    assert shelf._bytes <= 65 * 6_500
+
+
+def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> None:
+    shelf, homes, changing = Shelf(1 << 30), [Home() for _ in range(500)], Home()
+    for home in homes:
+        shelf.keep(home, None, Listing([], b"x"))
+        shelf.keep(changing, None, Listing([], b"x"))
+    assert all(home.get(None) for home in homes)
+    assert len(shelf._kept) <= 2 * len(homes)
 
 
 def test_what_took_the_place_of_an_old_list_does_not_go_with_it() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from hq.cache import Cache
 from hq.store.port import Batch, Change, Record
+from hqpb.storage.v1 import storage_pb2
 from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
 
 RUBBISH = b"\xff\xff\xff"
@@ -117,3 +118,15 @@ def test_keys_that_are_no_text_are_no_instances() -> None:
     cache.load([Record(KEYS.prefix + b"spec/\xff", spec_value("a"), 1, 1)])
     cache.apply(Batch(2, [Change(KEYS.prefix + b"what/is/this", b"", 2, 2), Change(KEYS.prefix, b"", 2, 2)]))
     assert len(cache) == 0
+
+
+def test_a_secrets_record_that_cannot_be_read_is_named_until_it_is_put_right() -> None:
+    feed = Feed()
+    feed(spec=spec_value("a"), status=status_value(mark()))
+    descriptor = storage_pb2.RevisionSecrets(id="r", descriptor=[RUBBISH])
+    for broken in (RUBBISH, storage_pb2.SecretsRecord(revision=[descriptor]).SerializeToString()):
+        feed(secrets=broken)
+        assert [(q.kind, q.rest) for q in feed.cache.quarantine.all()] == [("secrets", "a")]
+        assert feed.cache.quarantine.shown_older() == ()
+    feed(secrets=storage_pb2.SecretsRecord().SerializeToString())
+    assert feed.cache.quarantine.all() == []

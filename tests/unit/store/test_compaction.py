@@ -148,6 +148,23 @@ async def test_the_keys_of_a_replica_gone_for_an_hour_are_removed_and_its_fence_
 
 
 @in_virtual_time
+async def test_however_many_replicas_are_gone_all_of_them_are_buried() -> None:
+    store = faulty()
+    parts = Parts(store)
+    await parts.epoch.settle()
+    names = parts.key_names
+    for n in range(1_200):
+        for kind in (FENCE, SESSION):
+            await put(store, names.of(kind, f"dead-{n:04}"))
+    burial = Burial(store, names, "one", parts.epoch, parts.clock)
+    for wait_s in (0, 3_700):
+        await asyncio.sleep(wait_s)
+        await burial.once()
+    left, _, _ = await store.newest(names.of(SESSION, ""), names.of(SESSION, "~"))
+    assert left == 0
+
+
+@in_virtual_time
 async def test_a_replica_whose_fence_moves_is_left_alone() -> None:
     store = faulty()
     async with Parts(store, idle_s=600) as parts, Parts(store, "two", seed=2, idle_s=600) as other:

@@ -116,6 +116,20 @@ async def test_an_empty_store_is_another_history() -> None:
 
 
 @in_virtual_time
+async def test_a_history_that_others_compacted_while_no_replica_ran_is_the_same() -> None:
+    """Nothing below the prefix is as new as what is left of the history, and no fence was sent yet."""
+    store = faulty()
+    async with Parts(store) as parts:
+        epoch = parts.epoch.current
+    others = [Write((), ((b"/others/%d" % n, b"x"),)) for n in range(5)]
+    heads = [(await store.store.commit((), (write,), 1)).revision for write in others]
+    await store.store.compact(heads[-1])
+    async with Parts(store, "two") as parts:
+        assert parts.epoch.current == epoch
+        assert parts.listings == 1
+
+
+@in_virtual_time
 async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
     store = faulty()
     async with Parts(store) as parts:
@@ -128,5 +142,25 @@ async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
             await asyncio.sleep(gap_s)
             store.away = False
             await caught_up(parts)
+        assert parts.epoch.current == epoch
+        assert parts.listings == 1
+
+
+@in_virtual_time
+async def test_the_same_history_is_no_other_one_however_long_the_store_was_full() -> None:
+    """Operators make room up to the head: the last put lies before it, and all fences since were refused."""
+    store = faulty()
+    async with Parts(store) as parts:
+        await put(store, "a")
+        await caught_up(parts)
+        epoch = parts.epoch.current
+        store.full = True
+        gone = await delete(store, "a")
+        await asyncio.sleep(300)
+        await store.store.compact(gone)
+        store.store.disconnect()
+        await asyncio.sleep(10)
+        store.full = False
+        await caught_up(parts)
         assert parts.epoch.current == epoch
         assert parts.listings == 1

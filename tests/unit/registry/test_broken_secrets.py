@@ -1,0 +1,47 @@
+"""A record of secret descriptors that somebody spoiled costs its own instance only, and is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.registry.registry import Registry
+from hq.store import keys as k
+from hq.store.port import Write
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import StoreUnavailable
+from tests.support.running import running
+from tests.support.scenes import instance
+from tests.support.writing import ANY, create, soon
+
+SECRETS = k.Keys().secrets("a")
+
+
+async def spoil(registry: Registry) -> None:
+    await create(registry, instance("a"))
+    await registry.replica.store.commit((), [Write((), ((SECRETS, b"\xff\xff"),))], 1)
+    await registry.replica.fence.passed()
+
+
+async def test_the_other_items_of_a_batch_are_applied() -> None:
+    async with running() as registry:
+        await spoil(registry)
+        items = [instance("a", text="new"), instance("b")]
+        spoiled, good = await registry.apply.apply(items, "", soon(), validate_only=False)
+        assert isinstance(spoiled.error, StoreUnavailable)
+        assert good.outcome == pb.APPLY_OUTCOME_CREATED
+
+
+async def test_its_agent_is_told_to_ask_again_and_an_operator_where_to_look() -> None:
+    async with running() as registry:
+        await spoil(registry)
+        with pytest.raises(StoreUnavailable, match="hqctl quarantine"):
+            await registry.revisions.get("a", "", "node-1")
+        assert [record.key for record in registry.admin.quarantine()] == ["secrets/a"]
+
+
+async def test_the_instance_can_be_deleted_and_nothing_is_left() -> None:
+    async with running() as registry:
+        await spoil(registry)
+        await registry.writes.delete("a", ANY, soon())
+        assert (await registry.replica.store.get(SECRETS))[0] is None
+        assert registry.admin.quarantine() == []

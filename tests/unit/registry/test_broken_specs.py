@@ -1,0 +1,55 @@
+"""A spec record that somebody spoiled can be put right by its deployer, who is told how."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.registry.precondition import Precondition
+from hq.registry.registry import Registry
+from hq.store import keys as k
+from hq.store.port import Write
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import AlreadyExists, NotFound, VersionConflict
+from tests.support.running import running
+from tests.support.scenes import instance
+from tests.support.writing import create, shown, soon, update
+
+
+async def spoil(registry: Registry, instance_id: str) -> None:
+    await registry.replica.store.commit((), [Write((), ((k.Keys().spec(instance_id), b"\xff\xff"),))], 1)
+    await registry.replica.fence.passed()
+
+
+async def test_applying_what_is_shown_already_replaces_a_record_that_cannot_be_read() -> None:
+    async with running() as registry:
+        before = await create(registry, instance("a"))
+        await spoil(registry, "a")
+        (applied,) = await registry.apply.apply([instance("a")], "", soon(), validate_only=False)
+        assert (applied.error, applied.outcome) == (None, pb.APPLY_OUTCOME_UPDATED)
+        assert registry.admin.quarantine() == []
+        assert shown(registry, "a").meta.uid == before.meta.uid
+
+
+async def test_who_names_the_version_that_is_shown_is_told_that_reading_again_does_not_help() -> None:
+    async with running() as registry:
+        before = await create(registry, instance("a"))
+        await spoil(registry, "a")
+        with pytest.raises(VersionConflict, match=r"cannot be read .* name no version"):
+            await update(registry, instance("a", text="new"), None, Precondition(before.meta.version))
+
+
+async def test_who_applies_what_was_never_readable_is_told_to_delete_it_first() -> None:
+    async with running() as registry:
+        await spoil(registry, "a")
+        (refused,) = await registry.apply.apply([instance("a")], "", soon(), validate_only=False)
+        assert isinstance(refused.error, AlreadyExists)
+        assert "delete the instance first" in str(refused.error)
+
+
+async def test_who_deletes_what_a_record_that_cannot_be_read_never_had_is_told_so() -> None:
+    async with running() as registry:
+        await create(registry, instance("a"))
+        await spoil(registry, "a")
+        with pytest.raises(NotFound):
+            await registry.writes.delete_revision("a", "r9", Precondition(), soon())
+        assert len(registry.admin.quarantine()) == 1

@@ -1,0 +1,31 @@
+"""A replica and the etcd of its own, without which it is nothing."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hq.config import ReplicaConfig
+from hq.embedded import EtcdFailed
+from hq.running import until_stopped
+from hq.server import Server
+from hq.store.memory import MemoryStore
+from serving.clock import SystemClock
+from serving.limiting.limits import Limits
+from serving.transports import Addresses
+
+
+async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not as if it had been told to stop."""
+    for about_the_collector in ("serving.garbage.relax", "gc.freeze"):  # other tests go on in this process
+        monkeypatch.setattr(about_the_collector, lambda: None)
+    at = Addresses("127.0.0.1:0", "127.0.0.1:0")
+    server = Server(ReplicaConfig(), MemoryStore(), SystemClock(), random.Random(1), at, Limits())
+
+    async def died() -> Exception:
+        await server.listening
+        return EtcdFailed("the disk is full")
+
+    with pytest.raises(EtcdFailed, match="the disk is full"):
+        await until_stopped(server, fatal=died())

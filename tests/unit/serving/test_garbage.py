@@ -1,0 +1,68 @@
+"""What stays is not looked at for garbage again and again; what comes after it is."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+
+import pytest
+
+from serving import garbage
+
+
+class Node:
+    """Refers to itself: nothing but a collection takes it away."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.set_threshold(*thresholds)
+    gc.unfreeze()
+
+
+def test_what_is_there_at_the_start_is_taken_out_of_collections() -> None:
+    stays = Node()
+    garbage.freeze()
+    assert not any(one is stays for one in gc.get_objects())
+    assert gc.get_freeze_count() > 10_000
+
+
+def test_what_was_garbage_already_is_not_kept_by_it() -> None:
+    gone = weakref.ref(Node())
+    garbage.freeze()
+    assert gone() is None
+
+
+def test_garbage_made_after_it_is_collected() -> None:
+    garbage.freeze()
+    gone = weakref.ref(Node())
+    gc.collect()
+    assert gone() is None
+
+
+def test_circles_left_behind_calls_go_within_ten_thousand_objects() -> None:
+    garbage.relax()
+    gone = weakref.ref(Node())
+    kept = [[number] for number in range(10_100)]
+    assert gone() is None
+    assert len(kept) == 10_100
+
+
+async def test_what_a_replica_has_loaded_is_frozen() -> None:
+    loaded = asyncio.Event()
+    freezing = asyncio.create_task(garbage.freeze_each_time(loaded))
+    await asyncio.sleep(0)
+    before = gc.get_freeze_count()
+    entries = [Node() for _ in range(1_000)]
+    loaded.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert gc.get_freeze_count() >= before + len(entries)
+    freezing.cancel()
