@@ -117,8 +117,10 @@ def is_loopback(address: str) -> bool:
 _LIMITS = {
     "max_request_bytes": "Largest request, after decompression.",
     "max_response_bytes": "Largest answer, or message of a stream.",
-    "max_bodies_bytes": "HTTP request bodies being received and requests of open watches, all together.",
+    "max_bodies_bytes": "HTTP request bodies being received, large requests and those of open watches, all together.",
     "max_bodies_bytes_per_peer": "Of these, from one address.",
+    "max_answers_bytes": "Large answers over gRPC that were not taken yet, all together.",
+    "max_answers_bytes_per_peer": "Of these, to one address.",
     "max_json_depth": "Nesting of JSON requests; 128 at most.",
     "max_header_bytes": "Headers or metadata of one request.",
     "max_calls": "Calls at the same time, both transports together.",

@@ -8,6 +8,7 @@ from serving.auth.guard import Guard
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
+from serving.encoding.aside import Aside
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.rights.rules import Rule
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 class Surroundings:
     """Limits and what they are measured with: one object for all transports, so that limits hold for all."""
 
-    __slots__ = ("admission", "clock", "ids", "limits", "log_counts", "loop_lag", "security", "tracing", "traffic")
+    __slots__ = (
+        *("admission", "aside", "clock", "ids", "limits"),
+        *("log_counts", "loop_lag", "security", "tracing", "traffic"),
+    )
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class Surroundings:
         self.security = security
         self.tracing = tracing
         self.admission = Admission(limits, clock)
+        self.aside = Aside()
         self.traffic = Traffic(self.admission)
         self.loop_lag = LoopLag()
         self.log_counts = LogCounts()

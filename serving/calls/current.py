@@ -30,7 +30,7 @@ def traceparent() -> str:
         return own
     call = CURRENT.get()
     text = call.header("traceparent")[:_MOST] if call is not None else ""
-    return text if _TRACEPARENT.fullmatch(text) else ""
+    return text if text.isascii() and text.isprintable() and _TRACEPARENT.fullmatch(text) else ""
 
 
 def trace_id() -> str:

@@ -22,6 +22,7 @@ _MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack bears 
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NUMBER: Final = re.compile(r"(?:invalid literal for int\(\) with base 10|could not convert string to float): ")
 _FAILED: Final = re.compile(r"^Failed to parse (\w+) field: ")
 _WHERE: Final = re.compile(r" at \w+\.([\w.\[\]]*\w\]?)\.*$")
 
@@ -139,6 +140,7 @@ def _violation(error: json_format.ParseError) -> Violation:
     while failed := _FAILED.search(text):
         names.append(failed[1])
         text = text[failed.end() :]
+    text = _NUMBER.sub("not a number: ", text)
     where = _WHERE.search(text)
     if where is not None:
         return Violation(where[1], _short(text[: where.start()]))

@@ -6,6 +6,8 @@ from typing import ClassVar
 
 from serving.errors.base import Code, HqError
 
+_UNREADABLE = "its record cannot be read (`hqctl quarantine` names it)"
+
 
 class StartOver(HqError):
     """Versions or tokens that the caller holds are void; read everything again."""
@@ -34,10 +36,11 @@ class VersionConflict(HqError):
     code: ClassVar[Code] = "ABORTED"
     reason = "VERSION_CONFLICT"
 
-    def __init__(self, instance_id: str, expected: int, current: int) -> None:
-        super().__init__(
-            f"instance {instance_id} is at version {current}, not {expected}: read it again and repeat the change"
-        )
+    def __init__(self, instance_id: str, expected: int, current: int, *, readable: bool = True) -> None:
+        """`readable` False: the record is in quarantine, and an older state is shown in its place."""
+        unreadable = f"{_UNREADABLE}: name no version, or delete it"
+        next_step = "read it again and repeat the change" if readable else unreadable
+        super().__init__(f"instance {instance_id} is at version {current}, not {expected}: {next_step}")
         self.current = current
 
     @property
@@ -51,9 +54,11 @@ class AlreadyExists(HqError):
     code: ClassVar[Code] = "ALREADY_EXISTS"
     reason = "ALREADY_EXISTS"
 
-    def __init__(self, instance_id: str, current: int) -> None:
-        """`current` 0: the caller may not know the version."""
-        super().__init__(f"instance {instance_id} exists already" + (f", at version {current}" if current else ""))
+    def __init__(self, instance_id: str, current: int, *, readable: bool = True) -> None:
+        """`current` 0: the caller may not know the version, nor that the record is in quarantine."""
+        at = f", at version {current}" if current else ""
+        next_step = f": {_UNREADABLE}: delete the instance first" if current and not readable else ""
+        super().__init__(f"instance {instance_id} exists already{at}{next_step}")
         self.current = current
 
     @property

@@ -17,10 +17,11 @@ from serving.auth.guard import Guard
 from serving.calls.incoming import GrpcCall, closing_stream
 from serving.calls.methods import Answer, Method, Streaming, Unary
 from serving.grpc.arrivals import Arrivals
+from serving.grpc.departures import count_until_taken
 from serving.grpc.health import HEALTH_SERVICE, HealthOverGrpc
 from serving.grpc.reflection import BoundedReflection
 from serving.health import Health
-from serving.limiting.admission import Admission
+from serving.limiting.admission import LARGE_BYTES, Admission
 from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from serving.telemetry.traffic import CallStats
@@ -124,12 +125,18 @@ class GrpcServer:
                     check_rate(caller)
                     request = await arrivals.request(context)
                     started = now()
-                    body = (await run(parse(request), call)).proto()
+                    if len(request) < LARGE_BYTES:
+                        body = (await run(parse(request), call)).proto()
+                    else:
+                        with admission.holding(peer, len(request)):
+                            body = (await run(parse(request), call)).proto()
                     stats.answered(now() - started)
                 finally:
                     close_call(peer)
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
+                if len(body) >= LARGE_BYTES:
+                    count_until_taken(admission, peer, len(body))
                 if request_id := call.told_request_id:
                     context.set_trailing_metadata((("x-request-id", request_id),))
             except BaseException as error:
@@ -227,6 +234,7 @@ def _options(limits: Limits, *, reuse_port: bool = False) -> list[tuple[str, int
         ("grpc.max_send_message_length", limits.max_response_bytes),
         ("grpc.max_metadata_size", limits.max_header_bytes),
         ("grpc.absolute_max_metadata_size", limits.max_header_bytes * 2),
+        ("grpc.http2.bdp_probe", 0),  # else whatever a call sends behind its request is taken in, up to MiBs, and kept
         ("grpc.max_concurrent_streams", limits.max_streams_per_connection),
         ("grpc.max_allowed_incoming_connections", limits.max_connections),
         ("grpc.max_connection_age_ms", _ms(limits.max_connection_age_s)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from serving import wire
 from serving.calls.incoming import HttpCall, closing_stream
@@ -32,6 +32,7 @@ class StreamEndpoint:
         self._guard = shared.guard(method.path, method.rule)
         self._limits = shared.limits
         self._admission = shared.admission
+        self._aside = shared.aside
         self._clock = shared.clock
         self._ids = shared.ids
         self._stats = shared.traffic.stats("http", method.path)
@@ -79,16 +80,20 @@ class StreamEndpoint:
             self._guard.admit(call)
         peer = call.host
         message = await self._read(headers, peer, receive)
-        if exchange.json_in:
-            refuse_deep(message, self._limits.max_json_depth)
-        request = self._method.parse_json(message) if exchange.json_in else self._method.parse(message)
         self._admission.check_rate(call.caller)
         self._admission.open_stream(peer)
         try:
             with self._admission.holding(peer, len(message)):
+                request = await self._parsed(message, json_in=exchange.json_in)
                 await self._pump(request, call, timeout_s, stream)
         finally:
             self._admission.close_stream(peer)
+
+    async def _parsed(self, message: bytes, *, json_in: bool) -> Any:
+        if not json_in:
+            return self._method.parse(message)
+        refuse_deep(message, self._limits.max_json_depth)
+        return await self._aside.run(self._method.parse_json, message)
 
     async def _pump(self, request: object, call: HttpCall, timeout_s: float | None, stream: Outgoing) -> None:
         age_s = self._limits.max_stream_age_s

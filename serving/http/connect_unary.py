@@ -14,6 +14,7 @@ from serving.encoding.jsonio import refuse_deep
 from serving.http.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
 from serving.http.connect import connect_timeout_s, request_id_header
 from serving.http.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.limiting.admission import LARGE_BYTES
 from serving.surroundings import Surroundings
 
 _TYPES: Final = ("application/json", "application/proto", "application/x-protobuf")
@@ -34,6 +35,7 @@ class UnaryEndpoint:
         self._gzip_min_bytes = shared.limits.gzip_min_bytes
         self._gzip_level = shared.limits.gzip_level
         self._admission = shared.admission
+        self._aside = shared.aside
         self._now = shared.clock.now
         self._stats = shared.traffic.stats("http", method.path)
         self._ids = shared.ids
@@ -74,14 +76,21 @@ class UnaryEndpoint:
             body = await self._read(headers, peer, receive)
         else:
             body = await read_body(receive, self._admission, peer, self._max_bytes)
-        admission = self._admission
+        if len(body) < LARGE_BYTES:
+            return await self._answer(exchange, body, call, caller)
+        with self._admission.holding(peer, len(body)):
+            return await self._answer(exchange, body, call, caller)
+
+    async def _answer(self, exchange: Exchange, body: bytes, call: HttpCall, caller: str) -> bytes:
+        admission, peer = self._admission, call.host
         admission.open_call(peer)
         try:
             admission.check_rate(caller)
             if exchange.json_in:
                 refuse_deep(body, self._max_json_depth)
             started = self._now()
-            answer = await self._method((self._parse_json if exchange.json_in else self._parse)(body), call)
+            request = await self._aside.run(self._parse_json, body) if exchange.json_in else self._parse(body)
+            answer = await self._method(request, call)
             payload = await answer.json() if exchange.json_out else answer.proto()
             self._stats.answered(self._now() - started)
         finally:

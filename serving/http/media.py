@@ -8,6 +8,7 @@ from typing import Final
 from serving.errors.exchanges import UnsupportedEncoding, UnsupportedMediaType
 
 _MEMORY: Final = 1_000  # remembered pairs of headers; clients send a handful, attackers any number
+_LONGEST: Final = 200  # bytes of such a pair; longer ones are worked out each time
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Media:
         if known is not None:
             return known
         exchange = self._work_out(_text(content_type), _text(accept))
-        if len(self._known) < _MEMORY:
+        if len(self._known) < _MEMORY and len(content_type or b"") + len(accept or b"") <= _LONGEST:
             self._known[content_type, accept] = exchange
         return exchange
 

@@ -66,10 +66,17 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
         return _text(status, f"{text}note: {noted}\n" if noted else text)
 
     async def metrics(request: PageRequest) -> PageAnswer:
-        encode, content_type = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))
+        encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 
     return {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    try:
+        return choose_encoder(accept)
+    except (TypeError, ValueError):  # the library stumbles over versions that are no numbers
+        return choose_encoder("")
 
 
 def _text(status: int, text: str) -> PageAnswer:

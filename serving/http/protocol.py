@@ -15,8 +15,10 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from serving import wire
-from serving.errors import HqError, Overloaded
+from serving.errors import HqError, Overloaded, TooLarge
 from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
+from serving.http.pipelining import OneByOne, Trailers, Waiting
+from serving.http.stalls import Stall
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.limiting.shares import address_of
@@ -33,20 +35,23 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: Any = None) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.pipeline = Waiting()
         self._refused = False
         self._counted_for: str | None = None  # the peer whose connections this one is among
         self._max_header_bytes = self.limits.max_header_bytes
         self._head_bytes = 0  # of headers that are still incomplete
         self._body_open = False
+        self._body_bytes = 0  # of a body that is still incomplete, with all that is around it
         self._unwanted_bytes = 0  # of a body that goes on behind its answer
         self._head_suspect = False
         self._retire_at = self.loop.time() + self.limits.max_connection_age_s
         self._slow_timer: asyncio.TimerHandle | None = None
-        self._stall_timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self.flow = OneByOne(transport, self.pipeline)
+        self._stall = Stall(self.loop, transport, self.admission, self.limits.stalled_write_s)
         try:
             self._count_in()
         except TooManyConnections as error:
@@ -69,9 +74,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._counted_for is not None:
             self.admission.connections_of.give_back(self._counted_for)
         self._unset_keepalive_if_required()
-        for timer in (self._slow_timer, self._stall_timer):
-            if timer is not None:
-                timer.cancel()
+        self._stall.end()
+        if self._slow_timer is not None:
+            self._slow_timer.cancel()
         if self._task is not None:
             self._task.cancel()  # does nothing if it is done
 
@@ -97,10 +102,21 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_open = not head_open
         if self._head_bytes > self._max_header_bytes:
             self._refuse_head()
+        elif self._body_is_too_long(size_bytes):
+            self._refuse(TooLarge("the body comes with more around it than a body may have"))
         elif self._body_open and self.cycle is not None and self.cycle.response_complete and self._drop(size_bytes):
             self._hang_up()
         elif self._slow_timer is None:
             self._slow_timer = self.loop.call_later(self.limits.slow_request_s, self._slow)
+
+    def _body_is_too_long(self, size_bytes: int) -> bool:
+        """Nobody has answered it yet, and one within its limit would have come to its end, in all but tiny pieces."""
+        self._body_bytes = self._body_bytes + size_bytes if self._body_open else 0
+        is_open = self.cycle is not None and not self.cycle.response_complete
+        return is_open and self._body_bytes > 2 * self.limits.max_request_bytes + self._max_header_bytes
+
+    def on_chunk_header(self) -> None:
+        self.headers = Trailers()  # those that came before the body belong to the call
 
     def _drop(self, size_bytes: int) -> bool:
         """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""
@@ -118,7 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._slow_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _complete(self) -> None:
-        self._head_bytes = self._unwanted_bytes = 0
+        self._head_bytes = self._body_bytes = self._unwanted_bytes = 0
         self._body_open = False
         if self._slow_timer is not None:
             self._slow_timer.cancel()
@@ -165,12 +181,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def _busy(self) -> bool:
         """Whether an earlier request is still being answered while the next one arrives."""
         cycle = self.cycle
-        return cycle is not None and cycle.scope is not self.scope and not cycle.response_complete
+        is_ahead = cycle is not None and cycle.scope is not self.scope and not cycle.response_complete
+        return is_ahead or bool(self.pipeline)
 
     def _may_answer(self) -> bool:
         """Whether an answer written now would be taken for that of the request at fault."""
         cycle = self.cycle
-        if cycle is None or cycle.scope is not self.scope:
+        if cycle is None or cycle.scope is not self.scope or self.pipeline:
             return not self._busy()
         return not cycle.response_started or (cycle.response_complete and not cycle.more_body)
 
@@ -198,19 +215,17 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._watch_reader()
+        self._stall.watch()
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        if self._stall_timer is not None:
-            self._stall_timer.cancel()
-            self._stall_timer = None
+        self._stall.end()
 
     def _closing(self, task: asyncio.Task[None]) -> None:
-        self._watch_reader()  # or the connection to a client that does not take the last bytes would stay
+        self._stall.watch()  # or the connection to a client that does not take the last bytes would stay
 
     def timeout_keep_alive_handler(self) -> None:
-        if self._stall_timer is not None:
+        if self._stall:
             self._expect_request()
         elif self.transport.get_write_buffer_size():
             self.transport.abort()
@@ -220,20 +235,6 @@ class BoundedProtocol(HttpToolsProtocol):
     def _expect_request(self) -> None:
         handler = self.timeout_keep_alive_handler
         self.timeout_keep_alive_task = self.loop.call_later(self.timeout_keep_alive, handler)
-
-    def _watch_reader(self) -> None:
-        left_bytes = self.transport.get_write_buffer_size()
-        if left_bytes and self._stall_timer is None:
-            wait_s = self.limits.stalled_write_s
-            self._stall_timer = self.loop.call_later(wait_s, self._stalled, left_bytes)
-
-    def _stalled(self, left_bytes: int) -> None:
-        self._stall_timer = None
-        if self.transport.get_write_buffer_size() < left_bytes:
-            self._watch_reader()
-            return
-        self.admission.refused["stalled_write_s"] += 1
-        self.transport.abort()
 
 
 def bounded_by(limits: Limits, admission: Admission) -> type[BoundedProtocol]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from serving.clock import Clock
 from serving.errors import HqError, Overloaded, TooLarge
 from serving.limiting.limits import Limits
 from serving.limiting.peer_rate import PeerRate
 from serving.limiting.shares import Shares
+
+LARGE_BYTES: Final = 64 * 1024  # requests from this size on are counted until they are answered, answers until taken
 
 
 class Admission:
@@ -24,14 +26,16 @@ class Admission:
         self.max_calls = limits.max_calls
         self.max_streams = limits.max_streams
         self.max_bodies_bytes = limits.max_bodies_bytes
+        self.max_answers_bytes = limits.max_answers_bytes
         self.max_response_bytes = limits.max_response_bytes
         self.calls = 0
         self.streams = 0
-        self.bodies_bytes = 0
+        self.bodies_bytes = self.answers_bytes = 0
         self.refused: Counter[str] = Counter()
         self.calls_of = Shares("max_calls_per_peer", limits.max_calls_per_peer, "calls under way")
         self.streams_of = Shares("max_streams_per_peer", limits.max_streams_per_peer, "streams open")
         self.bodies_of = Shares("max_bodies_bytes_per_peer", limits.max_bodies_bytes_per_peer, "bytes on their way")
+        self.answers_of = Shares("max_answers_bytes_per_peer", limits.max_answers_bytes_per_peer, "bytes not taken yet")
         self.connections_of = Shares("max_connections_per_peer", limits.max_connections_per_peer, "connections")
         rate = limits.max_calls_per_peer_s
         self.peer_rate = PeerRate(rate, clock) if rate else None
@@ -107,7 +111,7 @@ class Admission:
 
     @contextmanager
     def holding(self, peer: str, size_bytes: int) -> Iterator[None]:
-        """Count the request of a stream as a body for as long as the stream goes on, which keeps what it asks for.
+        """Count a request as a body for as long as its call goes on, which keeps it: that of a stream, or a large one.
 
         Raises:
             Overloaded: as `hold_body`.
@@ -123,3 +127,20 @@ class Admission:
         if size_bytes:
             self.bodies_bytes -= size_bytes
             self.bodies_of.give_back(peer, size_bytes)
+
+    def hold_answer(self, peer: str, size_bytes: int) -> None:
+        """Count a large answer in that its peer is about to be sent.
+
+        Raises:
+            Overloaded: all of them together, or those to this peer, are over their limit; nothing was counted.
+        """
+        if self.answers_bytes + size_bytes > self.max_answers_bytes:
+            words = "too many large answers are on their way: ask again later, or elsewhere"
+            raise Overloaded(words, limit="max_answers_bytes")
+        self.answers_of.take(peer, size_bytes)
+        self.answers_bytes += size_bytes
+
+    def release_answer(self, peer: str, size_bytes: int) -> None:
+        """Count an answer out."""
+        self.answers_bytes -= size_bytes
+        self.answers_of.give_back(peer, size_bytes)

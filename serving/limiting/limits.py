@@ -18,8 +18,10 @@ class Limits:
     # --- messages ---
     max_request_bytes: int = 4 * MIB  # one request, after decompression
     max_response_bytes: int = 16 * MIB  # one answer, or one message of a stream
-    max_bodies_bytes: int = 128 * MIB  # HTTP request bodies being received and requests of open watches, all together
+    max_bodies_bytes: int = 128 * MIB  # HTTP bodies being received, large requests, those of watches
     max_bodies_bytes_per_peer: int = 64 * MIB  # of these, from one peer
+    max_answers_bytes: int = 1024 * MIB  # large answers over gRPC that were not taken yet, all together
+    max_answers_bytes_per_peer: int = 256 * MIB  # of these, to one peer
     max_json_depth: int = 64  # brackets open at the same time, 128 at most; our own messages need fewer than ten
     max_header_bytes: int = 32 * KIB  # headers or metadata of one request
 

@@ -84,7 +84,7 @@ METRICS: Final = (
     D(
         "gauge",
         "hq_bodies_bytes",
-        "Bytes of large HTTP bodies being received, and of what open watches ask for.",
+        "Bytes of large HTTP bodies being received, of large requests, and of what open watches ask for.",
         lambda traffic: traffic.admission.bodies_bytes,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import grpc
 import pytest
@@ -10,9 +11,10 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
+from hqpb.v1 import service_pb2
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
-from tests.wire.fake_table import FakeRegistry
+from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.limited import limited
 
@@ -66,6 +68,23 @@ async def test_a_compression_bomb_is_refused(grpc_client: Client, registry: Fake
     with pytest.raises(aio.AioRpcError):
         await grpc_client.raw(b"\x0a\xff\xff\xff\x7f" + b" " * 100_000_000, grpc.Compression.Gzip)
     assert not registry.calls
+
+
+async def test_what_is_sent_behind_a_request_stays_with_its_sender(grpc_client: Client, registry: FakeRegistry) -> None:
+    channel: Any = grpc_client.channel
+    stream = channel.stream_stream(f"/{WATCH}")()
+    await stream.write(service_pb2.WatchInstancesRequest(resume_token="quiet").SerializeToString())
+    await registry.started.wait()
+    sent_bytes = 0
+    try:
+        while sent_bytes < 64 << 20:
+            async with asyncio.timeout(1):
+                await stream.write(b"x" * 20_000)
+            sent_bytes += 20_000
+    except TimeoutError:
+        pass
+    stream.cancel()
+    assert sent_bytes < 1 << 20
 
 
 @limited(max_response_bytes=10_000)

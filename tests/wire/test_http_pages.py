@@ -63,6 +63,13 @@ async def test_metrics_are_in_the_format_that_is_asked_for(http: RawHttp) -> Non
     assert open_metrics.body.endswith(b"# EOF\n")
 
 
+@pytest.mark.parametrize("version", ["abc", "1.0.0-rc1", "1..2"])
+async def test_metrics_in_a_version_that_there_is_not_are_in_the_usual_format(http: RawHttp, version: str) -> None:
+    answer = await http.get("/metrics", accept=f"application/openmetrics-text;version={version}")
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+
+
 async def test_metrics_count_calls_by_method_and_outcome(http: RawHttp) -> None:
     await http.post(b'{"id":"web-1"}')
     await http.post(b'{"id":"fail:NotFound"}')

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import random
+import time
 import tracemalloc
 
 import pytest
@@ -29,6 +31,22 @@ async def test_the_limit_is_inclusive() -> None:
 async def test_the_limit_holds_over_all_members_together() -> None:
     with pytest.raises(TooLarge):
         await gzipping.decompress(gzip.compress(b"x" * 600) * 2, 1_000)
+
+
+def test_many_small_members_cost_what_their_bytes_cost() -> None:
+    one = gzip.compress(b"", 1)
+    began = time.thread_time()
+    assert gzipping._decompress(one * (4 * MIB // len(one)), 1) == b""
+    assert time.thread_time() - began < 3  # 0.3 s; copying the rest behind each member: 9 s
+
+
+async def test_members_that_lie_across_the_pieces_of_input_come_back_whole() -> None:
+    parts = [bytes((n,)) * (n * 997 % 9_000) + random.Random(n).randbytes(n * 331 % 9_000) for n in range(20)]
+    data = b"".join(map(gzip.compress, parts))
+    whole = b"".join(parts)
+    assert await gzipping.decompress(data, len(whole)) == whole
+    with pytest.raises(TooLarge):
+        await gzipping.decompress(data, len(whole) - 1)
 
 
 async def test_a_bomb_is_never_held_in_memory() -> None:

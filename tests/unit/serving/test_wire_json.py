@@ -116,7 +116,7 @@ def test_the_list_of_faults_is_bounded() -> None:
     ("body", "field", "says"),
     [
         (b'{"pageSize":1e30}', "pageSize", "out of range"),
-        (b'{"pageSize":"x"}', "pageSize", "invalid literal"),
+        (b'{"pageSize":"x"}', "pageSize", "not a number: 'x'"),
         (b'{"read":{"minVersion":-1}}', "read.minVersion", "out of range"),
         (b'{"filter":{"readiness":"MAYBE"}}', "filter.readiness", "is none of READINESS_FILTER_UNSPECIFIED, "),
         (b'{"filter":{"readiness":1.5}}', "filter.readiness", "name of an enum value"),

@@ -36,6 +36,14 @@ def test_the_answer_is_in_what_accept_names_first_or_in_kind(
         assert exchange.json_out == (answer == JSON)
 
 
+def test_headers_longer_than_any_client_sends_them_are_not_remembered() -> None:
+    media = Media(JSON, PROTO)
+    for number in range(100):
+        media.exchange(f"{JSON}; x={number}".encode() + b"y" * 30_000, None)
+        media.exchange(JSON.encode(), b"text/html, " + b"z" * 30_000 + str(number).encode())
+    assert sum(len(content_type or b"") + len(accept or b"") for content_type, accept in media._known) < 1_000
+
+
 @pytest.mark.parametrize("content_type", [None, b"", b"text/json", b"application/json; charset=utf-16", b"\xff"])
 def test_other_content_types_are_refused_with_a_list(content_type: bytes | None) -> None:
     with pytest.raises(UnsupportedMediaType, match="application/json, application/proto"):

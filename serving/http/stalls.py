@@ -1,0 +1,41 @@
+"""Readers that do not read: what they leave lying in the way out is not kept for ever."""
+
+from __future__ import annotations
+
+import asyncio
+
+from serving.limiting.admission import Admission
+
+
+class Stall:
+    """The watch over what one connection still has to send. It ends the connection when nothing of it goes in time."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, admission: Admission, wait_s: float
+    ) -> None:
+        self._loop, self._transport, self._admission, self._wait_s = loop, transport, admission, wait_s
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __bool__(self) -> bool:
+        """It is watching."""
+        return self._timer is not None
+
+    def watch(self) -> None:
+        """Begin, if there is anything to send and it has not begun."""
+        left_bytes = self._transport.get_write_buffer_size()
+        if left_bytes and self._timer is None:
+            self._timer = self._loop.call_later(self._wait_s, self._look, left_bytes)
+
+    def end(self) -> None:
+        """All was taken, or the connection is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self, left_bytes: int) -> None:
+        self._timer = None
+        if self._transport.get_write_buffer_size() < left_bytes:
+            self.watch()
+            return
+        self._admission.refused["stalled_write_s"] += 1
+        self._transport.abort()
