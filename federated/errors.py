@@ -84,10 +84,12 @@ def is_too_large(error: HqApiError) -> bool:
 def relayed(error: HqApiError, location: str) -> HqError:
     """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
     message = f"{location}: {error.message}"
+    unsure = "; it may be stored or not: read to find out"
+    if error.earlier_try_unknown:  # the last word is of a replica that knows nothing of the try before
+        return OutcomeUnknown(message + unsure)
     if is_too_large(error):
         return TooLarge(f"{message}: send less, or ask for less", limit="")
     if not error.from_hq:
-        unsure = "; it may be stored or not: read to find out"
         return OutcomeUnknown(message + unsure) if error.outcome_unknown else Retry(message)
     code = error.code.name if error.code.name in _CODES else "INTERNAL"
     base: type[HqError] = HqError

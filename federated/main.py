@@ -20,6 +20,7 @@ from federated.locations.config import BadConfig, check_plain
 from federated.locations.config_file import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
+from serving import garbage
 from serving.auth import settings
 from serving.auth.errors import BadSecurity
 from serving.auth.security import Security
@@ -127,6 +128,7 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     shared = Surroundings(limits_of(given), clock, RequestIds(name), security, tracing)
     server = Server(front, shared, Addresses(given["grpc"], given["http"], given["grpc_mtls"]), given["grace"])
     when_told_to_stop(server.stop)
+    garbage.freeze()
     await server.serve()
 
 

@@ -30,8 +30,11 @@ class Applying:
 
         Raises:
             PermissionDenied: the front's own policy denies an item, so none is written.
-            HqError: a location is not known, or an id is malformed; faults of single items are in their results.
+            HqError: a location is not known, an id is malformed, or there are more items than all locations take;
+                faults of single items are in their results.
         """
+        if (count := len(message.instance)) > (most := self._writes.most_items()):
+            raise invalid("instance", f"{count} items are too many: send at most {most} at once")
         results: dict[int, pb.ApplyResult] = {}
         places = await self._places(message, call, results)
         _check_all(message, places, call)

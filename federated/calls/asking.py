@@ -57,6 +57,10 @@ class Asking:
         demanded = self.demands.get(name)
         return scan.delimited(number, demanded.SerializeToString()) if demanded else b""
 
+    def needs_store(self, name: str, read: service_pb2.ReadOptions) -> bool:
+        """The answer of this location may have to wait for its store."""
+        return name in self.demands or bool(read.consistency)
+
     def asker(self) -> bytes:
         """Whose answers are kept apart: where the front itself lets nobody in, those of one ticket are its own."""
         if self.access.is_checked or not self.metadata:

@@ -42,8 +42,9 @@ class Counts:
         key = ask.asker() + plain.SerializeToString()
         plain.read.consistency = message.read.consistency
         request = plain.SerializeToString() + ask.demand(location.name, 3)
+        needs_store = ask.needs_store(location.name, message.read)
         try:
-            body = await location.read(_METHOD, request, ask.left_s(), ask.metadata)
+            body = await location.read(_METHOD, request, ask.left_s(), ask.metadata, needs_store=needs_store)
         except Silence as silence:
             kept = location.last_good.get(_METHOD, key)
             if kept is None or not ask.may_be_old(location.name, message.read, message.filter):

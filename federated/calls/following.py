@@ -17,6 +17,7 @@ from serving.errors import HqError
 
 _FIRST_WAIT_S: Final = 0.1
 _MAX_WAIT_S: Final = 2.0
+_STEADY_S: Final = 2.0
 _VOID: Final = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE})
 _NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT}) | NOT_LET_IN
 
@@ -31,9 +32,12 @@ class Follower:
         self._clock, self._rng = clock, rng
         self.progress = Progress(name, token)
         self._failures = 0
+        self._began = clock.now()
+        self._short = 0  # streams in a row that ended soon, whatever they said
 
     def request(self) -> bytes:
-        """For the next stream."""
+        """For the next stream, which begins now."""
+        self._began = self._clock.now()
         asked = pb.WatchInstancesRequest(filter=self._where, resume_token=self.progress.token)
         return asked.SerializeToString()
 
@@ -70,8 +74,10 @@ class Follower:
         return portions
 
     async def pause(self) -> None:
-        """Wait before the next stream, longer each time."""
-        limit_s = min(_MAX_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(self._failures - 1, 10))
+        """Wait before the next stream, longer each time until one has lasted for two seconds."""
+        self._short = self._short + 1 if self._clock.now() - self._began < _STEADY_S else 0
+        in_vain = max(self._failures, self._short, 1)
+        limit_s = min(_MAX_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(in_vain - 1, 10))
         await self._clock.sleep(limit_s * self._rng.uniform(0.5, 1.0))
 
     def _final(self, error: HqApiError) -> HqError:

@@ -97,8 +97,9 @@ class Lists:
     async def _part(self, location: Location, find: Find, ask: Asking, cursor: Cursor) -> Told:
         token = scan.delimited(4, cursor.token.encode()) if cursor.token else b""
         request = b"".join((find.base, token, ask.demand(location.name, 5)))
+        needs_store = ask.needs_store(location.name, find.message.read)
         try:
-            body = await location.read("FindInstances", request, ask.left_s(), ask.metadata)
+            body = await location.read("FindInstances", request, ask.left_s(), ask.metadata, needs_store=needs_store)
         except Silence as silence:
             kept = location.last_good.get("FindInstances", ask.asker() + find.key + token)
             if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):

@@ -111,6 +111,12 @@ def resync(name: str, reason: str) -> bytes:
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_RESYNC, sources=[source], reason=reason).SerializeToString()
 
 
+def nothing(name: str, reason: str) -> bytes:
+    """This location has been shown completely: it has no instances here, for this reason."""
+    source = pb.Source(cluster=name, error=reason)
+    return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SYNCED, sources=[source]).SerializeToString()
+
+
 def trouble(name: str, error: str) -> bytes:
     """What was shown of this location may be getting old."""
     source = pb.Source(cluster=name, error=error)

@@ -9,7 +9,7 @@ from federated.encoded import sources
 from federated.encoded.merge import Cursor
 from federated.errors import Ambiguous, LocationsSilent, raise_refusal
 from federated.locations.location import Location
-from federated.locations.locations import Locations
+from federated.locations.locations import Locations, unrefused
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import NotFound
@@ -36,7 +36,7 @@ class Single:
         )
         ask = asking(self._locations, message.read, (), call, self._clock)
         # Asked as a list first: whoever does not have it says so from memory, while GetInstance asks the store.
-        answers = await self._lists.everywhere(find, ask, {name: Cursor() for name in ask.names})
+        answers = unrefused(await self._lists.everywhere(find, ask, {name: Cursor() for name in ask.names}))
         owners = [name for name, told in answers.said.items() if told.part.items]
         if len(owners) > 1:
             raise Ambiguous(message.id, owners)
@@ -65,7 +65,9 @@ class Single:
         """The answer of the one location that does not say NOT_FOUND; `number` is that of its field sources."""
 
         async def question(location: Location) -> bytes:
-            return await location.read(method, request + ask.demand(location.name, 3), ask.left_s(), ask.metadata)
+            demanding = request + ask.demand(location.name, 3)
+            # That it has none, only its store can say.
+            return await location.read(method, demanding, ask.left_s(), ask.metadata, needs_store=True)
 
         answers = await self._locations.ask(ask.names, question)
         raise_refusal({n: e for n, e in answers.refused.items() if e.reason != "NOT_FOUND"})

@@ -10,7 +10,7 @@ from typing import Final
 from clients.errors import HqApiError
 from federated.calls.asking import named, passed_on
 from federated.calls.following import Follower
-from federated.calls.progress import Portion, resync
+from federated.calls.progress import Portion, nothing, resync
 from federated.clock import Clock
 from federated.encoded import scan, tokens
 from federated.errors import Silence
@@ -136,7 +136,7 @@ class _Stream:
     def _follow(self, names: Sequence[str], *, first: bool) -> list[Portion]:
         """Follow these locations and no others; what to give out at once."""
         gone = [name for name in {*self._following, *(self.vector if first else ())} if name not in names]
-        portions = [self._forget(name, "the front does not know this location any more") for name in gone]
+        portions = [portion for name in gone for portion in self._removed(name)]
         for name in gone:
             if task := self._following.pop(name, None):
                 task.cancel()
@@ -152,6 +152,11 @@ class _Stream:
 
     def _forget(self, name: str, reason: str) -> Portion:
         return Portion(name, [resync(name, reason)], forget=True)
+
+    def _removed(self, name: str) -> list[Portion]:
+        """Forget it, and that is all that there is of it: nobody needs to wait for its snapshot."""
+        reason = "the front does not know this location any more"
+        return [self._forget(name, reason), Portion(name, [nothing(name, reason)])]
 
     async def _pump(self, follower: Follower) -> None:
         try:
@@ -173,9 +178,11 @@ class _Stream:
             await self._outbox.put(portion)
 
     async def _look(self) -> None:
-        while not self._locations.closing.is_set():
+        while True:
+            await self._outbox.put(_Changed())  # first of all, for what changed before this task began
+            if self._locations.closing.is_set():
+                return
             await self._locations.changed()
-            await self._outbox.put(_Changed())
 
 
 def _opening(locations: Locations, names: Sequence[str]) -> bytes:

@@ -19,6 +19,7 @@ from serving.calls.methods import CLUSTER_HEADER, Call
 from serving.errors import Retry, invalid
 
 WRITE_TIMEOUT_S: Final = 10.0
+_MOST_ITEMS: Final = 1_000  # that a location takes at once
 
 
 class Writes:
@@ -70,6 +71,10 @@ class Writes:
             chosen(self._locations.by_name, [name], field if cluster else CLUSTER_HEADER)
         return name
 
+    def most_items(self) -> int:
+        """How many items one request can have: what all locations take together."""
+        return _MOST_ITEMS * len(self._locations.by_name)
+
     def only(self) -> str:
         """The only location there is; empty: there are several."""
         return next(iter(self._locations.by_name)) if len(self._locations.by_name) == 1 else ""
@@ -82,7 +87,8 @@ class Writes:
         """Send a write to one location; again, to another of its replicas, only if that cannot store it twice."""
         safety = Safety.REPEATABLE if repeatable else Safety.UNLESS_STORED
         left_s = max(0.001, self.deadline(call) - self._clock.now())
-        metadata = (("x-request-id", call.request_id), *passed_on(call))
+        # Whose addresses they are is a matter of configuration: a replica of another cluster refuses the order.
+        metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *passed_on(call))
         location = self._locations.get(name)
         if location is None:
             raise Retry(f"location {name} has just left the front's configuration")

@@ -18,10 +18,15 @@ from serving.errors import HqError, invalid
 
 _LONGEST: Final = 256 * 1024
 _MOST_LOCATIONS: Final = 1_000
+_LISTS: Final = ("instance_id", "service_id", "node_name", "revision_id", "cluster")
+_MOST_VALUES: Final = 10_000  # in one of them; a location refuses more, too
 
 
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
-    """A word that equal filters share, in whatever order they list their values."""
+    """A word that equal filters share, in whatever order they list their values. Raises InvalidRequest: too many."""
+    for name in _LISTS:
+        if (count := len(getattr(where, name))) > _MOST_VALUES:
+            raise invalid(f"filter.{name}", f"{count} values are too many: use at most {_MOST_VALUES}")
     where = _sorted(where)
     return hashlib.blake2b(where.SerializeToString(deterministic=True), digest_size=8).hexdigest()
 
@@ -29,7 +34,8 @@ def filter_digest(where: service_pb2.InstanceFilter) -> str:
 def _sorted(where: service_pb2.InstanceFilter) -> service_pb2.InstanceFilter:
     plain = service_pb2.InstanceFilter()
     plain.CopyFrom(where)
-    for values in (plain.instance_id, plain.service_id, plain.node_name, plain.revision_id, plain.cluster):
+    for name in _LISTS:
+        values = getattr(plain, name)
         values[:] = sorted(set(values))
     return plain
 

@@ -11,7 +11,7 @@ import grpc
 from clients.calls import cancelled_from_outside
 from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
-from clients.errors import HqApiError, connection_closed, decode
+from clients.errors import HqApiError, connection_closed, decode, not_connected
 from clients.links import CHANNEL_OPTIONS
 from serving.calls.current import passed_on
 
@@ -64,6 +64,7 @@ class ReplicaChannel:
         self._version, self._channel = dialer.version(), dialer.open(address)
         self._unary: dict[str, Any] = {}
         self._leaving: set[asyncio.Task[None]] = set()
+        self._streams: set[Any] = set()
 
     def __repr__(self) -> str:
         return f"ReplicaChannel({self.address})"
@@ -79,6 +80,8 @@ class ReplicaChannel:
             return cast("bytes", await callable_(request, timeout=timeout_s, metadata=_of_call(metadata)))
         except grpc.aio.AioRpcError as error:
             raise decode(error, self.address) from None
+        except grpc.aio.UsageError:
+            raise not_connected(self.address, f"the connection to {self.address} is closed") from None
         except asyncio.CancelledError:
             raise self._cancelled() from None
 
@@ -90,6 +93,7 @@ class ReplicaChannel:
             self._renew()
         opened: Any = self._channel.unary_stream(f"/{SERVICE}/{method}", None, None)
         call = opened(request, metadata=_of_call(metadata))
+        self._streams.add(call)
         try:
             while True:
                 async with asyncio.timeout(silence_limit_s):
@@ -104,6 +108,12 @@ class ReplicaChannel:
         except asyncio.CancelledError:
             raise self._cancelled() from None
         finally:
+            self._streams.discard(call)
+            call.cancel()
+
+    def end_streams(self) -> None:
+        """End every stream; calls with one answer go on."""
+        for call in self._streams:
             call.cancel()
 
     async def close(self) -> None:

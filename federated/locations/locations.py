@@ -96,7 +96,7 @@ class Locations:
             while True:
                 await self._clock.sleep(_REREAD_S)
                 if self.file.reread():
-                    await self._apply(group)
+                    self._apply(group)
 
     def close(self) -> None:
         """Begin to shut down: watches end."""
@@ -107,7 +107,7 @@ class Locations:
         """End every call."""
         await asyncio.gather(*(location.close() for location in self.by_name.values()))
 
-    async def _apply(self, group: asyncio.TaskGroup) -> None:
+    def _apply(self, group: asyncio.TaskGroup) -> None:
         wanted = self.file.current.locations
         gone = [one for one in self.by_name.values() if wanted.get(one.name) != one.config]
         kept = {one.name: one for one in self.by_name.values() if wanted.get(one.name) == one.config}
@@ -115,11 +115,11 @@ class Locations:
         self.by_name = dict(sorted({**kept, **made}.items()))
         for location in gone:
             self._probing.pop(location.name).cancel()
+            group.create_task(location.leave(), name=f"leave {location.name}")
         for location in made.values():
             self._keep_probing(group, location)
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        await asyncio.gather(*(location.close() for location in gone))
 
     def _keep_probing(self, group: asyncio.TaskGroup, location: Location) -> None:
         task = group.create_task(location.probes.keep_probing(), name=f"probe {location.name}")

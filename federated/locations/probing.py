@@ -36,17 +36,19 @@ class Probes:
         self._presence, self._race, self._dialer, self._clock = presence, race, dialer, clock
         self._timeout_s = timeout_s
         self._probed_at = clock.now()
+        self._objection = ""  # of a replica that did answer, but not as one of this location
         self.answered = self.unanswered = 0
 
     async def probe(self) -> None:
         """Ask every replica something small; the location is silent if none of them answers."""
-        self._probed_at = began = self._clock.now()
+        self._probed_at, self._objection = (began := self._clock.now()), ""
         presence, endpoints = self._presence, self._race.endpoints.all
         answered = await asyncio.gather(*(self._ask(endpoint, self._timeout_s) for endpoint in endpoints))
         for endpoint, took_s in zip(endpoints, answered, strict=True):
             self._judge(endpoint, took_s)
         if all(took_s is None for took_s in answered) and presence.seen_at < began:
-            presence.failed_at_once(presence.error or f"no replica answered a probe within {self._timeout_s:g} s")
+            unheard = f"no replica answered a probe within {self._timeout_s:g} s"
+            presence.failed_at_once(self._objection or presence.error or unheard)
 
     async def keep_probing(self) -> None:
         """Probe a location that failed, replicas that are set aside, and now and then one that nobody asks."""
@@ -73,9 +75,9 @@ class Probes:
         except (HqApiError, DecodeError, IndexError, Silence) as error:
             self.unanswered += 1
             if isinstance(error, HqApiError) and error.code in NOT_LET_IN:
-                self._presence.failed_at_once(f"it does not let this front in: {error.message}")
+                self._objection = f"it does not let this front in: {error.message}"
             elif isinstance(error, Silence):
-                self._presence.failed_at_once(str(error))
+                self._objection = str(error)
             return None
         self.answered += 1
         self._presence.answered()

@@ -41,6 +41,7 @@ class RunningFront:
 
 StartFront = Callable[..., Awaitable[RunningFront]]
 StartLocations = Callable[..., Awaitable[list[FakeLocation]]]
+StartPair = Callable[[], Awaitable[tuple[FakeLocation, FakeLocation, RunningFront]]]
 
 
 @asynccontextmanager
@@ -92,3 +93,16 @@ async def start_front(tmp_path: Path) -> AsyncIterator[StartFront]:
             return await stack.enter_async_context(running_front(config))
 
         yield start
+
+
+@pytest.fixture
+def start_pair(start_locations: StartLocations, start_front: StartFront) -> StartPair:
+    """`east, west, front = await start_pair()`: a location with the instance a, one with b, and a front over both."""
+
+    async def start() -> tuple[FakeLocation, FakeLocation, RunningFront]:
+        east, west = locations = await start_locations("east", "west")
+        east.put("a")
+        west.put("b")
+        return east, west, await start_front(locations)
+
+    return start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -12,6 +12,7 @@ import grpc
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
+from serving.calls.methods import CLUSTER_HEADER
 from tests.clients.deeds import refuse
 
 Context = grpc.aio.ServicerContext[Any, Any]
@@ -68,16 +69,20 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
 
     Attributes:
         delay_s: every answer comes so late.
+        store_delay_s: answers for which memory is not enough come so late, too.
         largest_page: how many instances one answer holds at most.
         cut_snapshot: the next watch ends in the middle of its snapshot.
         hang_after_resync: a watch goes on after a RESYNC only when this is taken back.
+        create: happens to each creation first.
+        denies: lists are refused.
     """
 
     def __init__(self, location: FakeLocation, name: str) -> None:
         self.location, self.name = location, name
-        self.delay_s = 0.0
+        self.delay_s = self.store_delay_s = 0.0
         self.largest_page = 1_000
-        self.cut_snapshot = self.hang_after_resync = False
+        self.cut_snapshot = self.hang_after_resync = self.denies = False
+        self.create: Callable[[Any, Context], Awaitable[None]] | None = None
         self.calls: Counter[str] = Counter()
         self.reads: list[pb.ReadOptions] = []
         self.address = ""
@@ -113,6 +118,10 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
     async def FindInstances(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._arrived("FindInstances")
         self.reads.append(request.read)
+        if self.denies:
+            await refuse(Code.PERMISSION_DENIED, "PERMISSION_DENIED", "not yours")(context)
+        if request.read.consistency:
+            await asyncio.sleep(self.store_delay_s)
         found = [i for i in self._passing(request.filter) if i.meta.id > request.page_token]
         size = min(request.page_size or self.largest_page, self.largest_page)
         token = found[size - 1].meta.id if len(found) > size else ""
@@ -131,6 +140,8 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
 
     async def CountInstances(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._arrived("CountInstances")
+        if request.read.consistency:
+            await asyncio.sleep(self.store_delay_s)
         counts = Counter(i.meta.service_id if request.group_by else "" for i in self._passing(request.filter))
         groups = [pb.InstanceCount(key=key, total=total) for key, total in sorted(counts.items())]
         return pb.CountInstancesResponse(groups=groups, sources=[self.source()])
@@ -141,19 +152,28 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
 
     async def _existing(self, instance_id: str, context: Context) -> model.Instance:
         if instance_id not in self.location.instances:
+            await asyncio.sleep(self.store_delay_s)
             await refuse(Code.NOT_FOUND, "NOT_FOUND", f"there is no instance {instance_id}")(context)
         return self.location.instances[instance_id]
 
     # --- writes -------------------------------------------------------------------------------------------------------
 
+    async def _ordered(self, method: str, context: Context) -> None:
+        await self._arrived(method)
+        meant = dict(context.invocation_metadata() or ()).get(CLUSTER_HEADER, "")
+        if meant not in ("", self.location.name):
+            await refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST", f"this is the cluster {self.location.name}")(context)
+
     async def CreateInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
-        await self._arrived("CreateInstance")
+        await self._ordered("CreateInstance", context)
+        if self.create is not None:
+            await self.create(request, context)
         if request.instance.meta.cluster:
             await refuse(Code.INVALID_ARGUMENT, "INVALID_REQUEST", "meta.cluster is HQ's to set")(context)
         return pb.CreateInstanceResponse(instance=self.location.put(request.instance.meta.id))
 
     async def DeleteInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
-        await self._arrived("DeleteInstance")
+        await self._ordered("DeleteInstance", context)
         found = await self._existing(request.id, context)
         if request.version not in (0, found.meta.version):
             current = {"current_version": str(found.meta.version)}
@@ -162,7 +182,7 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         return pb.DeleteInstanceResponse(version=self.location.version)
 
     async def ApplyInstances(self, request: Any, context: Context) -> Any:  # noqa: N802
-        await self._arrived("ApplyInstances")
+        await self._ordered("ApplyInstances", context)
         return pb.ApplyInstancesResponse(result=[self._apply(n, item) for n, item in enumerate(request.instance)])
 
     def _apply(self, number: int, item: model.Instance) -> pb.ApplyResult:

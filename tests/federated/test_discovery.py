@@ -9,12 +9,14 @@ import time
 import pytest
 
 from clients.client import Client, ClientSettings
+from clients.discovery import Discovery
 from clients.discovery.roster import Roster
 from clients.progress import Resync
 from clients.watching import WATCH_BACKOFF, WatchSettings
 from hqpb.v1 import instance_pb2
 from tests.federated.conftest import StartFront, StartLocations
 from tests.federated.fake_location import FakeLocation
+from tests.federated.fronts import write_config
 from tests.support.scenes import eventually
 
 
@@ -87,3 +89,25 @@ async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
                 await eventually(holds, timeout_s=10)
         assert all(i.cluster for i in following.items if isinstance(i, Resync))
         await following.end()
+
+
+async def test_a_location_that_is_down_keeps_nobody_from_the_endpoints_of_the_others(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    for location in locations:
+        put(location, "a")
+        allocation = location.instances["a"].spec.allocation
+        allocation.host = location.name
+        allocation.port.add(name="http", number=80)
+    await west.stop()
+    front = await start_front(locations)
+    async with Discovery([front.addresses.grpc]) as discovery, discovery.service("svc", "http") as service:
+        await service.ready(30, live=True)
+        assert ([e.host for e in service.endpoints], service.stale) == (["east"], True)
+        await west.replicas[0].restart()
+        await service.ready(30, at_least=2)
+        await eventually(lambda: not service.stale, timeout_s=30)
+        write_config(front.config, {east.name: east.addresses})
+        await eventually(lambda: [e.host for e in service.endpoints] == ["east"], timeout_s=30)
+        await eventually(lambda: not service.stale, timeout_s=30)

@@ -6,21 +6,17 @@ import grpc
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids, refused
-from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.federated.fronts import write_config
 from tests.support.scenes import eventually
 
 Code = grpc.StatusCode
 EVERYTHING = pb.FindInstancesRequest()
+STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
-async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front(locations)
+async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_pair: StartPair) -> None:
+    _, west, front = await start_pair()
     west.replicas[0].delay_s = 30
     answer = await front.stub.FindInstances(EVERYTHING)
     assert ids(answer) == [("a", "east")]
@@ -32,6 +28,21 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(
     assert west.replicas[0].calls["FindInstances"] == asked
     west.replicas[0].delay_s = 0
     await eventually(lambda: front.front.locations.by_name["west"].presence.is_up, what="west up after a probe")
+    assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
+
+
+async def test_a_location_whose_store_is_away_answers_whom_memory_is_enough_for(start_pair: StartPair) -> None:
+    _, west, front = await start_pair()
+    west.replicas[0].store_delay_s = 30
+    for demanding in (
+        front.stub.FindInstances(pb.FindInstancesRequest(read=STRONG)),
+        front.stub.CountInstances(pb.CountInstancesRequest(read=STRONG)),
+    ):
+        assert "no answer within 0.3 s" in errors((await demanding).sources)["west"]
+        assert front.front.locations.by_name["west"].presence.is_up
+    error = await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="nobody")))
+    assert error.code() is Code.UNAVAILABLE
+    assert front.front.locations.by_name["west"].presence.is_up
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
 
 
@@ -99,6 +110,20 @@ async def test_an_instance_is_called_missing_only_if_everybody_was_asked(
     assert errors(answer.sources)["west"]
 
 
+async def test_an_instance_is_not_shown_as_if_a_location_that_denies_it_had_not_been_asked(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    east.put("a")
+    front = await start_front(locations)
+    west.replicas[0].denies = True
+    error = await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))
+    assert error.code() is Code.PERMISSION_DENIED
+    named = (("x-hq-cluster", "east"),)
+    answer = await front.stub.GetInstance(pb.GetInstanceRequest(id="a"), metadata=named)
+    assert answer.instance.meta.cluster == "east"
+
+
 async def test_explain_is_told_by_the_owner_with_a_source_for_each_location(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
@@ -115,13 +140,8 @@ async def test_explain_is_told_by_the_owner_with_a_source_for_each_location(
     }
 
 
-async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front(locations)
+async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(start_pair: StartPair) -> None:
+    _, west, front = await start_pair()
     allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     await front.stub.FindInstances(EVERYTHING)  # whoever asked first need not have allowed it
@@ -142,12 +162,9 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(
 
 
 async def test_where_a_front_asks_for_no_tickets_an_old_answer_is_for_the_ticket_that_it_was_given_to(
-    start_locations: StartLocations, start_front: StartFront
+    start_pair: StartPair,
 ) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front(locations)
+    _, west, front = await start_pair()
     allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     ann = (("authorization", "Bearer ann"),)

@@ -169,7 +169,7 @@ async def test_a_location_that_only_a_token_names_is_not_counted(
     front = await start_front(await start_locations("east"))
     token = tokens.resume_token(tokens.filter_digest(pb.InstanceFilter()), {"made-up": "1"})
     watcher = Watcher(front.stub, token)
-    await eventually(lambda: watcher.kinds["made-up"] == ["RESYNC"] and watcher.synced == {"east"})
+    await eventually(lambda: watcher.kinds["made-up"] == ["RESYNC", "SYNCED"] and "east" in watcher.synced)
     await watcher.end()
     assert set(front.front.watches.resyncs) == {"east"}
 
@@ -194,7 +194,7 @@ async def test_locations_come_and_go_under_a_watch(start_locations: StartLocatio
     await eventually(lambda: holds(watcher, [east, west]))
     write_config(front.config, {one.name: one.addresses for one in (east, south)})
     await eventually(lambda: holds(watcher, [east, south]) and "west" not in watcher.known)
-    assert watcher.kinds["west"][-1] == "RESYNC"
+    assert watcher.kinds["west"][-2:] == ["RESYNC", "SYNCED"]
     # It may be synced again, from where it was; nothing of it was shown anew.
     assert watcher.kinds["east"][:2] == ["SNAPSHOT", "SYNCED"]
     assert set(watcher.kinds["east"][2:]) <= {"SYNCED"}

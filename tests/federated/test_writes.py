@@ -17,7 +17,7 @@ from serving.errors import PermissionDenied
 from serving.rights.identity import Identity, Kind
 from serving.rights.rules import UPLOAD
 from tests.federated.answers import refused
-from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.support.secured import POLICY
 
 Code = grpc.StatusCode
@@ -207,3 +207,15 @@ async def test_operators_are_told_the_addresses_of_all_locations(
         error = await refused(admin.GetGuard(admin_pb2.GetGuardRequest()))
     assert error.code() is Code.FAILED_PRECONDITION
     assert all(location.addresses[0] in (error.details() or "") for location in locations)
+
+
+async def test_more_items_than_all_locations_take_together_are_refused_before_anybody_is_asked(
+    start_pair: StartPair,
+) -> None:
+    east, west, front = await start_pair()
+    before = east.replicas[0].calls["FindInstances"] + west.replicas[0].calls["FindInstances"]
+    many = pb.ApplyInstancesRequest(instance=[instance(f"i{n}", "") for n in range(2_001)])
+    error = await refused(front.stub.ApplyInstances(many))
+    assert error.code() is Code.INVALID_ARGUMENT
+    assert error.details() == "instance: 2001 items are too many: send at most 2000 at once"
+    assert east.replicas[0].calls["FindInstances"] + west.replicas[0].calls["FindInstances"] == before

@@ -47,6 +47,12 @@ def test_a_token_of_another_filter_is_refused() -> None:
         tokens.tokens_of(tokens.resume_token(one, {}), two)
 
 
+def test_a_filter_with_more_values_than_any_location_takes_is_not_even_sorted() -> None:
+    tokens.filter_digest(pb.InstanceFilter(service_id=["web"] * 10_000))
+    with pytest.raises(InvalidRequest, match=r"filter\.service_id: 10001 values are too many"):
+        tokens.filter_digest(pb.InstanceFilter(service_id=["web"] * 10_001))
+
+
 def test_a_page_token_is_no_resume_token() -> None:
     with pytest.raises(InvalidRequest, match="not a token that a front gave"):
         tokens.tokens_of(tokens.page_token("digest", {}), "digest")

@@ -1,0 +1,62 @@
+"""The configuration changes while the front is asked, or names a replica that belongs to somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from hqpb.v1 import service_pb2 as pb
+from tests.federated.answers import errors, ids
+from tests.federated.conftest import StartFront, StartLocations, running_front
+from tests.federated.fronts import write_config
+from tests.federated.test_writes import create
+from tests.support.scenes import eventually
+
+EVERYTHING = pb.FindInstancesRequest()
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+async def test_calls_under_way_end_well_when_the_configuration_of_their_location_changes(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west", replicas=2)
+    west.put("b")
+    front = await start_front(locations, "30s")
+    before = front.front.locations.by_name["east"]
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def late(request: Any, context: Context) -> None:
+        asked.set()
+        await answers.wait()
+
+    for replica in east.replicas:
+        replica.create = late
+    for replica in west.replicas:
+        replica.delay_s = 3.0
+    writing = asyncio.ensure_future(front.stub.CreateInstance(create("a", "east")))
+    reading = asyncio.ensure_future(front.stub.FindInstances(EVERYTHING))
+    await asked.wait()
+    write_config(front.config, {one.name: one.addresses for one in locations}, "31s")
+    await eventually(lambda: front.front.locations.by_name["east"] is not before)
+    answers.set()
+    assert (await writing).instance.meta.id == "a"
+    assert ids(await reading) == [("b", "west")]
+
+
+async def test_a_replica_of_another_cluster_does_not_silence_those_beside_it(
+    start_locations: StartLocations, tmp_path: Path
+) -> None:
+    east, west, south = await start_locations("east", "west", "south")
+    east.put("a")
+    west.put("b")
+    stranger = south.replicas[0]
+    write_config(tmp_path / "front.yaml", {"east": east.addresses, "west": [*west.addresses, *south.addresses]}, "5s")
+    async with running_front(tmp_path / "front.yaml") as front, asyncio.timeout(60):
+        while stranger.calls["CountInstances"] < 4:  # probes
+            answer = await front.stub.FindInstances(EVERYTHING)
+            assert (ids(answer), errors(answer.sources)) == ([("a", "east"), ("b", "west")], {"east": "", "west": ""})
+            await asyncio.sleep(0.02)
+    assert stranger.calls["FindInstances"] == 0

@@ -1,0 +1,59 @@
+"""How often a front asks a location whose watches end again and again. In virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING, cast
+
+import grpc
+
+from clients.errors import HqApiError
+from federated.calls.following import Follower
+from hqpb.v1 import service_pb2 as pb
+from tests.support.virtual_time import VirtualClock, in_virtual_time
+
+if TYPE_CHECKING:
+    from federated.locations.locations import Locations
+
+BOOKMARK = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, resume_token="t").SerializeToString()
+
+
+class Clock(VirtualClock):
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+
+
+class NoLocations:
+    def get(self, _name: str) -> None: ...
+
+
+def follower() -> Follower:
+    locations = cast("Locations", NoLocations())
+    return Follower("east", locations, pb.InstanceFilter(), "", Clock(), random.Random(1))
+
+
+async def pause_after_a_stream_of(seconds: float, of: Follower) -> float:
+    of.request()
+    await asyncio.sleep(seconds)
+    of.received(BOOKMARK)
+    of.failed(HqApiError(grpc.StatusCode.UNAVAILABLE, "it went away"))
+    ended = asyncio.get_running_loop().time()
+    await of.pause()
+    return asyncio.get_running_loop().time() - ended
+
+
+@in_virtual_time
+async def test_streams_that_end_soon_are_opened_less_and_less_often_even_if_each_says_something() -> None:
+    east = follower()
+    pauses = [await pause_after_a_stream_of(0.01, east) for _ in range(10)]
+    assert pauses[0] < 0.11
+    assert all(0.99 < pause < 2.01 for pause in pauses[-5:])
+
+
+@in_virtual_time
+async def test_a_stream_that_lasted_is_opened_again_at_once() -> None:
+    east = follower()
+    for _ in range(10):
+        await pause_after_a_stream_of(0.01, east)
+    assert await pause_after_a_stream_of(60, east) < 0.11
