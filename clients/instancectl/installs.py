@@ -107,8 +107,13 @@ class Installs:
     async def _prepare(self, key: RevisionKey, install: Install, desired: Desired) -> None:
         try:
             contents = await self._preparer.prepare(key, desired.by_key[key], desired)
+            self._state.installed(key, contents)
         except PrepareFailed as failure:
             await self._rest(key, install, failure)
+            return
+        except OSError as error:  # the disk is full, now that everything is fetched
+            words = f"it cannot be written down that it is installed: {error.strerror or error}"
+            await self._rest(key, install, PrepareFailed("PrepareFailed", words))
             return
         except asyncio.CancelledError:
             install.task = None
@@ -117,7 +122,6 @@ class Installs:
             log.exception("preparing %s failed unexpectedly", key)
             await self._rest(key, install, PrepareFailed("InternalError", f"{type(error).__name__}; see the log"))
             return
-        self._state.installed(key, contents)
         install.verdict, install.failures, install.task = conditions.INSTALLED, 0, None
         log.info("revision %s is installed", key)
         self._changed()

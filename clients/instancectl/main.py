@@ -56,7 +56,7 @@ server_option = click.option(
 )
 
 
-@cli.command()
+@cli.command(short_help="Supervise an instance until SIGTERM.")
 @directory_option
 @server_option
 @credential_options
@@ -66,13 +66,16 @@ server_option = click.option(
 @click.option("--host-agent", type=click.Path(path_type=Path), help="Report through the host agent at this socket.")
 @click.option("--secrets", "providers", type=Provider(), multiple=True, help="Where values come from; repeatable.")
 @click.option("--store", type=click.Path(file_okay=False, path_type=Path), help="Share fetched content with others.")
-@click.option("--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True)
+@click.option(
+    "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
+    help="What becomes of the sections when another supervisor of this instance takes over.",
+)  # fmt: skip
 @click.option("--log-bytes", default=10 << 20, show_default=True, help="Size at which a section's log is rotated.")
 @click.option("--log-files", default=3, show_default=True, help="Rotated logs to keep.")
 @click.option("--restart-first", default=0.5, show_default=True, help="Seconds before the first restart.")
 @click.option("--restart-max", default=60.0, show_default=True, help="Seconds before a restart at most.")
 @click.option("--once", is_flag=True, help="Prepare, remove, report once and exit; start nothing.")
-@click.option("-v", "--verbose", is_flag=True)
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def run(
     *, directory: Path, servers: tuple[str, ...], credentials: CredentialFiles, instance_id: str,
     node: str, file: Path | None,
@@ -117,7 +120,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
     sys.exit(0 if done else FAILED)
 
 
-@cli.command()
+@cli.command(short_help="Show what a supervisor or a host agent does.")
 @directory_option
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
 @click.option("--host-agent", type=click.Path(path_type=Path), help="Of the host agent at this socket instead.")
@@ -137,8 +140,8 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
     found = asyncio.run(ask_until(host_agent or Layout.at(directory).socket, "status", is_good, wait_s))
     if found is None:
-        who = f"no host agent answers at {host_agent}" if host_agent else f"no instancectl runs {directory}"
-        _fail(f"{who} (or not as you)", UNREACHABLE)
+        who = f"no host agent answers at {host_agent}" if host_agent else f"no instancectl runs in --dir {directory}"
+        _fail(f"{who}, or it is another user's", UNREACHABLE)
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     else:
@@ -148,7 +151,7 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
         sys.exit(NOT_AS_WANTED)
 
 
-@cli.command()
+@cli.command(short_help="Check a file with one instance.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
     """Check that FILE (one instance as YAML or JSON) is something that instancectl could run."""
@@ -165,11 +168,14 @@ def validate(file: Path) -> None:
     click.echo(f"{file}: instance {desired.instance_id}, {len(desired.revisions)} revisions, good")
 
 
-@cli.command()
+@cli.command(short_help="Report all instances of this node in one call.")
 @server_option
 @credential_options
-@click.option("--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True)
-@click.option("-v", "--verbose", is_flag=True)
+@click.option(
+    "--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True,
+    help="Where supervisors find it.",
+)  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def host_agent(servers: tuple[str, ...], credentials: CredentialFiles, path: Path, verbose: bool) -> None:
     """Report all instances of this node in one call; supervisors tell it with `run --host-agent`."""
     from clients.instancectl.assembly import run_host_agent

@@ -119,7 +119,7 @@ class Supervisor:
         elif old is None and self._manner.starts:
             await self._adopt(new)
         if new != old:
-            copies.save(self._shop.layout.last_good, new)
+            self._keep(new)
         if old is None:
             await self._house.tidy(self.installs.present | set(new.by_key))
         self.desired = new
@@ -128,6 +128,14 @@ class Supervisor:
             sink.forget(SubjectId(new.instance_id, new.node, revision_id))
         if new != old:  # a refusal makes us look again: without this it would be repeated at once, for ever
             sink.resume()
+
+    def _keep(self, new: Desired) -> None:
+        """As the last good copy. A full disk must not end us: what runs would be reported by nobody."""
+        path = self._shop.layout.last_good
+        try:
+            copies.save(path, new)
+        except OSError as error:
+            log.warning("%s cannot be written: %s; a restart without HQ would find an older one", path, error.strerror)
 
     async def _adopt(self, new: Desired) -> None:
         key, found = await take_over(self._shop.state, new, self._shop.children)

@@ -24,7 +24,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
     """Write the content to `into`. HTTP is tried three times; a server may be silent for 30 s.
 
     Raises:
-        PrepareFailed: names `what` and the address, without what may be credentials in it.
+        PrepareFailed: names `what` and the address, without what may be credentials in it or in one it led to.
         Cancelled: `cancel` was set.
     """
     for tries_left in reversed(range(_TRIES)):
@@ -33,9 +33,11 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
             break
         except urllib.error.HTTPError as error:
             final = error.code in _NO_USE_TRYING and error.code not in _TRY_LATER
-            reason = f"the server answered {error.code} {error.reason}"
+            reason = f"the server answered {error.code} {http.client.responses.get(error.code, '')}".rstrip()
         except urllib.error.URLError as error:
             final, reason = isinstance(error.reason, FileNotFoundError), str(error.reason)
+        except http.client.InvalidURL:
+            final, reason = True, "this is no address"
         except (OSError, http.client.HTTPException) as error:
             final, reason = isinstance(error, FileNotFoundError), str(error) or type(error).__name__
         cancel.check()

@@ -17,9 +17,12 @@ def inside(directory: Path, relative: str, what: str) -> Path:
     path = directory / relative
     if not relative or Path(relative).is_absolute() or ".." in Path(relative).parts or path == directory:
         raise PrepareFailed("BadPath", f"{what}: {relative!r} is no path inside the revision's directory")
-    root = directory.resolve()
     # Looked at before a directory is made: a link that leads out must not be followed even for that.
-    if not path.parent.resolve().is_relative_to(root):
+    try:
+        stays = path.parent.resolve().is_relative_to(directory.resolve())
+    except RuntimeError:
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} leads into a loop of links") from None
+    if not stays:
         raise PrepareFailed("BadPath", f"{what}: {relative!r} leads out of the revision's directory")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import lzma
 import shutil
 import tarfile
 import zipfile
+import zlib
 from pathlib import Path
 
 from clients.instancectl.content.failure import PrepareFailed
 from clients.instancectl.content.threads import Cancel
 
 _MODE_SHIFT = 16
+# zipfile hands on what its decoders raise, and says by RuntimeError what it cannot read (passwords, other methods);
+# so does pathlib of a loop of links.
+_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, RuntimeError, ValueError)
 
 
 def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
@@ -26,7 +31,9 @@ def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
             _unzip(archive, into, cancel)
         else:
             _untar(archive, into, cancel)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+    except (*_DAMAGED, OSError) as error:
+        if getattr(error, "errno", None) is not None:
+            raise  # it is the disk, not the archive (bz2 calls that an OSError, too)
         raise PrepareFailed("UnpackFailed", f"{what}: cannot be unpacked: {error}") from None
 
 
@@ -48,7 +55,8 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
     target = (root / member.name).resolve()
     linked = target
     if member.issym():
-        linked = (target.parent / member.linkname).resolve()
+        # From where the link will lie: what is there now may be a link to elsewhere, which it takes the place of.
+        linked = ((root / member.name).parent.resolve() / member.linkname).resolve()
     elif member.islnk():
         linked = (root / member.linkname).resolve()
     if not (target.is_relative_to(root) and linked.is_relative_to(root)):

@@ -6,7 +6,7 @@ import os
 import signal
 from dataclasses import dataclass
 
-NEVER_BEGAN, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
+NOT_EXECUTABLE, NOT_FOUND = 126, 127
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,14 +40,21 @@ class Output:
         self._handler: RotatingFileHandler | None = None
 
     def open(self) -> None:
-        """Begin to copy. Raises OSError."""
+        """Begin to copy, unless it has begun. Raises OSError."""
+        if self._reader is not None:
+            return
         self._log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not (self._pipe.exists() and stat.S_ISFIFO(self._pipe.stat().st_mode)):
             self._pipe.unlink(missing_ok=True)
             os.mkfifo(self._pipe, 0o600)
-        self._handler = _handler(self._log, self._settings)
         # Opened for both, so that it never looks ended.
-        self._reader = os.open(self._pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        reader = os.open(self._pipe, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            self._handler = _handler(self._log, self._settings)
+        except OSError:
+            os.close(reader)
+            raise
+        self._reader = reader
         self._listen()
 
     def writer(self) -> int:

@@ -57,9 +57,9 @@ class HostAgent:
     async def _received(self, line: Line, message: dict[str, Any]) -> None:
         match message["kind"]:
             case "say":
-                self._say(line, SubjectId(*message["subject"]), message["status"])
+                self._say(line, _subject(message["subject"]), message["status"])
             case "forget":
-                self._forget(line, SubjectId(*message["subject"]))
+                self._forget(line, _subject(message["subject"]))
             case "resume":
                 self._reporter.resume()
             case "flush":
@@ -89,3 +89,10 @@ class HostAgent:
         if owner is not None:
             told = [subject.instance_id, subject.node, subject.revision_id]
             owner.send({"kind": "stopped", "subject": told, "reason": reason, "message": message})
+
+
+def _subject(words: Any) -> SubjectId:
+    """Raises TypeError: these are no three words, and HQ could not be asked about them."""
+    if not (isinstance(words, list) and all(isinstance(word, str) and word.isprintable() for word in words)):
+        raise TypeError(f"{words!r} names no revision")
+    return SubjectId(*words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from hqpb.v1.instance_pb2 import RevisionStatus
 
 _RECONNECT_S = 1.0
 
+log = logging.getLogger(__name__)
+
 
 class HostLink:
     """Says everything again whenever the agent is back. The agent forgets us when the connection ends."""
@@ -28,6 +31,7 @@ class HostLink:
         self._said: dict[SubjectId, RevisionStatus] = {}
         self._line: Line | None = None
         self._flushed = asyncio.Event()
+        self._trouble = ""
 
     def say(self, subject: SubjectId, status: RevisionStatus) -> None:
         if self._said.get(subject) != status:
@@ -66,10 +70,19 @@ class HostLink:
             for subject, status in self._said.items():
                 self._send("say", subject, status)
             while (message := await line.receive()) is not None:
-                self._received(message)
+                try:
+                    self._received(message)
+                except (KeyError, TypeError) as error:
+                    self._complain(f"{self._path} is no host agent, or one of another version: {error!r}")
+                    return
         finally:
             self._line = None
             await line.close()
+
+    def _complain(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            log.warning("%s", trouble)
+        self._trouble = trouble
 
     def _received(self, message: dict[str, Any]) -> None:
         match message["kind"]:

@@ -217,6 +217,8 @@ class Reporter:
         return next((r.incarnation for r in revisions if r.id == subject.revision_id), 0)
 
     def _refuse(self, subject: Subject, reason: str, message: str) -> None:
+        if self._subjects.get(subject.id) is not subject:
+            return  # forgotten meanwhile: whoever speaks of it next is another one
         subject.begin_again()
         self._owed.discard(subject.id)
         self._refused[subject.id] = (reason, message)

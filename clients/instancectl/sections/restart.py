@@ -34,9 +34,9 @@ class Restarts:
         self._rng = rng
         self._failures = 0
 
-    def after(self, end: Exit, ran_for_s: float) -> float | None:
-        """Seconds to wait before the next start; None: it stays ended."""
-        if not self._starts_again(end):
+    def after(self, end: Exit | None, ran_for_s: float) -> float | None:
+        """Seconds to wait before the next start; None: it stays ended. What never began (no `end`) is always tried."""
+        if end is not None and not self._starts_again(end):
             return None
         if ran_for_s >= self._settings.stable_s:
             self._failures = 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 from collections.abc import AsyncIterator, Callable
@@ -13,7 +12,7 @@ from clients.instancectl.content import environment
 from clients.instancectl.content.failure import PrepareFailed
 from clients.instancectl.processes import stopping
 from clients.instancectl.processes.children import Child
-from clients.instancectl.processes.exits import NEVER_BEGAN, Exit
+from clients.instancectl.processes.exits import Exit
 from clients.instancectl.processes.limits import limit_of
 from clients.instancectl.processes.output import Output
 from clients.instancectl.sections.checks import Checker
@@ -48,6 +47,7 @@ class Section:
         self._says = SectionStatus(container.name, workshop.clock, changed)
         self.status = self._says.message
         self._environment: dict[str, str] = {}
+        self._lacks_secrets = False  # the environment, of an adopted process
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
         self._trouble = ""  # of the current life, beyond its exit code
@@ -89,12 +89,11 @@ class Section:
 
     async def _run(self, adopted: Child | None, started_wall_s: float) -> None:
         clock = self._shop.clock
-        self._output.open()
         child = adopted
         while True:
             began = clock.now()
             how = await self._live(child, started_wall_s)
-            child = None
+            child = child if how is None else None
             delay_s = self._restarts.after(how, clock.now() - began)
             if delay_s is None:
                 return
@@ -102,17 +101,19 @@ class Section:
             await clock.sleep(delay_s)
             self._says.was_restarted(self._says.restart_count + 1)
 
-    async def _live(self, adopted: Child | None, started_wall_s: float) -> Exit:
-        """From one start to its end."""
+    async def _live(self, adopted: Child | None, started_wall_s: float) -> Exit | None:
+        """From one start to its end; None: it could not be started, or what runs already not be taken in hand."""
         self._trouble = ""
+        self._child = adopted  # from now on: whatever fails, it must not be left running beside another one
         try:
-            self._environment = await self._full_environment()
+            self._output.open()
+            self._environment = await self._full_environment(runs_already=adopted is not None)
             if adopted is None:
                 started_wall_s = self._shop.clock.wall_s()
             child = self._child = adopted or self._start(started_wall_s)
         except (OSError, PrepareFailed) as error:
             self._trouble = str(error)
-            return Exit(code=NEVER_BEGAN)
+            return None
         self._says.runs(started_wall_s)
         async with self._watched(child, is_new=adopted is None):
             how = await child.wait()
@@ -160,9 +161,17 @@ class Section:
         self._shop.state.ended(self.blueprint.key, self._container.name)
         self._says.ended(how, reason, self._trouble or str(how))
 
-    async def _full_environment(self) -> dict[str, str]:
-        """Raises SecretMissing."""
-        secrets = await self._shop.secrets.environment(self.blueprint.revision.secret)
+    async def _full_environment(self, *, runs_already: bool) -> dict[str, str]:
+        """Raises SecretMissing, but not for a process that has its secrets: only its hooks and checks lack them."""
+        try:
+            secrets = await self._shop.secrets.environment(self.blueprint.revision.secret)
+            self._lacks_secrets = False
+        except PrepareFailed as missing:
+            if not runs_already:
+                raise
+            if not self._lacks_secrets:
+                log.warning("hooks and checks of section %s lack a secret: %s", self._container.name, missing)
+            secrets, self._lacks_secrets = {}, True
         basis = environment.base(self.blueprint.desired, self.blueprint.key.id, self._directory)
         return environment.for_section(basis, self._container.environment, secrets)
 
@@ -175,8 +184,10 @@ class Section:
             yield
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            # To wait for it by `await` would take our own cancellation for its: who is being stopped would start again.
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.result()
 
     async def _watch(self, child: Child, is_new: bool) -> None:
         """The start hook, then readiness for as long as it lives."""
@@ -194,6 +205,8 @@ class Section:
         readiness = Readiness(beat)
         await self._shop.clock.sleep(beat.initial_delay_s)
         while True:
+            if self._lacks_secrets and check.WhichOneof("check") == "exec":
+                self._environment = await self._full_environment(runs_already=True)
             if readiness.checked(await self._checker.passes(check, self._environment, beat.timeout_s)):
                 self._says.is_ready(readiness.is_ready)
             await self._shop.clock.sleep(beat.period_s)
@@ -203,7 +216,10 @@ class Section:
 
     async def _hook(self, hook: LifecycleHook) -> bool:
         """Run a hook, its output among the section's own; whether it exited with 0 in time."""
-        writer = self._output.writer()
+        try:
+            writer = self._output.writer()
+        except OSError:
+            return False
         try:
             outcome = await self._shop.commands.run(
                 hook.command,

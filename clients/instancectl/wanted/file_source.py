@@ -42,7 +42,7 @@ class FileSource:
         try:
             return Asked(read(self._path, self._node))
         except BadDocument as error:
-            return Trouble(str(error))
+            return Trouble(f"{error}; waiting for another text")
 
     def _stamp(self) -> tuple[int, int, int]:
         try:

@@ -19,6 +19,7 @@ LOOK_S = 180.0
 ASK_S = 3.0  # then the last good copy is started
 _MAX_BACKOFF_S = 30.0
 _CATCH_UP_S = 0.3
+_REFUSED_S = 10.0
 
 
 class HqSource:
@@ -121,10 +122,12 @@ class HqSource:
 
     async def _watch(self) -> None:
         where = pb.InstanceFilter(instance_id=[self._instance_id])
-        with suppress(HqApiError):  # a watch that cannot be had costs promptness only
-            async with self._client.watch(where) as items:
-                async for item in items:
-                    self._seen(item)
+        while True:
+            with suppress(HqApiError):  # a watch that cannot be had costs promptness only, until rights are given
+                async with self._client.watch(where) as items:
+                    async for item in items:
+                        self._seen(item)
+            await self._clock.sleep(_REFUSED_S * self._rng.uniform(0.5, 1.0))
 
     def _seen(self, item: WatchItem) -> None:
         """Reports change the instance too; only another life or version is of interest."""

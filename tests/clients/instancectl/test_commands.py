@@ -37,7 +37,7 @@ async def test_status_is_a_table_and_json(run_file: RunFile) -> None:
 def test_status_without_a_supervisor_exits_with_3(tmp_path: Path) -> None:
     done = run("status", "--dir", str(tmp_path))
     assert (done.returncode, done.stdout) == (3, "")
-    assert "no instancectl runs" in done.stderr
+    assert f"no instancectl runs in --dir {tmp_path}" in done.stderr
 
 
 def test_validate_accepts_the_examples() -> None:

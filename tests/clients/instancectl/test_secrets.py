@@ -83,6 +83,28 @@ async def test_a_missing_secret_is_named_nothing_starts_and_it_is_taken_when_it_
     await ctl.until("r1", "ready")
 
 
+async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_when_they_can(
+    run_file: RunFile, kept: Path
+) -> None:
+    wanted = with_secrets()
+    check = wanted.container[0].readiness_check
+    check.exec.command[:] = ["sh", "-c", 'test -n "$TOKEN"']
+    check.period.FromMilliseconds(100)
+    ctl = await run_file(instance(wanted), "--secrets", f"safe=dir:{kept}")
+    await ctl.until("r1", "ready")
+    pid = await ctl.section_pid()
+    await ctl.kill()
+    away = kept.rename(kept.with_name("away"))
+    await ctl.start()
+    await eventually(lambda: "lack a secret" in ctl.log_text())
+    assert ctl.processes() == [pid]
+    away.rename(kept)
+    await ctl.until("r1", "ready")
+    assert await ctl.section_pid() == pid
+    assert await ctl.terminate() == 0
+    assert ctl.processes() == []
+
+
 async def test_a_command_gives_values_and_its_failure_shows_none(run_file: RunFile, tmp_path: Path) -> None:
     command = tmp_path / "provider"
     command.write_text(f'#!/bin/sh\necho "{CANARY}-$1-$2"; echo "{CANARY}" >&2; test "$1" = db\n')

@@ -32,6 +32,14 @@ async def test_after_sigkill_the_child_is_adopted_and_not_doubled(run_file: RunF
     assert ctl.processes() == []
 
 
+async def test_a_last_good_copy_that_cannot_be_written_ends_nobody(run_file: RunFile, tmp_path: Path) -> None:
+    (tmp_path / "ctl" / "desired.json").mkdir(parents=True)  # stands for a full disk
+    ctl = await run_file(instance(revision()))
+    await ctl.until("r1", "ready")
+    assert "desired.json cannot be written" in ctl.log.read_text()
+    assert await ctl.terminate() == 0
+
+
 async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_dies(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script=COUNTING)))
     await ctl.until("r1", "ready")

@@ -85,9 +85,10 @@ def test_whoever_ran_long_enough_begins_with_the_first_wait_again() -> None:
         (model.RESTART_POLICY_ON_FAILURE, Exit(signal=9), True),
         (model.RESTART_POLICY_ON_FAILURE, Exit(), True),
         (model.RESTART_POLICY_NEVER, Exit(code=1), False),
+        (model.RESTART_POLICY_NEVER, None, True),  # it has not begun
     ],
 )
-def test_the_policy_decides_whether_it_starts_again(policy: model.RestartPolicy, end: Exit, again: bool) -> None:
+def test_the_policy_decides_whether_it_starts_again(policy: model.RestartPolicy, end: Exit | None, again: bool) -> None:
     assert (restarts(policy).after(end, 1.0) is not None) is again
 
 

@@ -1,0 +1,115 @@
+"""What instancectl makes of addresses and archives that somebody prepared with care."""
+
+from __future__ import annotations
+
+import random
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from clients.instancectl.content.failure import PrepareFailed
+from clients.instancectl.content.fetch import fetch
+from clients.instancectl.content.paths import inside
+from clients.instancectl.content.threads import Cancel
+from clients.instancectl.content.unpack import unpack
+
+_ELSEWHERE = "gopher://user:canary@elsewhere/?token=canary"
+
+
+class _Redirects(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(302, "canary")
+        self.send_header("Location", _ELSEWHERE)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+
+@pytest.fixture
+def redirecting() -> Iterator[str]:
+    """The address of a server that sends everybody elsewhere."""
+    with HTTPServer(("127.0.0.1", 0), _Redirects) as server:
+        serving = threading.Thread(target=server.serve_forever, args=(0.02,))
+        serving.start()
+        yield f"http://127.0.0.1:{server.server_port}/file"
+        server.shutdown()
+        serving.join()
+
+
+def why_not(url: str, tmp_path: Path) -> str:
+    with pytest.raises(PrepareFailed) as caught:
+        fetch(url, tmp_path / "content", "file x", Cancel())
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["http://user:canary@host/file", "http://127.0.0.1:1/a file?token=canary"])
+def test_an_address_that_cannot_be_read_is_not_told_with_its_credentials(url: str, tmp_path: Path) -> None:
+    assert why_not(url, tmp_path).endswith("this is no address")
+
+
+def test_where_a_server_sends_us_is_not_told(redirecting: str, tmp_path: Path) -> None:
+    assert why_not(redirecting, tmp_path).endswith(f"cannot fetch {redirecting}: the server answered 302 Found")
+
+
+@pytest.mark.parametrize("has_filter", [True, False])
+def test_a_link_that_takes_the_place_of_another_one_does_not_lead_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_filter: bool
+) -> None:
+    if not has_filter:
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)  # as before Python 3.11.4
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name, kind, leads_to in (
+            ("a/b/c", tarfile.DIRTYPE, ""),
+            ("link", tarfile.SYMTYPE, "a/b/c"),
+            ("link", tarfile.SYMTYPE, "../../outside"),  # inside, seen from a/b
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.mode = kind, leads_to, 0o755
+            tar.addfile(member)
+    with pytest.raises(PrepareFailed, match="cannot be unpacked"):
+        unpack(tmp_path / "a.tar", tmp_path / "out", "package x", Cancel())
+    assert (tmp_path / "out" / "link").resolve().is_relative_to(tmp_path / "out")
+
+
+def test_a_link_that_leads_back_to_itself_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "conf").symlink_to("conf")
+    with pytest.raises((PrepareFailed, OSError), match=r"leads into a loop of links|symbolic links"):
+        inside(tmp_path, "conf/app.yaml", "file conf/app.yaml")
+
+
+def test_a_tar_whose_links_go_round_in_circles_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)  # as before Python 3.11.4
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name, kind, leads_to in (
+            ("a", tarfile.SYMTYPE, "b"),
+            ("b", tarfile.SYMTYPE, "a"),
+            ("a/f", tarfile.REGTYPE, ""),
+        ):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, leads_to
+            tar.addfile(member)
+    with pytest.raises((PrepareFailed, OSError), match=r"package x: cannot be unpacked|symbolic links"):
+        unpack(tmp_path / "a.tar", tmp_path / "out", "package x", Cancel())
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("spoil", ["data", "method"])
+def test_a_zip_that_is_damaged_or_of_another_kind_is_named(tmp_path: Path, method: int, spoil: str) -> None:
+    archive = tmp_path / "a.zip"
+    with zipfile.ZipFile(archive, "w", method) as packed:
+        packed.writestr("a", random.Random(1).randbytes(1000))
+    content = bytearray(archive.read_bytes())
+    if spoil == "data":
+        content[200:300] = b"\0" * 100
+    else:
+        entry = content.rindex(b"PK\1\2")
+        content[8:10] = content[entry + 10 : entry + 12] = b"\x62\0"  # PPMd
+    archive.write_bytes(content)
+    with pytest.raises(PrepareFailed, match="package x: cannot be unpacked"):
+        unpack(archive, tmp_path / "out", "package x", Cancel())

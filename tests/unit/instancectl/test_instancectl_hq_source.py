@@ -1,0 +1,60 @@
+"""The wanted state from HQ, where HQ does not let the watch in at first."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
+
+import grpc
+
+from clients.client import Client, HqApiError
+from clients.instancectl.clock import MachineClock
+from clients.instancectl.wanted.hq_source import HqSource
+from clients.instancectl.wanted.source import Asked
+from clients.progress import SnapshotPart
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+
+
+class _Unhurried(MachineClock):
+    """Nobody has to wait for it."""
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(0)
+
+
+class _Hq:
+    """Refuses the first watch; the second one shows a newer version than it has told."""
+
+    def __init__(self) -> None:
+        self.version, self.watches = 1, 0
+
+    async def get_revision(self, *_: Any, **__: Any) -> pb.GetRevisionResponse:
+        return pb.GetRevisionResponse(uid=1, version=self.version)
+
+    @asynccontextmanager
+    async def watch(self, _: pb.InstanceFilter) -> AsyncGenerator[AsyncIterator[SnapshotPart], None]:
+        self.watches += 1
+        if self.watches == 1:
+            raise HqApiError(grpc.StatusCode.PERMISSION_DENIED, "not yet")
+        yield self._shown()
+
+    async def _shown(self) -> AsyncIterator[SnapshotPart]:
+        self.version = 2
+        yield SnapshotPart((model.Instance(meta=model.InstanceMeta(id="i-1", uid=1, version=2)),))
+        await asyncio.Event().wait()
+
+
+async def test_a_watch_that_was_refused_at_first_is_had_later_and_changes_are_prompt() -> None:
+    source = HqSource(cast("Client", _Hq()), "i-1", "node-1", None, _Unhurried(), random.Random(1))
+    versions = []
+    async with asyncio.timeout(10), aclosing(source.updates()) as updates:
+        async for update in updates:
+            assert isinstance(update, Asked)
+            versions.append(update.desired.version)
+            if versions[-1] == 2:
+                break
+    assert versions == [1, 2]

@@ -1,0 +1,59 @@
+"""Getting revisions installed while the disk is in the way."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any, cast
+
+from clients.instancectl.content.prepare import Preparer
+from clients.instancectl.installs import Installs
+from clients.instancectl.reports import conditions
+from clients.instancectl.state import StateFile
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey
+from hqpb.v1 import instance_pb2 as model
+from tests.support.scenes import eventually
+
+
+class _Prepares:
+    """Everything at once."""
+
+    async def prepare(self, *_: Any) -> list[str]:
+        return ["digest"]
+
+
+class _Rests:
+    """A clock that nobody has to wait for."""
+
+    async def sleep(self, _: float) -> None:
+        return
+
+
+class _FullAtFirst(StateFile):
+    """The disk is full when the first revision is to be written down."""
+
+    refused: str = ""
+
+    def _save(self) -> None:
+        if not self.refused:
+            self.refused = "once"
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super()._save()
+
+
+async def test_a_revision_that_could_not_be_written_down_is_tried_again(tmp_path: Path) -> None:
+    state = _FullAtFirst(tmp_path / "state.json")
+    changed: list[conditions.Verdict] = []
+    desired = Desired("i-1", "node-1", (model.InstanceRevision(id="r1"),))
+    (key,) = desired.by_key
+    installs = Installs(
+        cast("Preparer", _Prepares()), state, cast("Any", _Rests()), lambda: changed.append(installs.verdict(key))
+    )
+    installs.begin(key, desired)
+    await eventually(lambda: not installs.preparing and not installs.resting)
+    assert not installs.installed
+    assert "No space left on device" in changed[1].message
+    installs.begin(key, desired)
+    await eventually(lambda: installs.installed == {key})
+    assert StateFile(tmp_path / "state.json").state.installed == {RevisionKey("r1", key.digest): ["digest"]}

@@ -1,0 +1,106 @@
+"""A section that is told to stop at the worst moment, or finds its directory in disorder."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from clients.instancectl.clock import MachineClock
+from clients.instancectl.content.secret_values import SecretValues
+from clients.instancectl.layout import Layout
+from clients.instancectl.processes.children import Child, Children
+from clients.instancectl.processes.commands import Commands
+from clients.instancectl.processes.limits import ProcessLimits
+from clients.instancectl.processes.output import OutputSettings
+from clients.instancectl.sections.restart import RestartSettings
+from clients.instancectl.sections.section import Section
+from clients.instancectl.sections.workshop import Blueprint, Workshop
+from clients.instancectl.state import StateFile
+from clients.instancectl.wanted.desired import Desired
+from clients.instancectl.wanted.fingerprint import RevisionKey
+from hqpb.v1 import instance_pb2 as model
+from tests.support.scenes import eventually
+
+SectionT = TypeVar("SectionT", bound=Section)
+
+
+class _SlowlyWatched(Section):
+    """Takes its time to end its checks."""
+
+    ends_checks = False
+
+    async def _watch(self, child: Child, is_new: bool) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ends_checks = True
+            await asyncio.sleep(0.2)
+
+
+def workshop(root: Path, children: Children) -> Workshop:
+    layout = Layout.at(root)
+    layout.make()
+    commands = Commands(children)
+    return Workshop(
+        layout,
+        StateFile(layout.state),
+        children,
+        commands,
+        SecretValues({}),
+        ProcessLimits(),
+        RestartSettings(first_backoff_s=0.01),
+        OutputSettings(),
+        MachineClock(),
+        random.Random(1),
+    )
+
+
+@asynccontextmanager
+async def made(kind: type[SectionT], root: Path, container: model.Container) -> AsyncIterator[SectionT]:
+    """A section over a directory; whatever it started is gone afterwards."""
+    revision = model.InstanceRevision(id="r1", container=[container])
+    children = Children("test-section")
+    children.open()
+    try:
+        shop = workshop(root, children)
+        key = RevisionKey("r1", "digest")
+        shop.layout.revision(key).mkdir(parents=True)
+        yield kind(Blueprint(key, revision, container, Desired("i-1", "node-1")), shop, lambda: None)
+    finally:
+        children.close()
+        for pid in children.strangers(()):
+            os.kill(pid, signal.SIGKILL)
+
+
+async def test_a_section_whose_process_has_just_ended_stops_and_does_not_start_again(tmp_path: Path) -> None:
+    async with made(_SlowlyWatched, tmp_path, model.Container(name="web", command=["sleep", "1000"])) as section:
+        section.start()
+        await eventually(lambda: section.status.state.HasField("running"))
+        pid = section.pid or 0
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        await eventually(lambda: section.ends_checks)
+        async with asyncio.timeout(30):
+            await section.stop()
+        assert section.pid is None
+        assert section.status.restart_count == 0
+
+
+async def test_a_section_whose_log_cannot_be_opened_says_so_and_starts_when_it_can(tmp_path: Path) -> None:
+    policy = model.RESTART_POLICY_NEVER  # of what ends: this has not begun
+    container = model.Container(name="web", command=["sleep", "1000"], restart_policy=policy)
+    async with made(Section, tmp_path, container) as section:
+        in_the_way = tmp_path / "logs" / "r1"
+        in_the_way.write_text("a file where a folder should be")
+        section.start()
+        await eventually(lambda: str(in_the_way) in section.status.state.waiting.message)
+        assert section.status.state.waiting.reason == "Backoff"
+        in_the_way.unlink()
+        await eventually(lambda: section.status.state.HasField("running"))
+        await section.stop()
