@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from clients.hqctl.output.rows import readiness
-from clients.progress import Changes, Resync, SnapshotPart, Synced, WatchItem
+from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from clients.shown import Key, Shown
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -20,16 +20,19 @@ class Awaited:
         holds: what is waited for; None: that they are gone.
         named: ids that are waited for; empty: whatever the watch shows.
         met: those that are there.
+        trouble: why HQ is not heard at the moment, so that all this may be old; empty: it is.
     """
 
     holds: Callable[[instance_pb2.Instance], bool] | None
     named: frozenset[str]
     shown: Shown = field(default_factory=Shown)
     met: set[Key] = field(default_factory=set)
+    trouble: str = ""
 
     def took(self, item: WatchItem) -> list[str]:
         """Something came: the ids of those that have just got there."""
         self.shown.took(item)
+        self.trouble = item.error.message if isinstance(item, Interrupted) else ""
         match item:
             case SnapshotPart(instances):
                 return [i.meta.id for i in instances if self._put(i)]

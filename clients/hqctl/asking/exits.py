@@ -35,7 +35,7 @@ MEANINGS = {
     Exit.CONFLICT: "somebody else was faster, or the id is taken",
     Exit.UNAVAILABLE: "no HQ is reached, or it asks to try later; nothing was stored",
     Exit.OUTCOME_UNKNOWN: "the write may have been stored or not: look",
-    Exit.NOT_ALLOWED: "you may not do this",
+    Exit.NOT_ALLOWED: "you may not do this, or a file of credentials is of no use",
     Exit.TIMEOUT: "the time was up before an answer, or what was waited for",
     Exit.INTERRUPTED: "stopped by Ctrl-C",
 }
@@ -53,8 +53,22 @@ _BY_CODE = {
 }
 
 
+LOOK = "hqctl get"
 NOTHING_STORED = re.compile(r"\bnothing of .* was stored\b")
 _NOT_AN_HQ = ("UNKNOWN", "UNIMPLEMENTED", "INTERNAL")
+_BY_WORDS = {
+    "is not suspended": "`hqctl suspensions` shows who is.",
+    "has no revision": "`hqctl revision show` with the instance's id lists those it has.",
+}
+# Fields of requests that were never written as such: what the user typed instead.
+_TYPED = {
+    "duration": "--for",
+    "reason": "--reason",
+    "by": "--by",
+    "node_name": "NODE",
+    "revision.installed.reason": "--reason",
+    "revision.ready.reason": "--reason",
+}
 _BY_STATUS = {
     "DEADLINE_EXCEEDED": "`hqctl status` tells why; --timeout waits longer.",
     "UNAVAILABLE": "Try again, or another --server.",
@@ -75,12 +89,14 @@ def exit_of(error: HqApiError, *, writing: bool) -> Exit:
         return Exit.OUTCOME_UNKNOWN
     if error.code.name == "RESOURCE_EXHAUSTED" and error.retry_delay_s is None:
         return Exit.REFUSED  # too large: later is no better
+    if error.reason == "UNKNOWN_REVISION":
+        return Exit.NOT_FOUND
     return exit_of_code(error.code.name)
 
 
-def sentence(error: HqApiError, *, writing: bool) -> str:
-    """One line for people: what happened, the fields to blame, what to do next."""
-    return " ".join(part for part in (_what(error), _next(error, writing)) if part)
+def sentence(error: HqApiError, *, writing: bool, look: str = LOOK) -> str:
+    """One line for people: what happened, the fields to blame, what to do next. `look`: what shows the written."""
+    return " ".join(part for part in (_what(error), _next(error, writing, look)) if part)
 
 
 def _surely_not_stored(error: HqApiError) -> bool:
@@ -91,24 +107,26 @@ def _surely_not_stored(error: HqApiError) -> bool:
 def _what(error: HqApiError) -> str:
     if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
         return f"{error.endpoint or 'the server'} did not answer in time."
+    if error.violations and all(v.field in _TYPED for v in error.violations):
+        typed = dict.fromkeys(f"{_TYPED[v.field]}: {v.description}" for v in error.violations)
+        return "; ".join(typed).rstrip(".") + "."
     named = [f"{v.field}: {v.description}" for v in error.violations if v.description not in error.message]
     return "; ".join([error.message.replace("\n", " "), *named]).rstrip(".") + "."
 
 
-def _next(error: HqApiError, writing: bool) -> str:
+def _next(error: HqApiError, writing: bool, look: str) -> str:
     if not error.sent:
-        return "Is an HQ running there? Name others with --server or HQ_SERVER."
+        return "Does an HQ serve gRPC there (usually at port 7071)? Name others with --server or HQ_SERVER."
     if _surely_not_stored(error):
         return "Is the store there? `hqctl status` tells more."
     if writing and error.outcome_unknown:
-        return "It may have been stored or not: look with `hqctl get` before you repeat it."
+        return f"It may have been stored or not: look with `{look}` before you repeat it."
     if CLUSTER_HEADER in error.message:
         return "--server or --context names one." if "this is the cluster" in error.message else NAME_IT
-    if "is not suspended" in error.message:
-        return "`hqctl suspensions` shows who is."
     if error.retry_delay_s is not None:
         store = "`hqctl status` shows how the store is. " if error.reason.startswith("STORE_") else ""
         return f"{store}Try again in {max(1, round(error.retry_delay_s))} s."
     if not error.from_hq and error.code.name in _NOT_AN_HQ:
         return f"Is {error.endpoint} the gRPC address of an HQ?"
-    return _BY_STATUS.get(error.code.name, "")
+    told = (text for words, text in _BY_WORDS.items() if words in error.message)
+    return next(told, _BY_STATUS.get(error.code.name, ""))

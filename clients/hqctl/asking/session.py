@@ -16,7 +16,7 @@ from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credential_options import FILES, credential_flags
 from clients.hqctl.asking.addresses import addresses
 from clients.hqctl.asking.config import BadConfig, Config, Context, config_path, load
-from clients.hqctl.asking.exits import Exit, exit_of, sentence
+from clients.hqctl.asking.exits import LOOK, Exit, exit_of, sentence
 from clients.hqctl.asking.naming import named_cluster
 from clients.hqctl.asking.spans import Span
 
@@ -48,10 +48,14 @@ class Session:
         cluster = where.cluster.pop()
         return replace(self, cluster=cluster)
 
-    def run(self, work: Work, *, writing: bool = False) -> NoReturn:
-        """Do `work` with a client and end the process with its exit code. A failed call becomes one line."""
+    def run(self, work: Work, *, writing: bool = False, look: str = LOOK) -> NoReturn:
+        """Do `work` with a client and end the process with its exit code. A failed call becomes one line.
+
+        Args:
+            look: the command that shows whether a write took place.
+        """
         try:
-            sys.exit(asyncio.run(self._run(work, writing)))
+            sys.exit(asyncio.run(self._run(work, writing, look)))
         except KeyboardInterrupt:
             sys.exit(Exit.INTERRUPTED)
 
@@ -73,24 +77,24 @@ class Session:
             metadata=metadata_source(self.cluster),
         )
 
-    async def _run(self, work: Work, writing: bool) -> int:
+    async def _run(self, work: Work, writing: bool, look: str) -> int:
         from clients.client import HqApiError
 
         try:
             async with self.client() as client:
                 return int(await work(client))
         except HqApiError as error:
-            return int(self.tell(error, writing=writing))
+            return int(self.tell(error, writing=writing, look=look))
         except BadCredentials as fault:
             complain(str(fault))
             return int(Exit.NOT_ALLOWED)
 
-    def tell(self, error: HqApiError, *, writing: bool, subject: str = "") -> Exit:
+    def tell(self, error: HqApiError, *, writing: bool, subject: str = "", look: str = LOOK) -> Exit:
         """Say on stderr what went wrong; return the exit code for it."""
         prefix = f"{subject}: " if subject else ""
         if not error.sent and len(self.servers) > 1:
             prefix += f"none of {', '.join(self.servers)} answers: "
-        complain(prefix + sentence(error, writing=writing))
+        complain(prefix + sentence(error, writing=writing, look=look))
         return exit_of(error, writing=writing)
 
 

@@ -16,9 +16,10 @@ from clients.hqctl.asking.session import Session, complain, connected
 from clients.hqctl.manifests.merging import Contradiction, merged
 from clients.hqctl.output.formats import as_dict, yaml_text
 from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from clients.client import Client, HqApiError
 
 HEAD = """\
 # Change what you like, save and leave the editor; leave it without a change to do nothing.
@@ -120,7 +121,7 @@ async def _attempt(client: Client, draft: Draft) -> _Fault | None:
     from clients.client import HqApiError
 
     try:
-        await _store(client, draft.base, _parsed(draft.text(), draft.base.meta.id))
+        await store(client, draft.base, _parsed(draft.text(), draft.base.meta.id))
     except _Unusable as fault:
         return _Fault(str(fault), Exit.REFUSED)
     except Contradiction as fault:
@@ -152,10 +153,15 @@ def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     return wanted
 
 
-async def _store(client: Client, base: instance_pb2.Instance, wanted: instance_pb2.Instance) -> None:
+async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb2.Instance) -> None:
     """Write it; what others changed meanwhile is merged in. Raises Contradiction, HqApiError."""
-    while (stored := await _updated(client, wanted)) is None:
-        theirs = (await client.get(base.meta.id)).instance
+    from clients.client import HqApiError
+
+    while isinstance(stored := await _updated(client, wanted), HqApiError):
+        newer = pb.ReadOptions(min_version=stored.current_version or 0)
+        theirs = (await client.get(base.meta.id, read=newer)).instance
+        if theirs.meta.version == wanted.meta.version:
+            raise stored  # nothing newer can be shown, so there is nothing to merge
         wanted = _merge(base, wanted, theirs)
         base = theirs
         click.echo(f"{base.meta.id} was changed meanwhile (now version {base.meta.version}): merged.", err=True)
@@ -163,8 +169,8 @@ async def _store(client: Client, base: instance_pb2.Instance, wanted: instance_p
     click.echo(f"{base.meta.id} {outcome} (version {stored.meta.version})")
 
 
-async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | None:
-    """As stored; None: somebody else was faster."""
+async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | HqApiError:
+    """As stored; an error: somebody else was faster."""
     from clients.client import HqApiError
 
     try:
@@ -172,7 +178,7 @@ async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb
     except HqApiError as error:
         if error.code.name != "ABORTED":
             raise
-        return None
+        return error
 
 
 def _merge(
@@ -225,5 +231,5 @@ def _given_up(draft: Draft, refused: Exit) -> Exit:
 
 def _kept(draft: Draft, complaint: str, code: Exit) -> Exit:
     told = f"{complaint} " if complaint else ""
-    complain(f"{told}Your text is kept in {draft.file}; `hqctl apply -f {draft.file}` stores it.")
+    complain(f"{told}Your text is kept in {draft.file}; mended, `hqctl apply -f {draft.file}` stores it.")
     return code

@@ -14,20 +14,12 @@ from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import selecting
 from clients.hqctl.asking.session import Session, colour_of, connected
 from clients.hqctl.output.formats import as_dict, output_option, print_json_line
+from clients.hqctl.output.lines import KIND_STYLES, Lines
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from clients.client import Client
-    from clients.hqctl.output.lines import Lines
     from clients.progress import WatchItem
-
-KIND_STYLES = {
-    "gone": "red",
-    "left": "yellow",
-    "synced": "green",
-    "resync": "magenta",
-    "broken": "red",
-}
 
 
 @click.command()
@@ -57,8 +49,6 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
             from clients.hqctl.output.live import show_live
 
             await show_live(client, where)
-        from clients.hqctl.output.lines import Lines
-
         lines = Lines(snapshot=not only_changes)
         async with client.watch(where) as items:
             async for item in items:

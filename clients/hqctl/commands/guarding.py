@@ -68,7 +68,7 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
         print_order(answer.guard)
         return Exit.OK
 
-    session.run(work, writing=True)
+    session.run(work, writing=True, look="hqctl guard status")
 
 
 @guard.command(short_help="Hold all flips for a while.")
@@ -84,7 +84,7 @@ def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
         print_order(answer.guard)
         return Exit.OK
 
-    session.run(work, writing=True)
+    session.run(work, writing=True, look="hqctl guard status")
 
 
 def print_guard(state: pb.GuardState) -> None:

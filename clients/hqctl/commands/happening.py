@@ -50,7 +50,8 @@ def events(session: Session, instance_id: str, limit: int, watching: bool, no_he
         else:
             names = [source.replica for source in found.sources]
             verb = "remembers" if len(names) == 1 else "remember"
-            click.echo(f"{', '.join(names)} {verb} no flip or recovery.", err=True)
+            of_it = f" of {instance_id}" if instance_id else ""
+            click.echo(f"{', '.join(names)} {verb} no flip or recovery{of_it}.", err=True)
         return Exit.OK
 
     session.run(work)

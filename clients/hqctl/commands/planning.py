@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, connected
+from clients.hqctl.asking.session import Session, connected, warn
 from clients.hqctl.asking.spans import Span
 from clients.hqctl.commands.guarding import who
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
@@ -33,9 +33,10 @@ def suspend(session: Session, node: str, span_s: float, reason: str, by: str) ->
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. End it early with `hqctl resume {node}`.")
+        await _warn_of_a_node_nobody_is_on(client, node)
         return Exit.OK
 
-    session.run(work, writing=True)
+    session.run(work, writing=True, look="hqctl suspensions")
 
 
 @click.command()
@@ -49,7 +50,7 @@ def resume(session: Session, node: str) -> None:
         click.echo(f"{node} is judged as usual again.")
         return Exit.OK
 
-    session.run(work, writing=True)
+    session.run(work, writing=True, look="hqctl suspensions")
 
 
 @click.command()
@@ -69,6 +70,19 @@ def suspensions(session: Session, output: str) -> None:
         return Exit.OK
 
     session.run(work)
+
+
+async def _warn_of_a_node_nobody_is_on(client: Client, node: str) -> None:
+    """A slip of the pen would protect nothing; that it cannot be found out is no fault."""
+    from clients.client import HqApiError
+    from hqpb.v1 import service_pb2
+
+    try:
+        counted = await client.count(service_pb2.InstanceFilter(node_name=[node]))
+    except HqApiError:
+        return
+    if not any(group.total for group in counted.groups):
+        warn(f"no instance is on {node} now: is the name right? `hqctl count --by node` lists the nodes.")
 
 
 def _row(suspension: admin_pb2.Suspension) -> list[str]:

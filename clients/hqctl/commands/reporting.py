@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clients.client import Client, HqApiError
 
 RETRY_S = 5.0
+BY_HAND = "ReportedByHand"
 
 
 @dataclass(slots=True)
@@ -40,9 +41,9 @@ class Reporter:
 @click.command()
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="REVISION")
-@click.option("--ready/--not-ready", required=True, help="Whether the revision runs and can serve.")
+@click.option("--ready/--not-ready", default=None, help="Whether the revision runs and can serve.")
 @click.option("--installed/--not-installed", default=True, help="Whether it is installed. Default: it is.")
-@click.option("--reason", default="ReportedByHand", show_default=True, help="One word in CamelCase.")
+@click.option("--reason", default=BY_HAND, show_default=True, help="One word in CamelCase.")
 @click.option("--message", default="", help="A sentence for people.")
 @click.option("--every", metavar="SPAN", help="Go on reporting: 3m, 30s, or `auto` for when HQ asks.")
 @click.option("--node", help="The reporter's node. Default: the node that the instance is on.")
@@ -51,7 +52,7 @@ def report(
     session: Session,
     instance_id: str,
     revision_id: str,
-    ready: bool,
+    ready: bool | None,
     installed: bool,
     reason: str,
     message: str,
@@ -63,10 +64,13 @@ def report(
     This takes the revision over: its real agent, if there is one, is told to stop. Without --every it is one
     report, and HQ calls the revision not ready when nothing follows.
     """
+    if ready is None:
+        raise click.UsageError("say which: --ready or --not-ready")
     every_s = _every(every)
     status = instance_pb2.RevisionStatus(
         id=revision_id,
-        installed=_condition(installed, reason, message),
+        # The reason is that of READY; of INSTALLED, too, where both say the same.
+        installed=_condition(installed, *((reason, message) if installed == ready else (BY_HAND, ""))),
         ready=_condition(ready, reason, message),
     )
 

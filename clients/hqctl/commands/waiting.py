@@ -105,4 +105,7 @@ def _late(goal: Goal, awaited: Awaited, timeout_s: float) -> str:
         return f"{after} there is no instance that matches."
     named = ", ".join(f"{instance_id} ({state})" for instance_id, state in missing[:NAMED])
     more = ", …" if len(missing) > NAMED else ""
-    return f"{after} {plural(len(missing), 'instance')} not {goal.word}: {named}{more}. `hqctl why` tells why."
+    told = f"{after} {plural(len(missing), 'instance')} not {goal.word}: {named}{more}"
+    if awaited.trouble:
+        return f"{told}, as far as is known: HQ was lost ({awaited.trouble}). `hqctl status` says more."
+    return f"{told}. `hqctl why` tells why."

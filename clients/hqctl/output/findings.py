@@ -171,7 +171,7 @@ def _records(facts: Facts) -> Iterator[Finding]:
         keys = ", ".join(record.key for record in facts.records[:3]) + (", …" if len(facts.records) > 3 else "")
         yield Finding(
             f"{plural(len(facts.records), 'record')} cannot be decoded: {keys}.",
-            "`hqctl quarantine` shows them. Applying or deleting the instance clears its record.",
+            "`hqctl quarantine` shows them. Applying an instance that is shown clears its record, deleting any.",
         )
 
 

@@ -11,6 +11,15 @@ from clients.shown import Key
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
+# Colours of the kinds of lines.
+KIND_STYLES = {
+    "gone": "red",
+    "left": "yellow",
+    "synced": "green",
+    "resync": "magenta",
+    "broken": "red",
+}
+
 
 class Lines:
     """Turns items of a watch into lines, with readiness as `before>after` where it changed.

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from clients.hqctl.asking.session import colour_of
-from clients.hqctl.commands.following import KIND_STYLES
 from clients.hqctl.output.board import Board
+from clients.hqctl.output.lines import KIND_STYLES
 from clients.hqctl.output.tables import fitted, lines
 from hqpb.v1 import service_pb2 as pb
 

@@ -77,6 +77,10 @@ def showing(function: F) -> F:
         no_headers: bool,
         **kwargs: Any,
     ) -> Any:
+        if sort_by:
+            from clients.hqctl.output.sorting import ordered
+
+            ordered([], sort_by)  # a fault of it is told before anything is asked
         keys = tuple(key for text in label_columns for key in text.split(",") if key)
         how = Showing(limit, sort_by, keys, show_labels, not no_headers)
         return function(*args, how=how, **kwargs)

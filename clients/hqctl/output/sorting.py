@@ -37,11 +37,17 @@ def ordered(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb
 def _by_path(path: str) -> Callable[[instance_pb2.Instance], Any]:
     from clients.hqctl.output.jsonpath import BadTemplate, values
 
+    if "." not in path and "[" not in path:
+        raise _bad(f"there is no column {path}, and a path begins with a dot, e.g. .meta.labels.tier")
     try:
         values(path.strip("{}"), {})
     except BadTemplate as fault:
-        raise click.BadParameter(f"{fault}; columns are {', '.join(COLUMNS)}", param_hint="--sort-by") from None
+        raise _bad(str(fault)) from None
     return lambda instance: next(iter(values(path.strip("{}"), as_dict(instance))), None)
+
+
+def _bad(fault: str) -> click.BadParameter:
+    return click.BadParameter(f"{fault}; columns are {', '.join(COLUMNS)}", param_hint="--sort-by")
 
 
 def _key(value: Any) -> Key:

@@ -63,7 +63,9 @@ def _happened(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Tran
             by = f" by {revision.heard_by}" if revision.heard_by else ""
             yield revision.last_heartbeat_time.seconds, f"{revision.id}: last report heard{by}"
     for move in moves:
-        yield move.condition.last_transition_time.seconds or move.time.seconds, f"{move.revision_id}: {_move(move)}"
+        moment = move.condition.last_transition_time.seconds or move.time.seconds
+        whose = ", of the instance that had this id before" if moment < meta.creation_time.seconds else ""
+        yield moment, f"{move.revision_id}: {_move(move)}{whose}"
 
 
 def _turn(condition: instance_pb2.Condition) -> str:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import stat
 from pathlib import Path
 
 import pytest
 
+from clients.client import Client, HqApiError
+from clients.hqctl.commands.editing import store
+from tests.clients.deeds import Code, refuse
+from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
 
@@ -103,6 +108,17 @@ def test_the_same_field_changed_by_two_is_a_conflict_with_both_to_see(
     assert "# +    tier: theirs" in kept
     assert "nodeName: node-b" in kept  # what does not contradict is in it already
     assert person.label("tier") == "theirs"
+
+
+async def test_a_conflict_behind_which_nothing_newer_can_be_read_ends_the_edit(
+    replicas: list[FakeReplica], client: Client
+) -> None:
+    base = (await client.create(instance("web-1"))).instance
+    for replica in replicas:
+        version = {"current_version": str(base.meta.version)}
+        replica.order("UpdateInstance", refuse(Code.ABORTED, "VERSION_CONFLICT", "cannot be read", metadata=version))
+    with pytest.raises(HqApiError, match="cannot be read"):
+        await asyncio.wait_for(store(client, base, base), 10)
 
 
 @pytest.fixture

@@ -73,8 +73,15 @@ def test_the_order_follows_a_column_or_a_path(hqctl: Hqctl, service: str, by: st
     assert [line[0] for line in hqctl("find", service, "--sort-by", by).lines[1:]][-1] == f"{service}-1"
 
 
+def test_an_order_by_no_column_names_those_there_are(hqctl: Hqctl, service: str) -> None:
+    done = hqctl("find", service, "--sort-by", "readyness", HQ_SERVER="127.0.0.1:1")  # before anything is asked
+    assert (done.code, done.out) == (2, "")
+    assert "there is no column readyness" in done.err
+    assert "heartbeat" in done.err
+
+
 def test_a_limit_says_that_there_are_more(hqctl: Hqctl, service: str) -> None:
-    done = hqctl("find", service, "--limit", "2", "-o", "name", "--sort-by", "tier")
+    done = hqctl("find", service, "--limit", "2", "-o", "name", "--sort-by", "id")
     assert done.out == f"{service}-1\n{service}-2\n"
     assert "There are more than 2" in done.err
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable
 
 import pytest
 
+from tests.clients.deeds import hang
+from tests.clients.fake_hq import FakeReplica
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
 PATIENCE_S = 40.0
@@ -107,6 +110,45 @@ def test_a_node_is_suspended_listed_and_resumed(hqctl: Hqctl, service: str) -> N
     assert f"planned work on {node} until" in hqctl("status").out
     assert hqctl("resume", node).code == 0
     assert hqctl("resume", node).code == 3
+
+
+@pytest.mark.parametrize(
+    ("command", "flag"),
+    [
+        (("suspend", "node-a", "--for", "30d", "--reason", "disk"), "--for"),
+        (("suspend", "node-a", "--for", "1m", "--reason", "x" * 2000), "--reason"),
+        (("suspend", "node a", "--for", "1m", "--reason", "disk"), "NODE"),
+        (("guard", "force", "--for", "30d", "--reason", "switch"), "--for"),
+        (("guard", "release", "--reason", "switch", "--by", "a\nb"), "--by"),
+    ],
+)
+def test_a_faulty_order_is_refused_in_the_words_that_were_typed(
+    hqctl: Hqctl, command: tuple[str, ...], flag: str
+) -> None:
+    done = hqctl(*command)
+    assert done.code == 1
+    assert done.err.startswith(f"hqctl: {flag}: ")
+
+
+async def test_an_order_of_which_nobody_knows_the_outcome_names_the_command_that_shows_it(
+    run: Callable[..., Done], replicas: list[FakeReplica]
+) -> None:
+    replicas[0].order("SuspendNode", hang)
+    command = ("suspend", "node-a", "--for", "1m", "--reason", "disk", "--timeout", "0.5s")
+    done = await asyncio.to_thread(run, *command, "--server", replicas[0].address)
+    assert done.code == 6
+    assert "look with `hqctl suspensions`" in done.err
+
+
+def test_a_node_that_nobody_is_on_is_suspended_with_a_warning(hqctl: Hqctl, service: str) -> None:
+    node = f"node-{service}"
+    done = hqctl("suspend", node, "--for", "1m", "--reason", "a slip")
+    assert done.code == 0
+    assert f"no instance is on {node}" in done.err
+    hqctl("resume", node)
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", node=node))
+    assert hqctl("suspend", node, "--for", "1m", "--reason", "disk").err == ""
+    hqctl("resume", node)
 
 
 def test_top_shows_size_readiness_and_churn_of_services(hqctl: Hqctl, service: str) -> None:

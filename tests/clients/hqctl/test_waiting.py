@@ -16,6 +16,7 @@ from clients.hqctl.commands.waiting import Goal
 from clients.progress import Bookmark, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
+from tests.clients.fake_hq import FakeReplica, instance, say
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
 
 
@@ -66,6 +67,20 @@ def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str
     done = hqctl("wait", f"{service}-1", f"{service}-2", f"{service}-3", "--timeout", "1s")
     assert (done.code, done.out) == (8, f"{service}-1 ready\n")
     assert f"2 instances not ready: {service}-2 (unknown), {service}-3 (not there)" in done.err
+
+
+async def test_who_lost_hq_meanwhile_is_not_told_that_nothing_happened(
+    run: Callable[..., Done], replicas: list[FakeReplica]
+) -> None:
+    replica = replicas[0]
+    put = pb.WatchEvent(put=replica.stored.put(instance("web-1")))
+    shown = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SNAPSHOT, events=[put], sources=[replica.source()])
+    synced = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SYNCED, resume_token="t1", sources=[replica.source()])
+    replica.watches.append(say(shown, synced, then="end"))  # what follows is silent
+    done = await asyncio.to_thread(run, "wait", "web-1", "--timeout", "2s", "--server", replica.address)
+    assert done.code == 8
+    assert "web-1" in done.err
+    assert "HQ was lost" in done.err
 
 
 @pytest.mark.parametrize("goal", ["gone", "delete"])

@@ -15,7 +15,7 @@ from clients.hqctl.output.sources import faults, merged, not_of
 from clients.hqctl.output.story import story, wrapped
 from clients.hqctl.words import parse_span, size, span
 from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqpb.v1 import instance_pb2
+from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 Code = grpc.StatusCode
@@ -173,3 +173,12 @@ def test_a_watch_tells_changes_of_readiness_and_each_break_once() -> None:
     shown = [line for item in items for line in lines.of(item)]
     assert [kind for kind, _ in shown] == ["is", "synced", "put", "gone", "broken", "resync"]
     assert "no>yes" in shown[2][1]
+
+
+def test_a_flip_of_an_earlier_instance_with_this_id_is_told_as_such() -> None:
+    answer = pb.ExplainInstanceResponse()
+    answer.meta.creation_time.seconds = 1_700_000_100
+    moves = [admin_pb2.Transition(revision_id="r1", ready=True) for _ in range(2)]
+    moves[0].time.seconds, moves[1].time.seconds = 1_700_000_050, 1_700_000_150
+    told = [line for line in story(answer, 1_700_000_200.0, moves) if "r1: ready again" in line]
+    assert ["this id before" in line for line in told] == [True, False]

@@ -1,0 +1,35 @@
+"""report: an agent played by hand, and what it is told when it plays badly."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.clients.hqctl.conftest import Hqctl, documents
+
+
+@pytest.fixture
+def name(hqctl: Hqctl, service: str) -> str:
+    assert hqctl("apply", "-f", "-", stdin=documents(service, "1")).code == 0
+    return f"{service}-1"
+
+
+def test_whoever_says_neither_is_asked_for_one_of_both(hqctl: Hqctl, name: str) -> None:
+    done = hqctl("report", name, "r1")
+    assert done.code == 2
+    assert "--ready or --not-ready" in done.err
+
+
+def test_a_revision_that_is_not_there_is_not_found(hqctl: Hqctl, name: str) -> None:
+    done = hqctl("report", name, "r9", "--ready")
+    assert done.code == 3
+    assert "has no revision r9" in done.err
+    assert "hqctl revision show" in done.err
+
+
+def test_the_reason_for_not_being_ready_is_no_reason_for_being_installed(hqctl: Hqctl, name: str) -> None:
+    assert hqctl("report", name, "r1", "--not-ready", "--reason", "DiskFull").code == 0
+    (status,) = json.loads(hqctl("get", name, "--strong", "-o", "json").out)["status"]["revision"]
+    assert status["ready"]["reason"] == "DiskFull"
+    assert status["installed"]["reason"] == "ReportedByHand"
