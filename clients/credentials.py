@@ -138,26 +138,27 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-def _read(name: str) -> bytes:
+def _read(flag: str, name: str) -> bytes:
     try:
         return Path(name).expanduser().read_bytes()
     except OSError as error:
-        raise BadCredentials(f"{name}: cannot be read: {error.strerror}") from None
+        raise BadCredentials(f"{flag} {name}: cannot be read: {error.strerror}") from None
 
 
 def _read_ticket(name: str) -> str:
-    ticket = _read(name).decode("latin-1").strip()
+    ticket = _read("--ticket-file", name).decode("latin-1").strip()
     if not _TICKET.fullmatch(ticket):  # gRPC would refuse it, and show it
-        raise BadCredentials(f"{name}: holds no ticket: one word is expected, as `hqctl ticket` prints it")
+        expected = "one word is expected, as `hqctl ticket` prints it"
+        raise BadCredentials(f"--ticket-file {name}: holds no ticket: {expected}")
     return ticket
 
 
 def _read_tls(files: CredentialFiles) -> _Tls:
-    chain = _read(files.cert) if files.cert else None
-    key = _read(files.key) if files.key else None
-    ca = _read(files.ca) if files.ca else None
+    chain = _read("--cert", files.cert) if files.cert else None
+    key = _read("--key", files.key) if files.key else None
+    ca = _read("--ca", files.ca) if files.ca else None
     if ca is not None:
-        _certificates(ca, files.ca)
+        _certificates(ca, f"--ca {files.ca}")
     if chain is not None and key is not None:
         _check_pair(chain, key, files)
     return _Tls(ca, key, chain)
@@ -176,15 +177,15 @@ def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
     """gRPC would take any two, and fail at each handshake without saying why."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    own = _certificates(chain, files.cert)[0]
+    own = _certificates(chain, f"--cert {files.cert}")[0]
     try:
         private = load_pem_private_key(key, None)
     except TypeError:
-        raise BadCredentials(f"{files.key}: is encrypted: name a file with the plain key") from None
+        raise BadCredentials(f"--key {files.key}: is encrypted: name a file with the plain key") from None
     except Exception:
-        raise BadCredentials(f"{files.key}: holds no private key in PEM form") from None
+        raise BadCredentials(f"--key {files.key}: holds no private key in PEM form") from None
     if private.public_key() != own.public_key():
-        raise BadCredentials(f"{files.key}: is not the key of {files.cert}")
+        raise BadCredentials(f"--key {files.key}: is not the key of --cert {files.cert}")
 
 
 def _is_loopback(address: str) -> bool:

@@ -91,7 +91,7 @@ class LazyGroup(click.Group):
         sys.exit(code if isinstance(code, int) else OK)
 
     def _mistake(self, error: click.ClickException) -> str:
-        text = error.format_message().replace("\n", " ")
+        text = " ".join(error.format_message().replace("valid integer range", "whole number").split())
         context = error.ctx if isinstance(error, click.UsageError) else None
         if context is None:
             return text

@@ -153,10 +153,11 @@ class WatchProgress:
     def _resync(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
         cluster = _cluster(message)
         reason = message.reason or "the server lost continuity"
+        others = self._partial - {cluster} if cluster else set()
         if not message.resume_token and not self._complete - {cluster}:
             self.voided(reason)
         self._complete.discard(cluster)
-        self._partial = self._partial - {cluster} | ({cluster} if self._brought else set())
+        self._partial = others | ({cluster} if self._brought else set())
         self._pending.clear()
         # A front's RESYNC brings a token without that location; one of a single HQ brings none.
         self.resume_token = message.resume_token

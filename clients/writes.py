@@ -29,7 +29,7 @@ class Writes(Caller):
         """Store a new instance; ALREADY_EXISTS if the id is taken.
 
         It is repeated even after an unknown outcome: without a `request_id` of yours one is made up for this
-        call.
+        call. A repeat is answered with the instance as it is by then, changed by others perhaps.
         """
         word = request_id or f"{self._rng.getrandbits(128):032x}"
         request = pb.CreateInstanceRequest(instance=instance, request_id=word, validate_only=validate_only)

@@ -138,9 +138,9 @@ class Discovery:
     async def opened(self, services: frozenset[str]) -> Feed:
         """For handles: the one feed of these services."""
         async with self._lock:
-            self._users += 1
             if services not in self._feeds:
                 self._feeds[services] = self._started(services)
+            self._users += 1
             self._followers[services] = self._followers.get(services, 0) + 1
             return self._feeds[services]
 

@@ -119,6 +119,11 @@ class Feed:
                 await self._follow()
             except HqApiError as error:
                 self._refused(error)
+            except Exception as error:
+                # The caller's own source of metadata may fail, too. What is known of the list is in doubt: anew.
+                _log.exception("the watch of %s failed; beginning again", sorted(self._services))
+                self._token = ""
+                self._refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
             await self._clock.sleep(self._settings.refused_s * self._rng.uniform(0.5, 1.5))
 
     async def _follow(self) -> None:

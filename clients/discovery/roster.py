@@ -53,6 +53,7 @@ class Roster:
         self._snapshot: dict[Key, ReadyInstance] | None = {}  # being built; None: none is expected
         self._anew: dict[str, dict[Key, ReadyInstance]] = {}  # by cluster that a front shows by itself: being built
         self._members: set[str] = set()  # clusters that the other end speaks for, as far as it said so
+        self._away: set[str] = set()  # of these, those of which a front gets no word
         self._resync = ""
         self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
 
@@ -66,8 +67,8 @@ class Roster:
 
     @property
     def is_whole(self) -> bool:
-        """No snapshot is under way: a resume token belongs to this list."""
-        return self._snapshot is None and not self._anew
+        """No snapshot is under way, but of clusters that are away: a resume token belongs to this list."""
+        return self._snapshot is None and self._anew.keys() <= self._away
 
     def age_s(self, now: float) -> float:
         """The list was complete so many seconds ago; infinite: there is none."""
@@ -91,22 +92,34 @@ class Roster:
                 self._confirmed(item.sources, now)
                 return list(self._stepped(item))
             case Bookmark():
-                self._members |= {source.cluster for source in item.sources}
+                self._heard_of(item.sources)
                 self._confirmed(item.sources, now)
                 return self._released(item.sources)
-            case Resync() if item.cluster and self._snapshot is None:
-                self._anew[item.cluster] = {}
-                self.resyncs += 1
-                self._resync = item.reason
-                self._lost_touch()
             case Resync():
-                self._restarted(item.reason)
+                self._resynced(item)
             case Interrupted():
                 self._lost_touch()
         return []
 
+    def _resynced(self, item: Resync) -> None:
+        if not item.cluster:
+            self._restarted(item.reason)
+        elif self._snapshot is not None:  # what other clusters have shown of it is not shown again
+            self._snapshot = {key: shown for key, shown in self._snapshot.items() if key[0] != item.cluster}
+        else:
+            self._anew[item.cluster] = {}
+            self.resyncs += 1
+            self._resync = item.reason
+            self._lost_touch()
+
+    def _heard_of(self, sources: Iterable[service_pb2.Source]) -> None:
+        told = {source.cluster: _is_away(source) for source in sources}
+        self._members |= told.keys()
+        self._away = self._away - told.keys() | {cluster for cluster, is_away in told.items() if is_away}
+
     def _collect(self, part: SnapshotPart) -> None:
         cluster = part.instances[0].meta.cluster if part.instances else ""
+        self._away.discard(cluster)
         if self._snapshot is None and cluster not in self._anew:
             if any(key[0] == cluster for key in self.instances) or cluster not in self._members:
                 self._restarted("a snapshot began")
@@ -146,7 +159,11 @@ class Roster:
             new.update(self._anew.pop(cluster))
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
-        self._confirmed(item.sources, now)
+        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the front knows it no more
+            self._members, self._away = self._members - gone, self._away - gone
+            self.origin = Origin.LIVE if self.is_whole else self.origin
+        else:
+            self._confirmed(item.sources, now)
         return [delta] if delta.changes or delta.resync else []
 
     def _stepped(self, item: Changes) -> Iterator[Delta]:
@@ -198,7 +215,8 @@ class Roster:
 
     def _confirmed(self, sources: tuple[service_pb2.Source, ...], now: float) -> None:
         staleness_s = max((_seconds(source) for source in sources), default=0.0)
-        self.source_is_stale = any(source.stale or source.error for source in sources)
+        self._away -= {source.cluster for source in sources if source.replica}
+        self.source_is_stale = bool(self._away) or any(source.stale or source.error for source in sources)
         # While a new snapshot is under way the old list is shown, and it is as old as it is.
         if self.is_whole:
             self.origin, self._as_of = Origin.LIVE, now - staleness_s
@@ -221,6 +239,11 @@ def _told(event: service_pb2.WatchEvent) -> tuple[Key, ReadyInstance | None]:
         return (event.put.meta.cluster, event.put.meta.id), ready_instance(event.put)
     ref = event.left if event.HasField("left") else event.delete
     return (ref.cluster, ref.id), None
+
+
+def _is_away(source: service_pb2.Source) -> bool:
+    """A front says this of a location of which it has no word; no replica says it of itself."""
+    return bool(source.error and not source.replica)
 
 
 def _seconds(source: service_pb2.Source) -> float:

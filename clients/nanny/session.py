@@ -14,6 +14,8 @@ import click
 
 from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credential_options import credential_options
+from clients.hqctl.asking.exits import Exit as HqctlExit
+from clients.hqctl.asking.exits import exit_of
 from clients.hqctl.asking.session import colour_of, warn
 from clients.nanny.descriptions.installations import merged, only, parse_option
 from clients.nanny.descriptions.reading import default_config, read_installations
@@ -82,7 +84,6 @@ class Session:
     async def _one(self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]) -> Asked[T]:
         # Imported here: `nanny --help` and faulty descriptions need no gRPC.
         from clients.client import Client, ClientSettings, Credentials, HqApiError
-        from clients.hqctl.asking.exits import exit_of
         from clients.retry import RetrySettings
 
         settings = ClientSettings(retry=RetrySettings(max_rounds=ROUNDS))
@@ -93,12 +94,19 @@ class Session:
         except BadCredentials as fault:
             return Asked(name, None, str(fault), Exit.REFUSED)
         except HqApiError as error:
-            what = error.message.replace("\n", " ").rstrip(".")
-            reached = f"none of {', '.join(addresses)} answers: {what}" if not error.sent else what
+            is_late = error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq  # gRPC's own words are no help
+            what = f"{error.endpoint} did not answer in time" if is_late else error.message
+            what = what.replace("\n", " ").rstrip(".")
+            next_step = "Does an HQ serve gRPC there (usually at port 7071)? --installation or HQ_SERVER names others"
+            nobody = f"none of {', '.join(addresses)} answers: {what}. {next_step}"
+            reached = nobody if not error.sent else what
             return Asked(name, None, reached, _exit(exit_of(error, writing=False)))
 
 
 def _exit(code: int) -> Exit:
+    """From hqctl's. Its 8 says that HQ was late; ours says that of agents."""
+    if code == HqctlExit.TIMEOUT:
+        return Exit.UNAVAILABLE
     return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
 
 

@@ -1,4 +1,4 @@
-"""Print a service's endpoints and every change, for ever: python examples/discovery/follow.py SERVICE PORT [DIRECTORY]
+"""Print a service's endpoints and every change: python examples/discovery/follow.py SERVICE PORT [DIRECTORY]
 
 With a directory the last good list is kept there: start it again while HQ is away and it still knows them.
 """
@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 
 from clients.discovery import Discovery
 
@@ -33,4 +34,7 @@ def in_order(labels: Mapping[str, str]) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:4]))
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: follow.py SERVICE PORT [DIRECTORY]; PORT is a port's name, e.g. http")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(main(*sys.argv[1:]))

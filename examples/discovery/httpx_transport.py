@@ -5,6 +5,8 @@
             answer = await client.get("http://web/hello")
 
 Run it: python examples/discovery/httpx_transport.py SERVICE PORT PATH
+
+HQ itself does not use httpx; `make setup` brings it, as does `pip install httpx`.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from clients.discovery import Discovery, Service
+from clients.discovery import Discovery, NoEndpoints, NotReady, Service
 from clients.discovery.choosing import Use
 
 TRIES = 3
@@ -74,4 +76,9 @@ async def main(name: str, port: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:4]))
+    if len(sys.argv) != 4:
+        sys.exit("usage: httpx_transport.py SERVICE PORT PATH, e.g. shop http /index.html")
+    try:
+        asyncio.run(main(*sys.argv[1:]))
+    except (NoEndpoints, NotReady, httpx.TransportError) as error:
+        sys.exit(f"{sys.argv[1]}: {error}")

@@ -93,6 +93,10 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.Admin
         await self._arrived("CreateInstance", request, context)  # deeds come after the write
         return pb.CreateInstanceResponse(instance=self.stored.instances[request.instance.meta.id])
 
+    async def UpdateInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
+        await self._arrived("UpdateInstance", request, context)
+        return pb.UpdateInstanceResponse(instance=self.stored.put(request.instance))
+
     async def DeleteInstance(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._arrived("DeleteInstance", request, context)
         found = self.stored.instances.get(request.id)

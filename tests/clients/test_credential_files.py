@@ -47,11 +47,11 @@ def no_ticket(tmp_path: Path, good: Certificate) -> CredentialFiles:
 
 FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
     without_key: "name both",
-    not_there: "no-such-file: cannot be read: No such file",
-    no_pem: "ca: holds no certificate",
-    key_for_certificate: "holds no certificate",
-    no_key: "key: holds no private key",
-    no_ticket: "ticket: holds no ticket",
+    not_there: "--ca .*no-such-file: cannot be read: No such file",
+    no_pem: "--ca .*ca: holds no certificate",
+    key_for_certificate: "--cert .*holds no certificate",
+    no_key: "--key .*key: holds no private key",
+    no_ticket: "--ticket-file .*ticket: holds no ticket",
 }
 
 

@@ -158,3 +158,20 @@ async def test_it_ends_whenever_it_is_left(history: History, telling: list[Telli
         for _ in range(150):
             async with discovery(telling, tmp_path).service("web", port="http"):
                 await asyncio.sleep(rng.random() * 0.01)
+
+
+async def test_metadata_that_cannot_be_had_for_a_while_does_not_end_the_watch(
+    history: History, telling: list[TellingReplica], caplog: pytest.LogCaptureFixture
+) -> None:
+    history.write("web-1")
+    failures = iter([FileNotFoundError("token"), ValueError("token")])
+
+    def metadata() -> tuple[tuple[str, str], ...]:
+        for failure in failures:
+            raise failure
+        return ()
+
+    async with discovery(telling, metadata=metadata).service("web", port="http") as web:
+        await web.ready(live=True)
+        assert ids(web) == ["web-1"]
+    assert caplog.text.count("beginning again") == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -81,6 +82,16 @@ async def said(output: asyncio.StreamReader, word: str) -> str:
 async def free_port() -> int:
     async with await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0) as server:
         return int(server.sockets[0].getsockname()[1])
+
+
+@pytest.mark.parametrize("example", ["follow.py", "httpx_transport.py"])
+def test_an_example_without_arguments_tells_them(example: str) -> None:
+    command = (sys.executable, f"examples/discovery/{example}")
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(""), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"usage: {example} SERVICE PORT")
 
 
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)

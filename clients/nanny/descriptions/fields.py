@@ -125,7 +125,8 @@ class Fields:
             if name not in self._asked:
                 close = difflib.get_close_matches(str(name), self._asked, n=1)
                 known = ", ".join(dict.fromkeys(self._asked))
-                self.fault(str(name), f"there is no such field; {f'did you mean {close[0]}?' if close else known}")
+                instead = f"did you mean {close[0]}?" if close else f"there are {known}"
+                self.fault(str(name), f"there is no such field; {instead}")
 
 
 _NO_FIELDS = "must be a service's description (`service: ...`, `instances: ...`)"

@@ -64,6 +64,8 @@ def previous(instances: Iterable[instance_pb2.Instance], from_: str = "") -> Swi
     before = Counter(_before(instance, leaving) for instance in listed if ready_of(instance) == leaving)
     if not before:
         raise CannotRollBack(f"{leaving} is READY nowhere: there is nothing to roll back")
+    if set(before) == {""}:
+        raise CannotRollBack(f"no revision was added before {leaving}: name the one to go to with --to")
     if len(before) > 1 or "" in before:
         found = ", ".join(f"{count} x {revision or 'none'}" for revision, count in before.most_common())
         raise CannotRollBack(f"the revision before {leaving} is not one and the same ({found}): name it with --to")

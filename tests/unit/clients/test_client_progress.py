@@ -91,6 +91,14 @@ def test_a_resync_voids_the_token_and_is_shown() -> None:
     assert progress.resume_token == ""
 
 
+def test_what_a_front_has_shown_of_a_location_is_taken_back_after_a_cut_though_another_one_started_over() -> None:
+    progress = WatchProgress()
+    for name in ("east", "west"):
+        progress.received(pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SNAPSHOT, sources=[pb.Source(cluster=name)]))
+    progress.received(pb.WatchInstancesResponse(kind=pb.WATCH_KIND_RESYNC, sources=[pb.Source(cluster="east")]))
+    assert [item.cluster for item in progress.broke() if isinstance(item, Resync)] == ["west"]
+
+
 def test_a_token_refused_by_the_server_is_shown_as_a_resync() -> None:
     progress = WatchProgress("t1")
     assert progress.voided("epoch over") == [Resync("epoch over")]

@@ -3,79 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
-import grpc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.discovery.endpoint import Key, ReadyInstance, ready_instance
-from clients.discovery.roster import Delta, Origin, Roster
-from clients.errors import HqApiError
-from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqpb.v1 import instance_pb2
+from clients.discovery.endpoint import Key, ReadyInstance
+from clients.discovery.roster import Origin, Roster
+from clients.progress import Bookmark, Interrupted, Resync, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
-
-AWAY = Interrupted(HqApiError(grpc.StatusCode.UNAVAILABLE, "refused"), 0.1)
-TRUE = instance_pb2.CONDITION_STATUS_TRUE
-
-
-def instance(id_: str, *, cluster: str = "c", tag: str = "", ready: bool = True) -> instance_pb2.Instance:
-    made = instance_pb2.Instance()
-    made.meta.id, made.meta.cluster, made.meta.service_id = id_, cluster, "web"
-    if tag:
-        made.meta.labels["tag"] = tag
-    made.status.ready.status = TRUE if ready else instance_pb2.CONDITION_STATUS_FALSE
-    return made
-
-
-def kept(id_: str, **facts: str) -> ReadyInstance:
-    made = ready_instance(instance(id_, **facts))  # type: ignore[arg-type]
-    assert made is not None
-    return made
-
-
-def part(*ids: str, cluster: str = "c") -> SnapshotPart:
-    return SnapshotPart(tuple(instance(i, cluster=cluster) for i in ids))
-
-
-def put(id_: str, version: int, *, cluster: str = "c", tag: str = "", ready: bool = True) -> pb.WatchEvent:
-    return pb.WatchEvent(version=version, put=instance(id_, cluster=cluster, tag=tag, ready=ready))
-
-
-def gone(id_: str, version: int) -> pb.WatchEvent:
-    return pb.WatchEvent(version=version, delete=pb.InstanceRef(id=id_, cluster="c"))
-
-
-def left(id_: str, version: int) -> pb.WatchEvent:
-    return pb.WatchEvent(version=version, left=pb.InstanceRef(id=id_, cluster="c"))
-
-
-def changes(*events: pb.WatchEvent, collapsed: bool = False) -> Changes:
-    return Changes(events, "t", (), collapsed)
-
-
-def synced(*sources: pb.Source) -> Synced:
-    return Synced("t", sources)
-
-
-def fed(*items: WatchItem, roster: Roster | None = None, now: float = 100.0) -> tuple[Roster, list[Delta]]:
-    roster = roster or Roster()
-    return roster, [delta for item in items for delta in roster.apply(item, now)]
-
-
-def ids(roster: Roster) -> list[str]:
-    return sorted(id_ for _, id_ in roster.instances)
-
-
-def shown(deltas: Iterable[Delta]) -> list[list[str]]:
-    """`+id` came, `-id` went, `~id` changed, step by step."""
-
-    def sign(before: object, after: object) -> str:
-        return "+" if before is None else "-" if after is None else "~"
-
-    return [[sign(*d.changes[key]) + key[1] for key in sorted(d.changes)] for d in deltas]
+from tests.support.watch_items import (
+    AWAY,
+    changes,
+    fed,
+    gone,
+    ids,
+    kept,
+    left,
+    part,
+    put,
+    shown,
+    synced,
+)
 
 
 @pytest.mark.parametrize(
@@ -167,25 +116,6 @@ def test_a_saved_list_goes_on_behind_its_token() -> None:
     roster.restore([kept("a")], as_of=40, resumable=True)
     _, deltas = fed(synced(), changes(put("b", 9)), roster=roster)
     assert (shown(deltas), ids(roster), roster.resyncs) == ([["+b"]], ["a", "b"], 0)
-
-
-def test_two_clusters_may_use_one_id() -> None:
-    roster, _ = fed(part("a", cluster="east"), part("a", cluster="west"), synced())
-    assert len(roster.instances) == 2
-
-
-def test_a_location_that_is_away_keeps_its_instances_until_it_is_back() -> None:
-    east, west = pb.Source(cluster="east"), pb.Source(cluster="west", error="away")
-    roster, _ = fed(
-        part("e", cluster="east"), part("w1", "w2", cluster="west"), synced(east, pb.Source(cluster="west"))
-    )
-    fed(Resync("lost"), part("e", cluster="east"), synced(east, west), roster=roster)
-    assert ids(roster) == ["e", "w1", "w2"]
-    assert roster.source_is_stale
-    back = pb.Source(cluster="west")
-    _, deltas = fed(changes(put("w1", 9, cluster="west")), Bookmark("t", (east, back)), roster=roster)
-    assert (ids(roster), shown(deltas)) == (["e", "w1"], [["-w2"]])
-    assert not roster.source_is_stale
 
 
 def test_steps_that_hq_left_out_are_shown_as_such() -> None:

@@ -62,7 +62,7 @@ def test_a_half_finished_upload_is_rolled_back() -> None:
 
 
 def test_without_a_revision_before_there_is_no_rollback() -> None:
-    with pytest.raises(CannotRollBack, match="name it with --to"):
+    with pytest.raises(CannotRollBack, match="no revision was added before v1: name the one to go to with --to"):
         previous([instance("v1", ready="v1")])
 
 

@@ -1,0 +1,23 @@
+"""Handles that cannot be entered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clients.client import BadCredentials, CredentialFiles, Credentials
+from clients.discovery import Discovery
+
+
+async def test_a_handle_that_could_not_be_entered_keeps_no_connection_open_later(tmp_path: Path) -> None:
+    (tmp_path / "ticket").write_text("word")
+    credentials = Credentials(CredentialFiles(ticket_file=str(tmp_path / "ticket")))
+    discovery = Discovery(["hq.example:7071"], credentials=credentials)
+    with pytest.raises(BadCredentials):
+        async with discovery.service("web", "http"):
+            raise AssertionError
+    discovery._servers = ["127.0.0.1:1"]
+    async with discovery.service("web", "http"):
+        assert discovery._client is not None
+    assert discovery._client is None
