@@ -14,8 +14,9 @@ from tests.bench import load, raw
 from tests.bench.beats import Watched
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape
-from tests.bench.population import Stored, report_of
+from tests.bench.population import Stored, change_of
 from tests.bench.stand import SERVICE, Stand, stand
+from tests.bench.ticking import sequence
 
 GROUP = "changes"
 AGENTS = 64
@@ -31,20 +32,20 @@ async def run(bench: Bench) -> None:
 
 
 async def _status_changes(bench: Bench, made: Stand) -> None:
-    # `unsettled` makes a change of every report, also of one that repeats: h2load knows no other.
     stored = [s for s, _ in zip(made.population, range(AGENTS), strict=False)]
-    reports = [report_of(s, unsettled=True).SerializeToString() for s in stored]
+    first = sequence()
+    reports = [change_of(s, first).SerializeToString() for s in stored]
     empty = await made.empty({"report": await made.ask("ReportStatus", reports[0])})
     puts = [rpc.PutRequest(key=f"/raw/{s.id}".encode(), value=s.status).SerializeToString() for s in stored]
     one = Shape(1, 1)
     sides: dict[str, Side] = {
-        "hq": partial(load.grpc, made.hq("ReportStatus"), reports, shape=one),
-        "empty": partial(load.grpc, empty.target("report"), reports, shape=one),
+        "hq": partial(load.grpc, made.hq("ReportStatus"), reports, shape=one, first=first),
+        "empty": partial(load.grpc, empty.target("report"), reports, shape=one, first=first),
         "etcd put": partial(load.grpc, made.raw("KV/Put"), puts, shape=one),
     }
     await bench.compare(GROUP, "Status changes, 64 agents, gRPC", sides)
     async with Watched(made) as watched:
-        sample = await load.grpc(made.hq("ReportStatus"), reports, max(2.0, bench.seconds), one)
+        sample = await load.grpc(made.hq("ReportStatus"), reports, max(2.0, bench.seconds), one, first)
     changes = sample.rate * max(2.0, bench.seconds)
     told = {kind: watched.size[kind] / changes for kind in ("status", "commits")}
     bench.fact(GROUP, "etcd value and key bytes per status change", [sum(told.values())], "B")

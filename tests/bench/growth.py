@@ -10,8 +10,9 @@ from tests.bench import load
 from tests.bench.bench import Bench
 from tests.bench.changes import upload
 from tests.bench.load import Shape
-from tests.bench.population import Stored, report_of
+from tests.bench.population import Stored, change_of, report_of
 from tests.bench.stand import Stand
+from tests.bench.ticking import sequence
 
 _AGENTS = 32
 _BATCHES = (1, 10, 100)
@@ -21,11 +22,11 @@ _NUMBERS = itertools.count(1_000_000)  # so that no upload repeats an earlier on
 
 async def costs(bench: Bench, made: Stand, group: str, size: int) -> None:
     """Processor time of the replica for a beat, a status change and an uploaded instance among so many instances."""
-    reporting, uploading = _apart(made)
+    reporting, uploading, changing = _apart(made)
     among = f"among {size:,} instances"
     beat = await _beats(bench, made, reporting, 50)
     bench.fact(group, f"CPU per beat {among}", [beat / 50], "µs", size=size)
-    change = await _changes(bench, made, reporting)
+    change = await _changes(bench, made, changing)
     bench.fact(group, f"CPU per status change {among}", [change], "µs", size=size)
     uploaded = await _uploads(bench, made, uploading, 20)
     bench.fact(group, f"CPU per uploaded instance {among}", [uploaded / 20], "µs", size=size)
@@ -33,7 +34,7 @@ async def costs(bench: Bench, made: Stand, group: str, size: int) -> None:
 
 async def batches(bench: Bench, made: Stand, group: str) -> None:
     """The same by call, with more and more in each."""
-    reporting, uploading = _apart(made)
+    reporting, uploading, _ = _apart(made)
     for count in _BATCHES:
         beats = await _beats(bench, made, reporting, count)
         bench.fact(group, f"CPU per call of {count:,} beats", [beats], "µs", size=count)
@@ -41,11 +42,14 @@ async def batches(bench: Bench, made: Stand, group: str) -> None:
         bench.fact(group, f"CPU per upload of {count:,} instances", [uploads], "µs", size=count)
 
 
-def _apart(made: Stand) -> tuple[Sequence[Stored], Sequence[Stored]]:
-    """Instances to report and others to upload: an upload takes away the revision that reports are of."""
+def _apart(made: Stand) -> tuple[Sequence[Stored], Sequence[Stored], Sequence[Stored]]:
+    """Instances whose reports repeat, others to upload, and others whose reports are news.
+
+    Apart, since an upload takes away the revision that reports are of, and news make older reports void.
+    """
     count = _GROUPS * max(_BATCHES)
-    few = list(itertools.islice(made.population, 2 * count))
-    return few[:count], few[count:]
+    few = list(itertools.islice(made.population, 2 * count + _AGENTS))
+    return few[:count], few[count : 2 * count], few[2 * count :]
 
 
 async def _beats(bench: Bench, made: Stand, few: Sequence[Stored], count: int) -> float:
@@ -56,8 +60,9 @@ async def _beats(bench: Bench, made: Stand, few: Sequence[Stored], count: int) -
 
 
 async def _changes(bench: Bench, made: Stand, few: Sequence[Stored]) -> float:
-    reports = [report_of(s, unsettled=True).SerializeToString() for s in few[:_AGENTS]]
-    sample = await load.grpc(made.hq("ReportStatus"), reports, max(1.0, bench.seconds), Shape(1, 1))
+    first = sequence()
+    reports = [change_of(s, first).SerializeToString() for s in few]
+    sample = await load.grpc(made.hq("ReportStatus"), reports, max(1.0, bench.seconds), Shape(1, 1), first)
     return sample.cpu_us
 
 

@@ -10,10 +10,12 @@ import asyncio
 import re
 import tempfile
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.bench.stats import Sample, percentile
+from tests.bench.ticking import ticking
 from tests.bench.usage import cpu_s
 
 GRPC = ("content-type: application/grpc", "te: trailers")
@@ -56,17 +58,22 @@ def grpc_frame(message: bytes) -> bytes:
     return b"\0" + len(message).to_bytes(4, "big") + message
 
 
-async def grpc(target: Target, messages: Sequence[bytes], seconds: float, shape: Shape = Shape()) -> Sample:
-    """One process of h2load for each message; `shape` is that of each.
+async def grpc(
+    target: Target, messages: Sequence[bytes], seconds: float, shape: Shape = Shape(), first: int = 0
+) -> Sample:
+    """One process of h2load for each message; `shape` is that of each. `first`: a sequence that goes up (`ticking.py`).
 
     Raises:
         LoadFailed: requests failed. (That a gRPC status is OK it does not see: callers compare `answer_bytes`.)
     """
     with tempfile.TemporaryDirectory() as directory:
-        before = cpu_s(target.pids)
-        runs = [_h2load(target, m, seconds, shape, Path(directory) / str(i)) for i, m in enumerate(messages)]
-        parts = await asyncio.gather(*runs)
-        spent_s = cpu_s(target.pids) - before
+        bodies = [Path(directory) / f"{i}.body" for i in range(len(messages))]
+        for body, message in zip(bodies, messages, strict=True):
+            body.write_bytes(grpc_frame(message))
+        async with ticking(bodies, first) if first else nullcontext():
+            before = cpu_s(target.pids)
+            parts = await asyncio.gather(*(_h2load(target, body, seconds, shape) for body in bodies))
+            spent_s = cpu_s(target.pids) - before
     done = sum(part.done for part in parts)
     if not done and seconds >= 1:
         raise LoadFailed(f"{target.path} answered nothing within {seconds:g} s")
@@ -81,9 +88,8 @@ class _Part:
     latencies_ms: list[float]
 
 
-async def _h2load(target: Target, message: bytes, seconds: float, shape: Shape, scratch: Path) -> _Part:
-    body, log = scratch.with_suffix(".body"), scratch.with_suffix(".log")
-    body.write_bytes(grpc_frame(message))
+async def _h2load(target: Target, body: Path, seconds: float, shape: Shape) -> _Part:
+    log = body.with_suffix(".log")
     paced = (f"--rps={shape.rate / shape.connections:g}",) if shape.rate else ()
     brought = [word for header in (*GRPC, *target.headers()) for word in ("-H", header)]
     words = await _run(

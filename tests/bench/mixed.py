@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import islice
 
 from hqpb.v1 import service_pb2
 from tests.bench import load
 from tests.bench.beats import Watched, by_fifty
 from tests.bench.bench import Bench
 from tests.bench.load import Shape
-from tests.bench.population import report_of
+from tests.bench.population import change_of
 from tests.bench.stand import Stand, stand
+from tests.bench.ticking import sequence
 from tests.bench.usage import cpu_s
 
 GROUP = "mixed"
@@ -60,9 +62,10 @@ async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
 
 
 async def _changes(made: Stand, seconds: float, agents: int, rate: float = 0.0) -> None:
-    stored = [s for s, _ in zip(made.population, range(agents), strict=False)]
-    reports = [report_of(s, unsettled=True).SerializeToString() for s in stored]
-    await load.grpc(made.hq("ReportStatus"), reports, seconds, Shape(1, 1, rate))
+    stored = islice(made.population, 1_000, 1_000 + agents)  # others than those whose beats go on meanwhile
+    first = sequence()
+    reports = [change_of(s, first).SerializeToString() for s in stored]
+    await load.grpc(made.hq("ReportStatus"), reports, seconds, Shape(1, 1, rate), first)
 
 
 async def _cores(made: Stand, replica: int, work) -> float:  # type: ignore[no-untyped-def]

@@ -68,11 +68,16 @@ class Population:
         return Stored(instance_id, service, node, uid, spec.SerializeToString(), self._status.SerializeToString())
 
 
-def report_of(stored: Stored, *, unsettled: bool = False) -> service_pb2.ReportStatusRequest:
-    """What this instance's agent says again and again: a beat, or with `unsettled` always a change."""
-    return service_pb2.ReportStatusRequest(
-        instance_id=stored.id, uid=stored.uid, node=stored.node, revision=_report(), unsettled=unsettled
-    )
+def report_of(stored: Stored) -> service_pb2.ReportStatusRequest:
+    """What this instance's agent says again and again: a beat."""
+    return service_pb2.ReportStatusRequest(instance_id=stored.id, uid=stored.uid, node=stored.node, revision=_report())
+
+
+def change_of(stored: Stored, sequence: int) -> service_pb2.ReportStatusRequest:
+    """A report that is always a change, if its sequence is newer than the one before."""
+    report = report_of(stored)
+    report.unsettled, report.revision.sequence = True, sequence
+    return report
 
 
 def puts(keys: Keys, stored: Stored) -> list[tuple[bytes, bytes]]:
