@@ -14,6 +14,7 @@ import pytest
 from hq.embedded import free_ports
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
+from tests.support.process_ids import is_gone
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import eventually, instance
 
@@ -41,10 +42,6 @@ async def replicas_that_answer(minder: ReplicaProcess, calls: int = 30) -> set[s
         assert status == 200
         names.add(answer["sources"][0]["replica"])
     return names
-
-
-def is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
 async def test_workers_share_the_ports_and_each_answers_everything(etcd: SharedEtcd, tmp_path: Path) -> None:

@@ -66,4 +66,6 @@ def _stands(past: Past, op: Op, version: int) -> bool:
         return False
     if op.op == "delete_revision":
         return op.write.revision_id not in by_revision(stored.marks[1])
+    if op.op == "create" and past.was_created_with(op.key, version, op.write.marker):
+        return True  # whoever creates again what is his is told what became of it since
     return op.write.marker in words_of(stored.marks[1])

@@ -36,7 +36,9 @@ def _won(past: Past, op: Op) -> str:
     if demanded and (before is None or before.modified != demanded):
         found = before.modified if before is not None else "nothing"
         return f"{op.op} of {op.key} at version {demanded} was acknowledged, and replaced {found}"
-    if op.op == "create" and before is not None and past.touched(op.key, version) is not None:
+    if op.op != "create" or before is None or past.touched(op.key, version) is None:
+        return ""
+    if not past.was_created_with(op.key, version, op.write.marker):
         return f"{op.key} was created at {version}, and was there already at {before.modified}"
     return ""
 

@@ -158,6 +158,13 @@ class Past:
         """What became of the spec record at this very revision, if anything did."""
         return self.specs[instance_id].exactly(revision) if instance_id in self.specs else None
 
+    def was_created_with(self, instance_id: str, revision: int, marker: str) -> bool:
+        """Whether what stood at this revision had the marker when it was created."""
+        line = self.specs[instance_id]
+        shown = line.at(revision)
+        made = line.exactly(shown.created) if shown is not None else None
+        return made is not None and marker in words_of(made.marks[1])
+
     def last_change(self) -> int:
         """The newest revision that changed an instance."""
         return self._changed[-1][0] if self._changed else 0

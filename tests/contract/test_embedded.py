@@ -25,6 +25,7 @@ from hq.embedded import (
 )
 from tests.support import etcd_http
 from tests.support.etcd import OwnCluster, OwnEtcd, SharedEtcd
+from tests.support.process_ids import is_gone
 
 # Stands for `hq dev`: starts an etcd, says where it is, and waits to be killed.
 PARENT = """
@@ -76,7 +77,7 @@ def start_parent(tmp_path: Path, etcd_binary: EtcdBinary) -> Iterator[Callable[[
 
 def assert_ends(pid: int, within_s: float = 10) -> None:
     deadline = time.monotonic() + within_s
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+    while not is_gone(pid):
         assert time.monotonic() < deadline, f"process {pid} is still there after {within_s} s"
         time.sleep(0.02)
 
@@ -105,7 +106,7 @@ async def test_a_stop_leaves_no_process(own_etcd: OwnEtcd) -> None:
     guard = psutil.Process(pid).parent()
     await etcd.stop()
     assert guard is not None
-    assert not psutil.pid_exists(pid)
+    assert is_gone(pid)
     assert not guard.is_running()
 
 

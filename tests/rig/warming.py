@@ -13,8 +13,7 @@ from tests.support.wild import varint
 
 NAME = "warm-up"
 # More than are remembered by their bytes (serving/encoding/memo.py), and so many calls in all that garbage has been
-# collected once: gRPC leaves some in circles behind each call, and Python looks for such after many objects only
-# (hq/garbage.py).
+# collected: gRPC leaves some in circles behind each call, which is looked for now and then (serving/garbage.py).
 _DISTINCT, _CALLS = 6_000, 16_000
 _AT_ONCE = 8
 

@@ -202,7 +202,8 @@ def _reports() -> st.SearchStrategy[Do]:
 
 
 def _secrets() -> st.SearchStrategy[Do]:
-    return st.sampled_from((b"secret", None)).map(lambda value: lambda world, instance_id: [(k.SECRETS, value)])
+    some = storage_pb2.SecretsRecord(revision=[storage_pb2.RevisionSecrets(id="r")]).SerializeToString()
+    return st.sampled_from((some, None)).map(lambda value: lambda world, instance_id: [(k.SECRETS, value)])
 
 
 def _delete(world: World, instance_id: str) -> list[tuple[str, bytes | None]]:

@@ -163,8 +163,8 @@ def secrets_left_behind(patch: Patch) -> None:
 def status_lost_with_the_spec(patch: Patch) -> None:
     plan = plans.changed
 
-    def forgetful(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int) -> Plan:
-        return plan(entry, old, new, wall_ms)._replace(status=statuses.empty_record(entry.traits.uid, 0, 0))
+    def forgetful(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int, epoch_at: int) -> Plan:
+        return plan(entry, old, new, wall_ms, epoch_at)._replace(status=statuses.empty_record(entry.traits.uid, 0, 0))
 
     patch.setattr(plans, "changed", forgetful)
 

@@ -99,6 +99,14 @@ def test_a_write_of_unknown_outcome_may_have_taken_place_or_not() -> None:
     assert broken([*UPDATED, unknown, Raw(4, (spec(4, "three"),))]) == set()
 
 
+def test_a_creation_that_was_sent_again_is_answered_with_what_became_of_the_instance_since() -> None:
+    answered_late = replace(write("create", "one", 3, at=10), return_ns=40)
+    own, other = CREATED[0], write("update", "two", 3, at=20, demanded=2)
+    assert broken([own, Raw(3, (spec(3, "two"),)), other, answered_late]) == set()
+    stranger = [Raw(2, (spec(2, "else"), status(2))), Raw(3, (spec(3, "one"),))]
+    assert "EXACT" in broken([*stranger, answered_late])
+
+
 def test_an_acknowledged_write_behind_the_snapshot_of_a_restore_is_gone_and_nothing_else_is() -> None:
     assert broken([*UPDATED, Cut(2, at_ns=100), find(2, A_AT_2, 200, STRONG)]) == set()
     assert broken([*UPDATED, Cut(2, at_ns=15)]) == {"DURABLE"}  # acknowledged after the restore
