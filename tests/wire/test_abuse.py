@@ -98,17 +98,17 @@ async def test_what_open_watches_ask_for_counts_among_the_bodies_of_their_peer(
     assert await code_of(anext(grpc_client.watch(order))) is grpc.StatusCode.OK
 
 
-@limited(max_calls_per_peer_s=5.0)
+@limited(max_calls_per_peer_s=0.02)
 async def test_one_caller_over_its_rate_slows_nobody_else(
     grpc_port: int, grpc_client: Client, http: RawHttp, admission: Admission
 ) -> None:
     codes = [await code_of(grpc_client.get("web-1")) for _ in range(40)]
-    assert codes.count(BUSY) > 20
+    assert codes.count(BUSY) == 39
     assert (await http.post(b'{"id":"web-1"}')).status == 429
     assert admission.refused["max_calls_per_peer_s"] == codes.count(BUSY) + 1
 
 
-@limited(max_calls_per_peer_s=5.0)
+@limited(max_calls_per_peer_s=0.02)
 async def test_pages_count_towards_the_rate_of_their_caller_and_those_of_health_do_not(
     http: RawHttp, admission: Admission
 ) -> None:

@@ -32,11 +32,11 @@ async def test_a_call_too_many_is_told_to_come_again(
     assert admission.refused == {"max_calls": 1}
 
 
-@limited(max_calls_per_peer_s=1.0)
+@limited(max_calls_per_peer_s=0.02)
 async def test_a_peer_over_its_rate_is_told_when_to_come_again(http: RawHttp, admission: Admission) -> None:
-    answers = [await http.post(b'{"id":"web-1"}') for _ in range(3)]
-    assert [a.status for a in answers] == [200, 200, 429]
-    assert answers[2].headers["retry-after"] == "1"
+    answers = [await http.post(b'{"id":"web-1"}') for _ in range(2)]
+    assert [a.status for a in answers] == [200, 429]
+    assert 40 <= int(answers[1].headers["retry-after"]) <= 50
     assert admission.refused == {"max_calls_per_peer_s": 1}
 
 
