@@ -130,13 +130,13 @@ class GrpcServer:
                     else:
                         with admission.holding(peer, len(request)):
                             body = (await run(parse(request), call)).proto()
-                    stats.answered(now() - started)
                 finally:
                     close_call(peer)
                 if len(body) > max_bytes:
                     admission.refuse_answer(len(body))
                 if len(body) >= LARGE_BYTES:
                     count_until_taken(admission, peer, len(body))
+                stats.answered(now() - started)  # no sooner: a limit may refuse what is ready
                 if request_id := call.told_request_id:
                     context.set_trailing_metadata((("x-request-id", request_id),))
             except BaseException as error:

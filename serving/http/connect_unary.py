@@ -49,17 +49,18 @@ class UnaryEndpoint:
             exchange = self._media.exchange(headers.get(b"content-type"), headers.get(b"accept"))
             timeout_s = connect_timeout_s(headers)
             if timeout_s is None:
-                payload = await self._run(exchange, headers, call, receive)
+                payload, seconds = await self._run(exchange, headers, call, receive)
             else:
                 call.set_deadline(self._now() + timeout_s)
                 async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
-                    payload = await self._run(exchange, headers, call, receive)
+                    payload, seconds = await self._run(exchange, headers, call, receive)
             answer_headers = [(b"content-type", exchange.content_type)]
             if b"x-request-id" in headers:
                 answer_headers.append(request_id_header(call))
             if len(payload) >= self._gzip_min_bytes and accepts_gzip(headers.get(b"accept-encoding")):
                 payload = await gzipping.compress(payload, self._gzip_level)
                 answer_headers.append((b"content-encoding", b"gzip"))
+            self._stats.answered(seconds)  # no sooner: what is ready may still be refused
         except ClientGone:
             return
         except BaseException as error:
@@ -67,7 +68,10 @@ class UnaryEndpoint:
             return
         await respond(send, 200, answer_headers, payload)
 
-    async def _run(self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive) -> bytes:
+    async def _run(
+        self, exchange: Exchange, headers: Mapping[bytes, bytes], call: HttpCall, receive: Receive
+    ) -> tuple[bytes, float]:
+        """The answer, and how many seconds it took from when the request was complete."""
         caller = peer = call.host
         if self._guard.admit is not None:
             self._guard.admit(call)
@@ -81,7 +85,7 @@ class UnaryEndpoint:
         with self._admission.holding(peer, len(body)):
             return await self._answer(exchange, body, call, caller)
 
-    async def _answer(self, exchange: Exchange, body: bytes, call: HttpCall, caller: str) -> bytes:
+    async def _answer(self, exchange: Exchange, body: bytes, call: HttpCall, caller: str) -> tuple[bytes, float]:
         admission, peer = self._admission, call.host
         admission.open_call(peer)
         try:
@@ -92,12 +96,12 @@ class UnaryEndpoint:
             request = await self._aside.run(self._parse_json, body) if exchange.json_in else self._parse(body)
             answer = await self._method(request, call)
             payload = await answer.json() if exchange.json_out else answer.proto()
-            self._stats.answered(self._now() - started)
+            seconds = self._now() - started
         finally:
             admission.close_call(peer)
         if len(payload) > admission.max_response_bytes:
             admission.refuse_answer(len(payload))
-        return payload
+        return payload, seconds
 
     async def _read(self, headers: Mapping[bytes, bytes], peer: str, receive: Receive) -> bytes:
         check_length(headers, self._max_bytes)

@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-un
 from hqpb.v1 import service_pb2
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
+from serving.surroundings import Surroundings
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.limited import limited
@@ -93,6 +94,17 @@ async def test_an_answer_too_large_is_an_error_with_details(grpc_client: Client)
     info = details_of(raised.value)["ErrorInfo"]
     assert isinstance(info, error_details_pb2.ErrorInfo)
     assert info.reason == "TOO_LARGE"
+
+
+@limited(max_response_bytes=200_000, max_answers_bytes=100_000)
+@pytest.mark.parametrize("size_bytes", [100_001, 200_001])
+async def test_a_call_whose_answer_is_refused_is_no_successful_one(
+    grpc_client: Client, shared: Surroundings, size_bytes: int
+) -> None:
+    with pytest.raises(aio.AioRpcError):
+        await grpc_client.get(f"big:{size_bytes}")
+    calls = {code: count for (_, _, code), count in shared.traffic.calls().items() if count}
+    assert calls == {"RESOURCE_EXHAUSTED": 1}
 
 
 @limited(max_header_bytes=4 * KIB)

@@ -8,6 +8,7 @@ import socket
 from serving.http.server import HttpServer
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
+from serving.surroundings import Surroundings
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post
@@ -73,6 +74,13 @@ async def test_an_answer_too_large_is_an_error(http: RawHttp, admission: Admissi
     answer = await http.post(b'{"id":"big:10001"}')
     assert (answer.status, answer.json()["code"]) == (413, "resource_exhausted")
     assert admission.refused == {"max_response_bytes": 1}
+
+
+@limited(max_response_bytes=10_000)
+async def test_a_call_whose_answer_is_refused_is_no_successful_one(http: RawHttp, shared: Surroundings) -> None:
+    await http.post(b'{"id":"big:10001"}')
+    calls = {code: count for (_, _, code), count in shared.traffic.calls().items() if count}
+    assert calls == {"RESOURCE_EXHAUSTED": 1}
 
 
 @limited(max_bodies_bytes=100 * KIB, slow_request_s=5)
