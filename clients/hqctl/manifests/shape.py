@@ -53,6 +53,12 @@ def kind(value: Any) -> str:
     return {str: "text", list: "a list", dict: "fields", type(None): "nothing"}.get(type(value), "this")
 
 
+def no_text(value: Any) -> str:
+    """What is wrong with a value where text belongs. Quotes make text of a scalar only."""
+    quotes = ": put it in quotes" if isinstance(value, int | float) else ""
+    return f"must be text, not {kind(value)}{quotes}"
+
+
 def _field_faults(value: Any, field: FieldDescriptor, path: str) -> Iterator[str]:
     entry = field.message_type
     if entry is not None and entry.GetOptions().map_entry:
@@ -81,7 +87,7 @@ def _value_faults(value: Any, field: FieldDescriptor, path: str) -> Iterator[str
         yield from _enum_faults(value, field.enum_type, path)
     elif field.cpp_type == FieldDescriptor.CPPTYPE_STRING and not isinstance(value, str):
         quoted = f', e.g. "{str(value).lower()}"' if isinstance(value, int | float) else ""
-        yield f"{path}: must be text, not {kind(value)}: put it in quotes{quoted}"
+        yield f"{path}: {no_text(value)}{quoted}"
     elif field.cpp_type == FieldDescriptor.CPPTYPE_BOOL and not isinstance(value, bool):
         yield f"{path}: must be true or false, not {kind(value)}"
     elif field.cpp_type in _INTEGERS and not _is_integer(value):

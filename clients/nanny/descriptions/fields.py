@@ -15,7 +15,7 @@ from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
 from clients.hqctl.manifests.shape import faults as shape_faults
-from clients.hqctl.manifests.shape import kind
+from clients.hqctl.manifests.shape import kind, no_text
 
 M = TypeVar("M", bound=Message)
 
@@ -67,7 +67,7 @@ class Fields:
             return ""
         if isinstance(value, str):
             return value
-        self.fault(name, f"must be text, not {kind(value)}: put it in quotes")
+        self.fault(name, no_text(value))
         return ""
 
     def id(self, name: str, *, needed: bool = False) -> str:
@@ -116,7 +116,7 @@ class Fields:
             return {}
         for key, inner in value.items():
             if inner is not None and not isinstance(inner, str):
-                self.fault(f"{name}.{key}", f"must be text, not {kind(inner)}: put it in quotes")
+                self.fault(f"{name}.{key}", no_text(inner))
         return {str(key): inner for key, inner in value.items() if inner is None or isinstance(inner, str)}
 
     def done(self) -> None:

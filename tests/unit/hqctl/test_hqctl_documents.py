@@ -113,6 +113,13 @@ def test_a_fault_is_told_with_its_field(tmp_path: Path, text: str, fault: str) -
     assert fault in line
 
 
+@pytest.mark.parametrize(("value", "what"), [("[a]", "a list"), ("{a: b}", "fields")])
+def test_nobody_is_told_to_put_a_list_or_fields_in_quotes(tmp_path: Path, value: str, what: str) -> None:
+    with pytest.raises(BadDocument) as bad:
+        read(tmp_path, f"meta: {{id: a, labels: {{x: {value}}}}}")
+    assert str(bad.value).endswith(f"meta.labels.x: must be text, not {what}")
+
+
 def test_all_faults_of_all_documents_are_told_at_once(tmp_path: Path) -> None:
     lines = faults(tmp_path, "meta: {id: 1, serviceId: 2}\n---\nmeta: {id: fine}\n---\nspec: {}\n")
     assert [line.split(": ")[0] for line in lines] == ["web.yaml, document 1"] * 2 + ["web.yaml, document 3"]

@@ -124,6 +124,14 @@ def test_a_mistake_is_explained(value: dict[str, Any], fault: str) -> None:
     assert fault in told
 
 
+@pytest.mark.parametrize(("value", "what"), [(["a"], "a list"), ({"a": "b"}, "fields")])
+def test_nobody_is_told_to_put_a_list_or_fields_in_quotes(value: object, what: str) -> None:
+    assert sorted(faults_of(engine=value, labels={"tier": value})) == [
+        f"engine: must be text, not {what}",
+        f"labels.tier: must be text, not {what}",
+    ]
+
+
 def test_instances_go_to_the_installation_they_name(whole: Description) -> None:
     shares = shares_of([whole], whole.installations)
     assert {name: share.ids for name, [share] in shares.items()} == {"sas": ["web-1"], "man": ["web-2", "web-3"]}
