@@ -84,9 +84,15 @@ class OwnerSearch:
             clock=self._clock,
             metadata=passed_on(call),
         )
-        answers = unrefused(await self._lists.everywhere(compiled(request), ask, dict.fromkeys(names, Cursor())))
+        find, cursors = compiled(request), dict.fromkeys(names, Cursor())
         by_id: defaultdict[str, list[str]] = defaultdict(list)
-        for name, told in answers.said.items():
-            for item in told.part.items:
-                by_id[item.id.decode()].append(name)
-        return Owners(by_id, answers.silent, names)
+        silent: dict[str, Silence] = {}
+        # A page is as large as whole instances make it, whatever the mask: a thousand ids may take several.
+        while cursors:
+            answers = unrefused(await self._lists.everywhere(find, ask, cursors))
+            silent.update(answers.silent)
+            cursors = {n: Cursor(t.part.next_page_token) for n, t in answers.said.items() if t.part.next_page_token}
+            for name, told in answers.said.items():
+                for item in told.part.items:
+                    by_id[item.id.decode()].append(name)
+        return Owners(by_id, silent, names)

@@ -103,6 +103,24 @@ async def test_an_ambiguous_write_changes_nothing_and_names_both(
     assert (set(east.instances), set(west.instances)) == ({"twin"}, set())
 
 
+async def test_owners_are_looked_for_on_every_page_of_a_location(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    ids = ["a", "b", "c", "d"]
+    for instance_id in ids:
+        east.put(instance_id)
+    west.put("c")
+    west.put("d")
+    for location in locations:
+        location.replicas[0].largest_page = 1
+    front = await start_front(locations, "5s")
+    answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[instance(one) for one in ids]))
+    told = {result.id: result.error.message for result in answer.result}
+    assert (told["a"], told["b"]) == ("", "")
+    assert all("in east and in west" in told[twin] for twin in ("c", "d"))
+
+
 async def test_an_owner_is_not_guessed_while_a_location_is_silent(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
