@@ -152,7 +152,9 @@ class Feed:
         for delta in deltas:
             for listener in tuple(self._listeners):
                 listener.heard(delta)
-        if deltas or self._clock.now() - self._saved_at >= self._settings.save_every_s:
+        # Whoever hears nothing of HQ has nothing newer than the file, which another process may have written meanwhile.
+        is_due = self._clock.now() - self._saved_at >= self._settings.save_every_s
+        if deltas or (is_due and self.roster.origin is Origin.LIVE):
             self._dirty.set()
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()

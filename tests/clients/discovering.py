@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from clients.discovery import Discovery, DiscoverySettings, Service
 from clients.discovery.feed import FeedSettings
@@ -17,7 +18,8 @@ QUICK = DiscoverySettings(client=SETTINGS, feed=FeedSettings(save_after_s=0.01, 
 
 def discovery(replicas: Sequence[FakeReplica], directory: Path | None = None, **options: object) -> Discovery:
     addresses = [replica.address for replica in replicas]
-    return Discovery(addresses, state_dir=directory, settings=QUICK, rng=random.Random(3), **options)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"settings": QUICK, "rng": random.Random(3), **options}
+    return Discovery(addresses, state_dir=directory, **given)
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -7,14 +7,16 @@ import json
 import logging
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import grpc
 import pytest
 
 from clients.discovery import EndpointChanges, NoEndpoints, NotReady, Origin
+from clients.discovery.feed import FeedSettings
 from tests.clients.deeds import refuse
-from tests.clients.discovering import discovery, ids, until
+from tests.clients.discovering import QUICK, discovery, ids, until
 from tests.clients.telling import History, TellingReplica, as_step
 
 Code = grpc.StatusCode
@@ -149,6 +151,25 @@ async def test_a_refusal_does_not_end_the_watch_for_good(
         await until(lambda: web.error is not None and web.error.code is code)
         await web.ready()
     assert "HQ refuses the watch" in caplog.text
+
+
+async def test_a_process_that_hq_refuses_leaves_the_newer_file_of_another_alone(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
+    history.write("web-1")
+    async with discovery(telling, tmp_path).service("web", port="http") as web:
+        await web.ready(live=True)
+    history.write("web-2")
+    for replica in telling:
+        for _ in range(200):
+            replica.order("WatchInstances", refuse(Code.PERMISSION_DENIED, "PERMISSION_DENIED"))
+    settings = replace(QUICK, feed=FeedSettings(save_after_s=0.01, save_every_s=0.05, refused_s=0.02))
+    async with discovery(telling, tmp_path, settings=settings).service("web", port="http") as web:
+        await until(lambda: web.error is not None)
+        theirs = (tmp_path / "web.json").read_text().replace("web-1", "web-2")
+        (tmp_path / "web.json").write_text(theirs)
+        await asyncio.sleep(0.3)
+    assert (tmp_path / "web.json").read_text() == theirs
 
 
 async def test_it_ends_whenever_it_is_left(history: History, telling: list[TellingReplica], tmp_path: Path) -> None:
