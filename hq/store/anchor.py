@@ -7,7 +7,7 @@ The check is made after a watch was opened: the watch of a store that was stoppe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hq.store.port import Batch, Compacted, FutureRevision, Record, Store
 
@@ -35,6 +35,11 @@ class Anchor:
             if self._put is None or record.modified > self._put.modified:
                 self._put, self._put_at = record, revision
             self._came_back(record.key, record.value)
+
+    def telling(self, records: Sequence[Record]) -> list[Record]:
+        """Those of a page that `listed` has to be told of, if it cannot be told of the whole page yet."""
+        newest = max(records, key=lambda record: record.modified, default=None)
+        return [record for record in records if record is newest or record.key == self._fence]
 
     def applied(self, batch: Batch) -> None:
         """Changes were applied."""

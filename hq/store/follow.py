@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import aclosing
 from enum import Enum, auto
 from typing import Protocol
 
 from hq.store.anchor import Anchor
+from hq.store.difference import Difference
 from hq.store.epoch import Epoch
 from hq.store.keys import Keys
 from hq.store.listing import listing, marked_revision
@@ -207,41 +208,39 @@ class Follower:
                 self.key_count += len(records)
                 self._anchor.listed(records, revision)
                 self._sink.load(records)
-                epoch = next((r.value for r in records if r.key == self._keys.epoch), epoch)
+                epoch = self._epoch_in(records, epoch)
         self._check_epoch(epoch, revision)
         return revision
 
     async def _list_difference(self) -> None:
         """After history was compacted: what changed since `applied`, as one batch at the listing's revision."""
-        listed: dict[bytes, Record] = {}
+        difference = Difference(self.applied)
+        await difference.know(self._sink.keys())
+        telling: list[Record] = []
+        epoch = None
         revision = self.applied
         async with aclosing(listing(self._store, self._keys)) as parts:
             async for records, revision in parts:  # noqa: B007  # the last one counts
-                listed.update((record.key, record) for record in records)
+                difference.see(records)
+                telling += self._anchor.telling(records)
+                epoch = self._epoch_in(records, epoch)
         # Afterwards: what the listing was read from was the same history all the time.
         if not await self._anchor.holds(self._store):
             raise OtherHistory
-        epoch = listed.get(self._keys.epoch)
-        self._check_epoch(epoch.value if epoch else None, revision)
-        difference = list(self._difference(listed, revision))
+        self._check_epoch(epoch, revision)
         self._anchor.clear()
-        self._anchor.listed(listed.values(), revision)
-        self.key_count, self.applied = len(listed), revision
+        self._anchor.listed(telling, revision)
+        self.key_count, self.applied = difference.key_count, revision
         self._missing = _Missing.NOTHING
-        self._sink.apply(Batch(revision, difference), collapsed=True)
+        self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
+
+    def _epoch_in(self, records: list[Record], before: bytes | None) -> bytes | None:
+        return next((record.value for record in records if record.key == self._keys.epoch), before)
 
     def _check_epoch(self, value: bytes | None, revision: int) -> None:
         """The watch will not tell of a change of the epoch that a listing has already."""
         if self._epoch.contradicts(value, revision):
             raise EpochMoved
-
-    def _difference(self, listed: dict[bytes, Record], revision: int) -> Iterator[Change]:
-        known = set(self._sink.keys())
-        for record in listed.values():
-            if record.modified > self.applied:
-                yield Change(record.key, record.value, record.created, record.modified)
-        for key in known - listed.keys():
-            yield Change(key, None, 0, revision)
 
 
 def _growth(change: Change) -> int:

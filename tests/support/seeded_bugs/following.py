@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from hq.replica import Replica
+from hq.store.difference import Difference
 from hq.store.epoch import Epoch
 from hq.store.follow import Follower
-from hq.store.port import Batch, Change, Record
+from hq.store.port import Batch
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 
@@ -18,12 +17,7 @@ Patch = pytest.MonkeyPatch
 
 @bug("What was deleted while history was compacted stays in memory.", "CONVERGED", scenes.gap)
 def deletions_lost_in_a_gap(patch: Patch) -> None:
-    difference = Follower._difference
-
-    def puts(self: Follower, listed: dict[bytes, Record], revision: int) -> Iterator[Change]:
-        return (change for change in difference(self, listed, revision) if change.value is not None)
-
-    patch.setattr(Follower, "_difference", puts)
+    patch.setattr(Difference, "gone", lambda _, revision: iter(()))
 
 
 @bug("A watch on the store that ended is opened again at the head.", "CONVERGED", scenes.gap)
