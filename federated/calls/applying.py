@@ -59,7 +59,8 @@ class Applying:
         unnamed = {i: message.instance[i].meta.id for i, name in places.items() if not name}
         if not unnamed:
             return places
-        owners = await self._search.owners(unnamed.values(), self._writes.deadline(call), call)
+        fields = {instance_id: f"instance[{i}].meta.id" for i, instance_id in reversed(unnamed.items())}
+        owners = await self._search.owners(fields, self._writes.deadline(call), call)
         for i, instance_id in unnamed.items():
             try:
                 places[i] = _owner(owners, instance_id, i)

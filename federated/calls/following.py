@@ -48,7 +48,7 @@ class Follower:
         except ValueError as error:
             raise Silence(f"its message cannot be read: {error}") from error
         location = self._locations.get(self.name)
-        if message.source and location is not None:
+        if location is not None:
             location.presence.saw(message.source)
         self._failures = 0
         return self.progress.received(message)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from clients.errors import Violation
 from federated.calls.asking import Asking, asking
 from federated.clock import Clock
 from federated.encoded import merge, scan, sources, tokens
@@ -15,6 +17,7 @@ from federated.locations.locations import Answers, Locations, unrefused
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 
+_ID: Final = re.compile(r"\bfilter\.instance_id\[(\d+)\]")
 _FRUITLESS_PAGES: Final = 100  # in a row; then the location is changing faster than it can be read
 
 
@@ -111,6 +114,18 @@ class Lists:
         location.presence.saw(answer.source)
         location.last_good.keep("FindInstances", ask.asker() + find.key + token, body, self._clock.now())
         return Told(merge.part(cursor, answer), answer.source)
+
+
+def unrefused_ids(answers: Answers[Told], fields: Sequence[str]) -> Answers[Told]:
+    """The same answers to a filter of ids. Raises HqError; of an id it says in which of `fields` the caller sent it."""
+    for error in answers.refused.values():
+        error.message = _sent_as(fields, error.message)
+        error.violations = tuple(Violation(_sent_as(fields, v.field), v.description) for v in error.violations)
+    return unrefused(answers)
+
+
+def _sent_as(fields: Sequence[str], text: str) -> str:
+    return _ID.sub(lambda found: fields[int(found[1])], text)
 
 
 def _listed(body: bytes) -> merge.Listed:

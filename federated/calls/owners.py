@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from federated.calls.asking import Asking, passed_on
-from federated.calls.lists import Lists, compiled
+from federated.calls.lists import Lists, compiled, unrefused_ids
 from federated.clock import Clock
 from federated.encoded.merge import Cursor
 from federated.errors import NAME_IT, Ambiguous, LocationsSilent, Silence
-from federated.locations.locations import Locations, unrefused
+from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import NotFound
@@ -56,23 +56,25 @@ class OwnerSearch:
     def __init__(self, locations: Locations, lists: Lists, clock: Clock) -> None:
         self._locations, self._lists, self._clock = locations, lists, clock
 
-    async def owners(self, ids: Iterable[str], deadline: float | None, call: Call) -> Owners:
+    async def owners(self, fields: Mapping[str, str], deadline: float | None, call: Call) -> Owners:
         """Who has these instances. Memory says who does; that nobody does, only the stores can say.
+
+        Args:
+            fields: by id, in which field the caller sent it.
 
         Raises:
             HqError: an id is malformed.
         """
-        wanted = list(dict.fromkeys(ids))
-        found = await self._ask(wanted, deadline, pb.ReadOptions(), call)
-        if found.silent or len(found.by_id) == len(wanted):
+        found = await self._ask(fields, deadline, pb.ReadOptions(), call)
+        if found.silent or len(found.by_id) == len(fields):
             return found
-        missing = [id_ for id_ in wanted if id_ not in found.by_id]
+        missing = {id_: field for id_, field in fields.items() if id_ not in found.by_id}
         strong = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
         surely = await self._ask(missing, deadline, strong, call)
         return Owners({**found.by_id, **surely.by_id}, surely.silent, found.asked)
 
-    async def _ask(self, ids: Sequence[str], deadline: float | None, read: pb.ReadOptions, call: Call) -> Owners:
-        request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=ids), read=read)
+    async def _ask(self, fields: Mapping[str, str], deadline: float | None, read: pb.ReadOptions, call: Call) -> Owners:
+        request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=fields), read=read)
         request.field_mask.paths.extend(("meta.id", "meta.cluster"))
         names = list(self._locations.by_name)
         ask = Asking(
@@ -89,7 +91,7 @@ class OwnerSearch:
         silent: dict[str, Silence] = {}
         # A page is as large as whole instances make it, whatever the mask: a thousand ids may take several.
         while cursors:
-            answers = unrefused(await self._lists.everywhere(find, ask, cursors))
+            answers = unrefused_ids(await self._lists.everywhere(find, ask, cursors), list(fields.values()))
             silent.update(answers.silent)
             cursors = {n: Cursor(t.part.next_page_token) for n, t in answers.said.items() if t.part.next_page_token}
             for name, told in answers.said.items():

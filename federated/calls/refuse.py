@@ -43,7 +43,7 @@ class Refusals:
         places = list(self._locations.by_name)
         if instance_id:
             try:
-                owners = await self._search.owners([instance_id], call.deadline, call)
+                owners = await self._search.owners({instance_id: "instance_id"}, call.deadline, call)
                 places = list(owners.by_id.get(instance_id, places))
             except HqError:
                 pass  # whatever is wrong with the id, this is not the place to say so

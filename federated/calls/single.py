@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from clients.errors import HqApiError
 from federated.calls.asking import Asking, asking
-from federated.calls.lists import Lists, compiled
+from federated.calls.lists import Lists, Told, compiled, unrefused_ids
 from federated.clock import Clock
 from federated.encoded import sources
 from federated.encoded.merge import Cursor
-from federated.errors import Ambiguous, LocationsSilent, raise_refusal
+from federated.errors import Ambiguous, LocationsSilent, Silence
 from federated.locations.location import Location
-from federated.locations.locations import Locations, unrefused
+from federated.locations.locations import Answers, Locations, unrefused
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import NotFound
+
+
+class _Found(NamedTuple):
+    """The location that has an instance, and what all of them said when they were asked for it."""
+
+    owner: str
+    answers: Answers[Told]
 
 
 class Single:
@@ -29,59 +41,62 @@ class Single:
 
     async def get(self, message: pb.GetInstanceRequest, call: Call) -> bytes:
         """The instance."""
-        find = compiled(
-            pb.FindInstancesRequest(
-                filter=pb.InstanceFilter(instance_id=[message.id]), field_mask=message.field_mask, read=message.read
-            )
-        )
         ask = asking(self._locations, message.read, (), call, self._clock)
-        # Asked as a list first: whoever does not have it says so from memory, while GetInstance asks the store.
-        answers = unrefused(await self._lists.everywhere(find, ask, {name: Cursor() for name in ask.names}))
-        owners = [name for name, told in answers.said.items() if told.part.items]
-        if len(owners) > 1:
-            raise Ambiguous(message.id, owners)
-        if not owners:
-            return await self._get_surely(message, ask)
-        ask.check(answers.silent, anybody=True)
-        frame = answers.said[owners[0]].part.items[0].frame
+        request = pb.FindInstancesRequest(field_mask=message.field_mask, read=message.read)
+        owner, answers = await self._found(message.id, request, ask)
+        frame = answers.said[owner].part.items[0].frame
         return frame + sources.encoded({n: t.source for n, t in answers.said.items()}, answers.silent)
 
     async def explain(self, message: pb.ExplainInstanceRequest, call: Call) -> bytes:
         """Why it is ready or not, in the words of its location."""
         ask = asking(self._locations, pb.ReadOptions(), (), call, self._clock)
-        return await self._from_owner("ExplainInstance", message.SerializeToString(), message.id, ask, 6)
+        request = pb.FindInstancesRequest()
+        request.field_mask.paths.append("meta.id")
+        owner, answers = await self._found(message.id, request, ask)
+        told = unrefused(await self._locations.ask([owner], lambda location: _explained(location, message, ask)))
+        if not told.said:
+            raise LocationsSilent(told.silent)
+        others = {n: t.source for n, t in answers.said.items() if n != owner}
+        return told.said[owner] + sources.encoded(others, answers.silent, 6)
 
-    async def _get_surely(self, message: pb.GetInstanceRequest, ask: Asking) -> bytes:
-        """Nobody has it in memory; others may have stored it a moment ago, so every store is asked.
+    async def _found(self, instance_id: str, request: pb.FindInstancesRequest, ask: Asking) -> _Found:
+        """Who has it. Asked as a list, of memory first: who does not have it says so, and whose word that is.
 
-        A location that was silent the first time may answer now: what the caller demands holds for it still.
+        GetInstance would ask the store, and its NOT_FOUND could be that of a stray replica of any cluster.
         """
-        plain = pb.GetInstanceRequest(id=message.id, field_mask=message.field_mask)
-        if message.read.consistency:
-            plain.read.consistency = message.read.consistency
-        return await self._from_owner("GetInstance", plain.SerializeToString(), message.id, ask, 3)
-
-    async def _from_owner(self, method: str, request: bytes, instance_id: str, ask: Asking, number: int) -> bytes:
-        """The answer of the one location that does not say NOT_FOUND; `number` is that of its field sources."""
-
-        async def question(location: Location) -> bytes:
-            demanding = request + ask.demand(location.name, 3)
-            # That it has none, only its store can say.
-            return await location.read(method, demanding, ask.left_s(), ask.metadata, needs_store=True)
-
-        answers = await self._locations.ask(ask.names, question)
-        raise_refusal({n: e for n, e in answers.refused.items() if e.reason != "NOT_FOUND"})
-        if len(answers.said) > 1:
-            raise Ambiguous(instance_id, answers.said)
-        if not answers.said and answers.silent:
+        request.filter.instance_id.append(instance_id)
+        answers = await self._everywhere(request, ask)
+        if not any(told.part.items for told in answers.said.values()):
+            # Others may have stored it a moment ago, so every store is asked. A location that was silent the first
+            # time may answer now: what the caller demands holds for it still.
+            request.read.consistency = pb.READ_CONSISTENCY_STRONG
+            answers = await self._everywhere(request, ask)
+        owners = [name for name, told in answers.said.items() if told.part.items]
+        if len(owners) > 1:
+            raise Ambiguous(instance_id, owners)
+        if not owners and answers.silent:
             raise LocationsSilent(answers.silent, f"no location that answers has {instance_id}, and others are silent")
-        if not answers.said:
+        if not owners:
             raise NotFound(f"there is no instance {instance_id} in {' or '.join(ask.names)}")
         ask.check(answers.silent, anybody=True)
-        body = next(iter(answers.said.values()))
-        seen = {n: s.SerializeToString() for n in answers.refused if (s := _source(self._locations.get(n))) is not None}
-        return body + sources.encoded(seen, answers.silent, number)
+        return _Found(owners[0], answers)
+
+    async def _everywhere(self, request: pb.FindInstancesRequest, ask: Asking) -> Answers[Told]:
+        cursors = dict.fromkeys(ask.names, Cursor())
+        return unrefused_ids(await self._lists.everywhere(compiled(request), ask, cursors), ["id"])
 
 
-def _source(location: Location | None) -> pb.Source | None:
-    return None if location is None else location.presence.source
+async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask: Asking) -> bytes:
+    try:
+        request = message.SerializeToString()
+        # It is there, but if it is deleted just now, the location asks its store before it says so.
+        body = await location.read("ExplainInstance", request, ask.left_s(), ask.metadata, needs_store=True)
+        answer = pb.ExplainInstanceResponse.FromString(body)
+    except HqApiError as error:
+        if error.reason != "NOT_FOUND":
+            raise
+        raise Silence("it had the instance a moment ago, and one of its replicas has none now: ask again") from error
+    except DecodeError as error:
+        raise Silence(f"its answer cannot be read: {error}") from error
+    location.presence.saw(answer.sources[-1].SerializeToString() if answer.sources else b"")
+    return body

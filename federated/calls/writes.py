@@ -43,22 +43,24 @@ class Writes:
     async def update(self, message: pb.UpdateInstanceRequest, call: Call) -> bytes:
         """In the location that meta.cluster or the header names, else where the instance is."""
         meta = message.instance.meta
-        name = self.named(meta.cluster, "instance.meta.cluster", call) or await self._owner(meta.id, call)
+        name = self.named(meta.cluster, "instance.meta.cluster", call) or await self._owner(
+            meta.id, "instance.meta.id", call
+        )
         return await self.send(name, "UpdateInstance", message, call, repeatable=message.validate_only)
 
     async def delete(self, message: pb.DeleteInstanceRequest, call: Call) -> bytes:
         """In the location that the header names, else where the instance is."""
-        name = self.named("", "", call) or await self._owner(message.id, call)
+        name = self.named("", "", call) or await self._owner(message.id, "id", call)
         return await self.send(name, "DeleteInstance", message, call, repeatable=False)
 
     async def put_revision(self, message: pb.PutRevisionRequest, call: Call) -> bytes:
         """In the location that the header names, else where the instance is."""
-        name = self.named("", "", call) or await self._owner(message.instance_id, call)
+        name = self.named("", "", call) or await self._owner(message.instance_id, "instance_id", call)
         return await self.send(name, "PutRevision", message, call, repeatable=message.validate_only)
 
     async def delete_revision(self, message: pb.DeleteRevisionRequest, call: Call) -> bytes:
         """In the location that the header names, else where the instance is."""
-        name = self.named("", "", call) or await self._owner(message.instance_id, call)
+        name = self.named("", "", call) or await self._owner(message.instance_id, "instance_id", call)
         return await self.send(name, "DeleteRevision", message, call, repeatable=False)
 
     def named(self, cluster: str, field: str, call: Call) -> str:
@@ -97,9 +99,9 @@ class Writes:
         except HqApiError as error:
             raise relayed(error, name) from error
 
-    async def _owner(self, instance_id: str, call: Call) -> str:
+    async def _owner(self, instance_id: str, field: str, call: Call) -> str:
         if only := self.only():
             return only
         if not instance_id:
-            raise invalid("id", f"an id is needed to find its location; or {NAME_IT}")
-        return (await self._search.owners([instance_id], self.deadline(call), call)).one(instance_id)
+            raise invalid(field, f"an id is needed to find its location; or {NAME_IT}")
+        return (await self._search.owners({instance_id: field}, self.deadline(call), call)).one(instance_id)

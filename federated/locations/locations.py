@@ -68,9 +68,12 @@ class Locations:
 
     async def ask(self, names: Iterable[str], question: Callable[[Location], Awaitable[T]]) -> Answers[T]:
         """Put a question to several locations at once, and sort the answers."""
-        asked = [self.by_name[name] for name in names if name in self.by_name]
-        results = await asyncio.gather(*(question(one) for one in asked), return_exceptions=True)
+        known = {name: self.by_name.get(name) for name in names}
+        asked = [location for location in known.values() if location is not None]
         answers: Answers[T] = Answers()
+        for name in [name for name, location in known.items() if location is None]:
+            answers.silent[name] = Silence("it has just left the front's configuration")
+        results = await asyncio.gather(*(question(one) for one in asked), return_exceptions=True)
         for location, result in zip(asked, results, strict=True):
             if isinstance(result, Silence):
                 answers.silent[location.name] = result

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 
 from hqpb.v1 import service_pb2 as pb
-from tests.federated.answers import errors, ids
+from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartFront, StartLocations, running_front
 from tests.federated.fronts import write_config
 from tests.federated.test_writes import create
@@ -44,6 +44,21 @@ async def test_calls_under_way_end_well_when_the_configuration_of_their_location
     answers.set()
     assert (await writing).instance.meta.id == "a"
     assert ids(await reading) == [("b", "west")]
+
+
+async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_before_its_store_was_asked(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = locations = await start_locations("east", "west")
+    front = await start_front(locations, "30s")
+    east.replicas[0].delay_s = 3.0
+    getting = asyncio.ensure_future(refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a"))))
+    await eventually(lambda: west.replicas[0].calls["FindInstances"])
+    write_config(front.config, {"east": east.addresses}, "30s")
+    error = await getting
+    assert list(front.front.locations.by_name) == ["east"]
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert "west: it has just left" in (error.details() or "")
 
 
 async def test_a_replica_of_another_cluster_does_not_silence_those_beside_it(

@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
+from typing import Any
 
 import grpc
+import pytest
 
+from clients.errors import decode
+from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving import wire
+from serving.errors import invalid
 from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.fake_location import FakeReplica
 from tests.federated.fronts import write_config
 from tests.support.scenes import eventually
 
@@ -146,6 +153,30 @@ async def test_a_field_mask_keeps_what_tells_instances_apart(
     request = pb.FindInstancesRequest()
     request.field_mask.paths.append("spec.node_name")
     assert ids(await front.stub.FindInstances(request)) == [("a", "east")]
+
+
+async def test_a_faulty_id_is_blamed_on_the_field_in_which_the_caller_sent_it(
+    start_locations: StartLocations, start_front: StartFront, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse_first(_replica: FakeReplica, _request: Any, context: Any) -> None:
+        told = invalid("filter.instance_id[0]", "it is faulty")
+        status = wire.status_of(told)
+        await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
+
+    monkeypatch.setattr(FakeReplica, "FindInstances", refuse_first)
+    stub = (await start_front(await start_locations("east", "west"), "5s")).stub
+    named, unnamed = model.Instance(meta={"id": "a", "cluster": "east"}), model.Instance(meta={"id": "!"})
+    for call, field in (
+        (stub.GetInstance(pb.GetInstanceRequest(id="!")), "id"),
+        (stub.ExplainInstance(pb.ExplainInstanceRequest(id="!")), "id"),
+        (stub.DeleteInstance(pb.DeleteInstanceRequest(id="!")), "id"),
+        (stub.UpdateInstance(pb.UpdateInstanceRequest(instance=unnamed)), "instance.meta.id"),
+        (stub.PutRevision(pb.PutRevisionRequest(instance_id="!")), "instance_id"),
+        (stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[named, unnamed])), "instance[1].meta.id"),
+    ):
+        error = decode(await refused(call))
+        assert error.message == f"{field}: it is faulty"
+        assert [violation.field for violation in error.violations] == [field]
 
 
 async def test_json_over_http_says_the_same(start_locations: StartLocations, start_front: StartFront) -> None:
