@@ -19,7 +19,7 @@ W = TypeVar("W", bound=Hashable)
 _SORTED_AT_ONCE = 5_000  # instances; some 3 ms
 _MERGED = 64  # buckets; beginning a merge costs some 10 µs for each of them
 _PORTION = 500
-_LISTED = 1_000  # instances; longer lists are not kept
+_LISTED = 1_000  # instances; longer lists are not kept: one busy service would push all others out
 
 
 class Index(Generic[W]):

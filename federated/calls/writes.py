@@ -17,9 +17,9 @@ from federated.locations.plan import chosen
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import CLUSTER_HEADER, Call
 from serving.errors import Retry, invalid
+from serving.limiting.lists import MOST_ITEMS
 
 WRITE_TIMEOUT_S: Final = 10.0
-_MOST_ITEMS: Final = 1_000  # that a location takes at once
 
 
 class Writes:
@@ -75,7 +75,7 @@ class Writes:
 
     def most_items(self) -> int:
         """How many items one request can have: what all locations take together."""
-        return _MOST_ITEMS * len(self._locations.by_name)
+        return MOST_ITEMS * len(self._locations.by_name)
 
     def only(self) -> str:
         """The only location there is; empty: there are several."""

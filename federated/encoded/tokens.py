@@ -15,18 +15,18 @@ from federated.encoded.merge import Cursor
 from federated.locations.config import is_name
 from hqpb.v1 import service_pb2
 from serving.errors import HqError, invalid
+from serving.limiting.lists import MOST_FILTER_VALUES
 
 _LONGEST: Final = 256 * 1024
 _MOST_LOCATIONS: Final = 1_000
 _LISTS: Final = ("instance_id", "service_id", "node_name", "revision_id", "cluster")
-_MOST_VALUES: Final = 10_000  # in one of them; a location refuses more, too
 
 
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
     """A word that equal filters share, in whatever order they list their values. Raises InvalidRequest: too many."""
     for name in _LISTS:
-        if (count := len(getattr(where, name))) > _MOST_VALUES:
-            raise invalid(f"filter.{name}", f"{count} values are too many: use at most {_MOST_VALUES}")
+        if (count := len(getattr(where, name))) > MOST_FILTER_VALUES:
+            raise invalid(f"filter.{name}", f"{count} values are too many: use at most {MOST_FILTER_VALUES}")
     where = _sorted(where)
     return hashlib.blake2b(where.SerializeToString(deterministic=True), digest_size=8).hexdigest()
 
