@@ -123,9 +123,12 @@ def _context(name: str, value: Any, path: Path) -> Context:
     if "timeout" not in value:
         return context
     try:
-        return replace(context, timeout_s=parse_span(str(value["timeout"])))
+        timeout_s = parse_span(str(value["timeout"]))
     except ValueError as error:
         raise BadConfig(f"{where}.timeout: {error}") from None
+    if not timeout_s:
+        raise BadConfig(f"{where}.timeout: a call needs some time")
+    return replace(context, timeout_s=timeout_s)
 
 
 def _credentials(value: dict[str, Any], folder: Path) -> CredentialFiles:

@@ -10,12 +10,18 @@ from clients.hqctl.words import parse_span
 
 
 class Span(click.ParamType[float]):
-    """A span of time, in seconds."""
+    """A span of time, in seconds. `least_s`: a shorter one makes no sense, and HQ may take 0 for its default."""
 
     name = "span"
 
+    def __init__(self, least_s: float = 0.0) -> None:
+        self.least_s = least_s
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            return parse_span(value) if isinstance(value, str) else float(value)
+            seconds = parse_span(value) if isinstance(value, str) else float(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if seconds < self.least_s:
+            self.fail(f"{value!r} is too short: at least {self.least_s:g}s", param, ctx)
+        return seconds

@@ -56,7 +56,7 @@ def status(session: Session, output: str) -> None:
 
 
 @guard.command(short_help="Let flips through for a while.")
-@click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
+@click.option("--for", "span_s", type=Span(1), help="For how long, at most 24h. Default: the liveness timeout.")
 @click.option("--reason", required=True, help="Why; kept with the record.")
 @click.option("--by", default=who, help="Who; default: you.")
 @connected
@@ -72,7 +72,7 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
 
 
 @guard.command(short_help="Hold all flips for a while.")
-@click.option("--for", "span_s", type=Span(), help="For how long, at most 24h. Default: the liveness timeout.")
+@click.option("--for", "span_s", type=Span(1), help="For how long, at most 24h. Default: the liveness timeout.")
 @click.option("--reason", required=True, help="Why; kept with the record.")
 @click.option("--by", default=who, help="Who; default: you.")
 @connected

@@ -11,7 +11,8 @@ import click
 
 from clients.hqctl.asking.exits import Exit, sentence
 from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.words import parse_span, seconds_of, span
+from clients.hqctl.asking.spans import Span
+from clients.hqctl.words import seconds_of, span
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -94,9 +95,9 @@ def _every(text: str | None) -> float | None:
     if text is None or text == "auto":
         return None if text is None else 0.0
     try:
-        return max(1.0, parse_span(text))
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--every") from None
+        return Span(1).convert(text, None, None)
+    except click.BadParameter as error:
+        raise click.BadParameter(error.message, param_hint="--every") from None
 
 
 def _condition(holds: bool, reason: str, message: str) -> instance_pb2.Condition:

@@ -40,7 +40,7 @@ class TicketGroup(click.Group):
 @click.option("--subject", help="Whose ticket it is, as the policy names identities.")
 @click.option("--issuer", default="hqctl", show_default=True, help="As the servers' --issuer says.")
 @click.option("--audience", default="hq", show_default=True, help="As the servers' --audience says.")
-@click.option("--for", "span_s", type=Span(), default="8h", show_default=True, help="How long it is good.")
+@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="How long it is good.")
 @click.option("--out", type=_FILE, help="Write it there, readable by nobody else, at once and whole.")
 @click.pass_context
 def ticket(

@@ -62,6 +62,7 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(run: Run, confi
         ("contexts: {east: {server: a}}", "contexts.east.server: there is no such field"),
         ("contexts: {east: {ca: a}}", "contexts.east.servers: is missing"),
         ("contexts: {east: {servers: a, timeout: soon}}", "contexts.east.timeout: 'soon'"),
+        ("contexts: {east: {servers: a, timeout: 0}}", "contexts.east.timeout: a call needs some time"),
         ("contexts: {", "is not YAML"),
     ],
 )
@@ -98,6 +99,11 @@ def test_completion_knows_commands_and_options(run: Run) -> None:
         (("apply",), "Missing option '-f' / '--filename'"),
         (("suspend", "n1", "--for", "soon", "--reason", "x"), "'soon' is no span of time"),
         (("find", "-o", "tabel"), "not one of table, wide"),
+        (("guard", "force", "--for", "0s", "--reason", "x"), "'--for': '0s' is too short: at least 1s"),
+        (("guard", "release", "--for", "0.0001s", "--reason", "x"), "'--for': '0.0001s' is too short: at least 1s"),
+        (("report", "a", "r1", "--ready", "--every", "0s"), "--every: '0s' is too short: at least 1s"),
+        (("ticket", "--for", "0s"), "'--for': '0s' is too short: at least 1s"),
+        (("count", "--timeout", "0"), "'0' is too short: at least 0.001s"),
     ],
 )
 def test_a_mistake_is_one_line_with_the_way_to_help(run: Run, arguments: tuple[str, ...], told: str) -> None:
