@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import random
+from contextlib import suppress
 
 from google.protobuf.message import DecodeError
 
@@ -33,7 +34,7 @@ class Epoch:
     def __init__(self, store: Store, keys: Keys, rng: random.Random) -> None:
         self._store, self._keys, self._rng = store, keys, rng
         self._record = b""
-        self._read_at = 0
+        self._read_at = self._format_read_at = 0
         self.current = ""
 
     def guard(self) -> Compare:
@@ -47,6 +48,15 @@ class Epoch:
     def contradicts(self, value: bytes | None, revision: int) -> bool:
         """Whether the epoch's value at a revision (None: there was none) tells of another epoch, and is no old news."""
         return revision > self._read_at and value != self._record
+
+    def check_format(self, value: bytes | None, revision: int) -> None:
+        """The record of the format at a revision, unless that is old news. Raises FormatTooNew.
+
+        A newer HQ may raise it while this one runs. A record that is gone or broken says nothing: starts refuse it.
+        """
+        if value is not None and revision > self._format_read_at:
+            with suppress(DecodeError):
+                _refuse_newer(storage_pb2.FormatRecord.FromString(value))
 
     async def settle(self) -> None:
         """Read the epoch, or make the first one. Raises FormatTooNew, Unavailable, NoSpace."""
@@ -74,17 +84,13 @@ class Epoch:
             await self._replace(record, theirs)
 
     async def _settle_format(self) -> None:
-        record, _ = await self._store.get(self._keys.format)
+        record, self._format_read_at = await self._store.get(self._keys.format)
         try:
             stored = storage_pb2.FormatRecord.FromString(record.value) if record else storage_pb2.FormatRecord()
         except DecodeError as error:
             where = self._keys.format.decode()
             raise Unavailable(f"the record of the storage format at {where} is broken: repair or delete it") from error
-        if stored.oldest_reader > FORMAT:
-            raise FormatTooNew(
-                f"the store is in format {stored.format}, which needs a reader of format {stored.oldest_reader} or "
-                f"newer; this version of HQ reads format {FORMAT}: upgrade this replica"
-            )
+        _refuse_newer(stored)
         if stored.format < FORMAT:
             mine = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT)
             await self._try_to_put(self._keys.format, record, mine.SerializeToString())
@@ -110,6 +116,14 @@ class Epoch:
     def _believe(self, record: Record, theirs: storage_pb2.EpochRecord, head: int) -> None:
         self._record, self._read_at = record.value, head
         self.current = theirs.epoch
+
+
+def _refuse_newer(stored: storage_pb2.FormatRecord) -> None:
+    if stored.oldest_reader > FORMAT:
+        raise FormatTooNew(
+            f"the store is in format {stored.format}, which needs a reader of format {stored.oldest_reader} or "
+            f"newer; this version of HQ reads format {FORMAT}: upgrade this replica"
+        )
 
 
 def _decoded(record: Record | None) -> storage_pb2.EpochRecord:

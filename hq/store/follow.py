@@ -170,6 +170,8 @@ class Follower:
         for change in batch.changes:
             if change.key == self._keys.epoch and self._epoch.contradicts(change.value, change.revision):
                 raise EpochMoved
+            if change.key == self._keys.format:
+                self._epoch.check_format(change.value, change.revision)
         self.key_count += sum(_growth(change) for change in batch.changes)
         self._anchor.applied(batch)
         self.applied = batch.revision
@@ -201,15 +203,14 @@ class Follower:
 
     async def _list_at(self, at: int) -> int:
         self._forget()
-        epoch = None
-        revision = at
+        words, revision = dict[bytes, bytes](), at
         async with aclosing(listing(self._store, self._keys, at)) as parts:
             async for records, revision in parts:
                 self.key_count += len(records)
                 self._anchor.listed(records, revision)
                 self._sink.load(records)
-                epoch = self._epoch_in(records, epoch)
-        self._check_epoch(epoch, revision)
+                words |= self._words_in(records)
+        self._check(words, revision)
         return revision
 
     async def _list_difference(self) -> None:
@@ -217,29 +218,29 @@ class Follower:
         difference = Difference(self.applied)
         await difference.know(self._sink.keys())
         telling: list[Record] = []
-        epoch = None
-        revision = self.applied
+        words, revision = dict[bytes, bytes](), self.applied
         async with aclosing(listing(self._store, self._keys)) as parts:
             async for records, revision in parts:  # noqa: B007  # the last one counts
                 difference.see(records)
                 telling += self._anchor.telling(records)
-                epoch = self._epoch_in(records, epoch)
+                words |= self._words_in(records)
         # Afterwards: what the listing was read from was the same history all the time.
         if not await self._anchor.holds(self._store):
             raise OtherHistory
-        self._check_epoch(epoch, revision)
+        self._check(words, revision)
         self._anchor.clear()
         self._anchor.listed(telling, revision)
         self.key_count, self.applied = difference.key_count, revision
         self._missing = _Missing.NOTHING
         self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
 
-    def _epoch_in(self, records: list[Record], before: bytes | None) -> bytes | None:
-        return next((record.value for record in records if record.key == self._keys.epoch), before)
+    def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:
+        return {record.key: record.value for record in records if record.key in (self._keys.epoch, self._keys.format)}
 
-    def _check_epoch(self, value: bytes | None, revision: int) -> None:
-        """The watch will not tell of a change of the epoch that a listing has already."""
-        if self._epoch.contradicts(value, revision):
+    def _check(self, words: dict[bytes, bytes], revision: int) -> None:
+        """The watch will not tell of a change of the format or the epoch that a listing has already."""
+        self._epoch.check_format(words.get(self._keys.format), revision)
+        if self._epoch.contradicts(words.get(self._keys.epoch), revision):
             raise EpochMoved
 
 

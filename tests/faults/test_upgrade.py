@@ -183,3 +183,19 @@ async def test_a_storage_format_that_is_too_new_is_refused_in_words(
         assert "Traceback" not in late.log_text()
     finally:
         await late.kill()
+
+
+async def test_a_replica_ends_in_words_when_a_newer_one_makes_the_storage_format_too_new_for_it(
+    replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
+) -> None:
+    running = await replicas.start([etcd.endpoint], etcd.prefix)
+    tree = make_other_version(tmp_path / "newer", storage_format=2, oldest_reader=2)
+    newer = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "newer.log", root=tree)
+    try:
+        await newer.start()
+    finally:
+        await newer.kill()
+    assert await running.ended() == 1
+    assert "needs a reader of format 2 or newer" in running.log_text()
+    assert "upgrade this replica" in running.log_text()
+    assert "Traceback" not in running.log_text()

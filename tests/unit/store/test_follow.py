@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.store.epoch import FormatTooNew
 from hq.store.memory import MemoryStore
-from hq.store.port import Compare, Write
+from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import OPS, caught_up, delete, put
@@ -160,32 +158,6 @@ async def test_an_epoch_replaced_between_reading_it_and_listing_is_noticed() -> 
 
 
 # --- what cannot be mended ------------------------------------------------------------------------------------------
-
-
-@in_virtual_time
-async def test_a_format_of_the_future_ends_the_follower_in_words() -> None:
-    store = faulty()
-    future = storage_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
-    await store.store.commit((), (Write((), ((b"/hq/v1/format", future),)),), 1)
-    parts = Parts(store)
-    with pytest.raises(FormatTooNew, match="upgrade this replica"):
-        await parts.follower.run()
-
-
-@in_virtual_time
-async def test_a_broken_format_record_is_waited_out() -> None:
-    store = faulty()
-    key = b"/hq/v1/format"
-    await store.store.commit((), (Write((), ((key, b"\xff"),)),), 1)
-    parts = Parts(store)
-    following = asyncio.create_task(parts.follower.run())
-    await asyncio.sleep(10)
-    assert parts.listings == 0
-    assert not following.done()
-    await store.store.commit((), (Write((Compare(key, "value", b"\xff"),), deletes=(key,)),), 1)
-    await asyncio.sleep(10)
-    assert parts.listings == 1
-    following.cancel()
 
 
 @in_virtual_time

@@ -1,0 +1,118 @@
+"""The storage format: a store that needs a newer reader is not served, whenever it came to need one."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hq.store.epoch import FormatTooNew
+from hq.store.port import Write
+from hqpb.storage.v1 import storage_pb2
+from tests.support.faulty_store import FaultyStore, faulty
+from tests.support.mirrored import OPS, caught_up, put
+from tests.support.parts import Parts
+from tests.support.virtual_time import in_virtual_time
+
+FORMAT = b"/hq/v1/format"
+FUTURE = storage_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
+
+
+async def raise_format(store: FaultyStore, value: bytes = FUTURE) -> int:
+    return (await store.store.commit((), (Write((), ((FORMAT, value),)),), 1)).revision
+
+
+@in_virtual_time
+async def test_a_format_of_the_future_ends_the_follower_in_words() -> None:
+    store = faulty()
+    await raise_format(store)
+    parts = Parts(store)
+    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+        await parts.follower.run()
+
+
+@in_virtual_time
+async def test_a_format_that_is_raised_while_following_ends_the_follower_in_words() -> None:
+    store = faulty()
+    parts = Parts(store)
+    following = asyncio.create_task(parts.follower.run())
+    await asyncio.sleep(10)
+    assert parts.listings == 1
+    await put(store, "before")
+    await raise_format(store)
+    await put(store, "behind")
+    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+        await asyncio.wait_for(following, 10)
+    assert OPS + b"before" in parts.records
+    assert OPS + b"behind" not in parts.records
+
+
+@in_virtual_time
+async def test_a_format_that_is_raised_in_a_compacted_gap_ends_the_follower_in_words() -> None:
+    store = faulty()
+    parts = await Parts(store).__aenter__()
+    epoch = parts.epoch.current
+    store.go_away()
+    await raise_format(store)
+    await store.store.compact(await put(store, "behind"))
+    store.away = False
+    await asyncio.sleep(10)
+    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+        await parts.stop()
+    assert OPS + b"behind" not in parts.records
+    assert parts.epoch.current == epoch
+
+
+@in_virtual_time
+async def test_a_format_that_is_raised_between_reading_it_and_listing_ends_the_follower_in_words() -> None:
+    store = faulty()
+    parts = Parts(store)
+    settle = parts.epoch.settle
+
+    async def and_then_it_is_raised() -> None:
+        await settle()
+        await raise_format(store)
+
+    parts.epoch.settle = and_then_it_is_raised  # type: ignore[method-assign]
+    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+        await asyncio.wait_for(parts.follower.run(), 10)
+
+
+@in_virtual_time
+async def test_a_format_that_was_raised_and_taken_back_before_the_start_harms_nobody() -> None:
+    """A start replays history from the last compaction mark on."""
+    store = faulty()
+    async with Parts(store) as first:
+        mine = first.records[FORMAT].value
+        await first.compactor.once()
+        first.compactor.seen(first.records[first.key_names.compaction])
+        await first.compactor.once()
+    await raise_format(store)
+    await raise_format(store, mine)
+    async with Parts(store, "two", seed=2) as second:
+        assert [batch for batch, _ in second.told if any(change.value == FUTURE for change in batch.changes)]
+        await caught_up(second)
+
+
+@in_virtual_time
+async def test_a_format_that_breaks_while_following_harms_nobody() -> None:
+    store = faulty()
+    async with Parts(store) as parts:
+        await raise_format(store, b"\xff")
+        await caught_up(parts)
+        assert parts.listings == 1
+
+
+@in_virtual_time
+async def test_a_broken_format_record_is_waited_out() -> None:
+    store = faulty()
+    await raise_format(store, b"\xff")
+    parts = Parts(store)
+    following = asyncio.create_task(parts.follower.run())
+    await asyncio.sleep(10)
+    assert parts.listings == 0
+    assert not following.done()
+    await store.store.commit((), (Write((), deletes=(FORMAT,)),), 1)
+    await asyncio.sleep(10)
+    assert parts.listings == 1
+    following.cancel()
