@@ -42,7 +42,7 @@ async def test_a_health_watch_is_told_of_changes(grpc_client: Client, health: Fa
     watching = health_pb2_grpc.HealthStub(grpc_client.channel).Watch(health_pb2.HealthCheckRequest())
     assert (await watching.read()).status == health_pb2.HealthCheckResponse.SERVING
     health.is_loaded = False
-    answer = await asyncio.wait_for(watching.read(), 5)
+    answer = await asyncio.wait_for(watching.read(), 30)
     assert answer.status == health_pb2.HealthCheckResponse.NOT_SERVING
     watching.cancel()
 
@@ -82,7 +82,7 @@ async def test_stopping_lets_calls_finish_within_the_grace(registry: FakeRegistr
         await asyncio.sleep(0.05)
         registry.release.set()
         assert (await call).instance.meta.id == "wait"
-        await asyncio.wait_for(stopping, 5)
+        await asyncio.wait_for(stopping, 30)
 
 
 async def test_stopping_breaks_off_what_outlives_the_grace(registry: FakeRegistry) -> None:
@@ -91,7 +91,7 @@ async def test_stopping_breaks_off_what_outlives_the_grace(registry: FakeRegistr
     async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         call = asyncio.create_task(Client(channel).get("wait"))
         await registry.started.wait()
-        await asyncio.wait_for(server.stop(0.1), 5)
+        await asyncio.wait_for(server.stop(0.1), 30)
         with pytest.raises(aio.AioRpcError) as raised:
             await call
     assert raised.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}

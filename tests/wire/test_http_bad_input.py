@@ -18,7 +18,7 @@ MAX_BODY = 64 * KIB
 
 @pytest.fixture
 def limits() -> Limits:
-    return replace(Limits(), max_request_bytes=MAX_BODY, max_header_bytes=8 * KIB, slow_request_s=0.3)
+    return replace(Limits(), max_request_bytes=MAX_BODY, max_header_bytes=8 * KIB)
 
 
 @dataclass(frozen=True)

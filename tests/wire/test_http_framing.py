@@ -9,15 +9,18 @@ import pytest
 
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, Limits
+from tests.support.scenes import eventually
 from tests.wire.fake_table import GET
+from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post, still_answers
 
 MAX_BODY = 64 * KIB
+LIMITS = replace(Limits(), max_request_bytes=MAX_BODY, max_header_bytes=8 * KIB)
 
 
 @pytest.fixture
 def limits() -> Limits:
-    return replace(Limits(), max_request_bytes=MAX_BODY, max_header_bytes=8 * KIB, slow_request_s=0.3)
+    return LIMITS
 
 
 SMUGGLED = {
@@ -90,6 +93,7 @@ async def test_a_large_body_behind_small_headers_is_no_large_header(http: RawHtt
     assert answer.status == 200
 
 
+@limited(slow_request_s=0.3)
 @pytest.mark.parametrize("part", [b"POST /", post(b'{"id":"web-1"}')[:-3]])
 async def test_a_request_that_does_not_arrive_is_given_up(http: RawHttp, admission: Admission, part: bytes) -> None:
     async with http.connect() as connection:
@@ -101,6 +105,7 @@ async def test_a_request_that_does_not_arrive_is_given_up(http: RawHttp, admissi
     assert await still_answers(http)
 
 
+@limited(slow_request_s=0.3)
 async def test_a_request_that_drips_is_given_up(http: RawHttp) -> None:
     async with http.connect() as connection:
 
@@ -118,7 +123,7 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_forgotten(http:
     async with http.connect() as connection:
         await connection.send(post(b"", content_length="1000") + b"x" * 10)
     assert await still_answers(http)
-    assert (admission.bodies_bytes, admission.calls) == (0, 0)
+    await eventually(lambda: (admission.bodies_bytes, admission.calls) == (0, 0))
 
 
 async def test_a_body_without_end_is_read_no_further_than_its_refusal_and_a_little(http: RawHttp) -> None:

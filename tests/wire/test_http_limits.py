@@ -9,6 +9,7 @@ from serving.http.server import HttpServer
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
 from serving.surroundings import Surroundings
+from tests.support.scenes import eventually
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post
@@ -52,7 +53,7 @@ async def test_a_stream_too_many_ends_at_once(http: RawHttp, registry: FakeRegis
             answer = await second.answer()
     assert answer.status == 200
     assert b'"code":"resource_exhausted"' in answer.body
-    await asyncio.wait_for(registry.ended.wait(), 5)
+    await asyncio.wait_for(registry.ended.wait(), 30)
     assert admission.streams == 0
 
 
@@ -100,8 +101,8 @@ async def test_an_idle_connection_is_closed(http: RawHttp) -> None:
     async with http.connect() as unused, http.connect() as used:
         await used.send(post(b'{"id":"web-1"}'))
         assert (await used.answer()).status == 200
-        assert await asyncio.wait_for(used.hung_up(), 5)
-        assert await asyncio.wait_for(unused.hung_up(), 5)
+        assert await asyncio.wait_for(used.hung_up(), 30)
+        assert await asyncio.wait_for(unused.hung_up(), 30)
 
 
 @limited(max_connection_age_s=2.0)
@@ -142,7 +143,7 @@ async def test_a_reader_that_does_not_read_is_cut_off(
     with _deaf(http_port) as client:
         body = envelope(b'{"resumeToken":"endless"}')
         client.sendall(post(body, f"/{WATCH}", content_type="application/connect+json"))
-        await asyncio.wait_for(registry.ended.wait(), 10)
+        await asyncio.wait_for(registry.ended.wait(), 30)
     assert admission.refused == {"stalled_write_s": 1}
 
 
@@ -159,10 +160,10 @@ async def test_a_slow_reader_holds_the_stream_back(http: RawHttp, registry: Fake
     body = envelope(b'{"resumeToken":"endless"}')
     async with http.connect() as connection:
         await connection.send(post(body, f"/{WATCH}", content_type="application/connect+json"))
-        await registry.started.wait()
+        await eventually(lambda: registry.sent)
         sent = -1
         while registry.sent != sent:  # until the buffers are full
             sent = registry.sent
             await asyncio.sleep(0.3)
     assert 0 < sent < 2_000, "messages of 64 kB pile up somewhere"
-    await asyncio.wait_for(registry.ended.wait(), 5)
+    await asyncio.wait_for(registry.ended.wait(), 30)

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
-
-import pytest
 
 from serving.http.server import HttpServer
 from serving.limiting.admission import Admission
-from serving.limiting.limits import Limits
 from tests.wire.fake_table import FakeRegistry
+from tests.wire.limited import limited
 from tests.wire.raw_http import RawConnection, RawHttp, post, still_answers
 
 SMALL = b"GET /livez HTTP/1.1\r\n\r\n"
-
-
-@pytest.fixture
-def limits() -> Limits:
-    return replace(Limits(), slow_request_s=0.3)
 
 
 def waiting(server: HttpServer) -> int:
@@ -60,13 +52,14 @@ async def test_hundreds_of_requests_at_once_are_too_many_for_one_connection(
     assert await still_answers(http)
 
 
+@limited(slow_request_s=5.0)
 async def test_a_request_that_waits_for_the_one_ahead_is_not_slow_and_takes_no_answer_of_it(
     http: RawHttp, registry: FakeRegistry, admission: Admission
 ) -> None:
     async with http.connect() as connection:
         await connection.send(post(b'{"id":"wait"}') + post(b'{"id":"web-2"}')[:-3])
         await registry.started.wait()
-        await asyncio.sleep(0.7)  # longer than a request may take
+        await asyncio.sleep(6.0)  # longer than a request may take
         registry.release.set()
         assert (await connection.answer()).json() == {"instance": {"meta": {"id": "wait"}}}
         await connection.send(b'2"}')

@@ -39,11 +39,11 @@ async def test_stopping_lets_calls_finish_within_the_grace(
         await connection.send(post(b'{"id":"wait"}'))
         await registry.started.wait()
         stopping = asyncio.create_task(http_server.stop(10))
-        assert await asyncio.wait_for(idle.hung_up(), 5)
+        assert await asyncio.wait_for(idle.hung_up(), 30)
         registry.release.set()
         answer = await connection.answer()
         assert (answer.status, answer.headers["connection"]) == (200, "close")
-        await asyncio.wait_for(stopping, 5)
+        await asyncio.wait_for(stopping, 30)
 
 
 async def test_stopping_breaks_off_what_outlives_the_grace_with_an_answer(
@@ -56,7 +56,7 @@ async def test_stopping_breaks_off_what_outlives_the_grace_with_an_answer(
         registry.started.clear()
         await call.send(post(b'{"id":"wait"}'))
         await registry.started.wait()
-        await asyncio.wait_for(http_server.stop(0.1), 5)
+        await asyncio.wait_for(http_server.stop(0.1), 30)
         answer = await call.answer()
         assert (answer.status, answer.json()["details"][0]["debug"]["reason"]) == (504, "OUTCOME_UNKNOWN")
         found, end = messages(first + await stream.chunk())

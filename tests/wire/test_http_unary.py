@@ -160,7 +160,7 @@ async def test_the_timeout_is_the_deadline_of_the_method(http: RawHttp) -> None:
 
 
 async def test_a_method_that_forgets_its_deadline_is_cut_off(http: RawHttp, registry: FakeRegistry) -> None:
-    answer = await http.post(b'{"id":"wait"}', connect_timeout_ms="20")
+    answer = await http.post(b'{"id":"wait"}', connect_timeout_ms="2000")
     assert (answer.status, answer.json()["code"]) == (504, "deadline_exceeded")
     assert registry.ended.is_set()
 
@@ -171,6 +171,6 @@ async def test_a_client_that_leaves_cancels_its_call(
     async with http.connect() as connection:
         await connection.send(post(b'{"id":"wait"}'))
         await registry.started.wait()
-    await asyncio.wait_for(registry.ended.wait(), 5)
+    await asyncio.wait_for(registry.ended.wait(), 30)
     await asyncio.sleep(0)
     assert admission.calls == 0
