@@ -16,13 +16,13 @@ import pytest
 
 from hq.backup.archive import verified
 from hq.backup.restore import Restore
-from hq.embedded import free_ports
 from hq.store.etcd import EtcdConfig, EtcdStore
 from hq.store.keys import Keys
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd, SharedEtcd
+from tests.support.kept_port import kept_ports
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import Agent, eventually, instance
 from tests.support.watching import Watching
@@ -80,7 +80,7 @@ async def shows(replica: ReplicaProcess, ids: set[str]) -> bool:
 async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoever_was_there(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path
 ) -> None:
-    ports = free_ports()
+    ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     first = await replicas.start([etcd.endpoint])
     second = await replicas.start([etcd.endpoint])

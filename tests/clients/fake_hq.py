@@ -12,6 +12,7 @@ import grpc
 from hqpb.v1 import admin_pb2, admin_pb2_grpc, instance_pb2, service_pb2_grpc
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.deeds import Context, Deed, refuse
+from tests.support.kept_port import KeptPort
 
 Script = Callable[[pb.WatchInstancesRequest], AsyncIterator[pb.WatchInstancesResponse]]
 Code = grpc.StatusCode
@@ -51,13 +52,14 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.Admin
         self.watches: deque[Script] = deque()
         self.address = ""
         self.page_size = 2
+        self._port = KeptPort()
         self._server: grpc.aio.Server | None = None
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         service_pb2_grpc.add_InstanceServiceServicer_to_server(self, self._server)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(self, self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{self._port.number}')}"
         await self._server.start()
 
     async def stop(self) -> None:
@@ -66,7 +68,7 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.Admin
             self._server = None
 
     async def restart(self) -> None:
-        await self.start(int(self.address.rpartition(":")[2]))
+        await self.start()
 
     def order(self, method: str, *deeds: Deed) -> None:
         self.orders[method].extend(deeds)

@@ -14,7 +14,9 @@ from clients.discovery import Discovery, EndpointChanges, Origin, Service
 from hqpb.v1 import instance_pb2
 from tests.clients.telling import Step, as_step
 from tests.support.etcd import SharedEtcd
+from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess, Replicas
+from tests.support.scenes import eventually
 
 RESTARTS = 8
 WRITE_EVERY_S = 0.03
@@ -29,18 +31,19 @@ class TwoReplicas:
         self._etcd, self._directory = etcd, directory
         self._running: list[ReplicaProcess] = []
         self._all: list[ReplicaProcess] = []
+        self._flags = [kept_addresses() for _ in range(2)]
         self.addresses: list[str] = []
 
     async def start(self) -> None:
         await self._compacted_once()
-        self._running = [await self._started(n) for n in range(2)]
+        self._running = [await self._started(n, *self._flags[n]) for n in range(2)]
         self.addresses = [replica.grpc for replica in self._running]
 
     async def restart(self, number: int, *, kill: bool) -> None:
         """End one by SIGKILL or SIGTERM and start it at the same addresses."""
         old = self._running[number]
         await (old.kill() if kill else old.terminate())
-        self._running[number] = await self._started(number, "--grpc", old.grpc, "--http", old.http)
+        self._running[number] = await self._started(number, *self._flags[number])
 
     async def stop(self) -> None:
         for replica in self._all:
@@ -49,7 +52,7 @@ class TwoReplicas:
     async def _compacted_once(self) -> None:
         """As after ten minutes of life: replicas that start replay since the last compaction: nobody resyncs."""
         first = await self._started(0, "--compact-every", "0.5s")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while "compacted the store's history" not in first.log_text():
                 await asyncio.sleep(0.05)
         await first.terminate()
@@ -142,13 +145,18 @@ async def keep_writing(deploys: Deploys, end: asyncio.Event) -> None:
 
 
 async def caught_up(service: Service, told: list[EndpointChanges], steps: list[Step]) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         while len(told) < len(steps) and not any(changes.resync for changes in told):
             await asyncio.sleep(0.02)
     await service.ready(live=True)
 
 
-@pytest.mark.timeout(110)
+async def more_of(steps: list[Step]) -> None:
+    goal = len(steps) + 6
+    await eventually(lambda: len(steps) >= goal, what="writing goes on")
+
+
+@pytest.mark.timeout(240)
 async def test_over_restarts_of_real_replicas_no_change_is_lost_or_doubled(two: TwoReplicas) -> None:
     rng = random.Random(23)
     told: list[EndpointChanges] = []
@@ -163,6 +171,7 @@ async def test_over_restarts_of_real_replicas_no_change_is_lost_or_doubled(two: 
             try:
                 for _ in range(RESTARTS):
                     await two.restart(rng.randrange(2), kill=rng.random() < 0.5)
+                    await more_of(deploys.steps)
             finally:
                 end.set()
                 await writing
@@ -174,7 +183,8 @@ async def test_over_restarts_of_real_replicas_no_change_is_lost_or_doubled(two: 
 
 async def test_away_for_the_whole_start_and_back(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
-        hq = await replicas.start([etcd.endpoint], etcd.prefix)
+        addresses = kept_addresses()
+        hq = await replicas.start([etcd.endpoint], etcd.prefix, *addresses)
         found = Discovery([hq.grpc], state_dir=tmp_path / "state")
         async with Client([hq.grpc], timeout_s=20) as client:
             deploys = Deploys(client, random.Random(1))
@@ -189,7 +199,7 @@ async def test_away_for_the_whole_start_and_back(etcd: SharedEtcd, tmp_path: Pat
             await web.ready(0.2, at_least=2)
             assert [e.address for e in web.endpoints] == ["node-1:8000", "node-1:8001"]
             assert (web.source, web.stale) == (Origin.SAVED, True)
-            await replicas.start([etcd.endpoint], etcd.prefix, "--grpc", hq.grpc, "--http", hq.http)
+            await replicas.start([etcd.endpoint], etcd.prefix, *addresses)
             await caught_up(web, told, deploys.steps)
             assert (web.source, web.stale) == (Origin.LIVE, False)
     # A history that began with this replica cannot go on from the saved token: that is said, and nothing is lost by it.

@@ -12,10 +12,10 @@ import pytest
 
 from clients.client import Client, HqApiError
 from clients.progress import Changes, Resync, SnapshotPart, Synced
-from hq.embedded import free_ports
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
+from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import eventually, instance
 
@@ -44,9 +44,9 @@ class Rolling:
 
     def __init__(self, replicas: Replicas, etcd: SharedEtcd) -> None:
         self._replicas, self._etcd = replicas, etcd
-        grpc, http = free_ports()
-        self.address = f"127.0.0.1:{grpc}"
-        self._flags = ("--grpc", self.address, "--http", f"127.0.0.1:{http}", "--liveness-timeout", "20s")
+        addresses = kept_addresses()
+        self.address = addresses[1]
+        self._flags = (*addresses, "--liveness-timeout", "20s")
         self.process: ReplicaProcess | None = None
 
     async def start(self) -> ReplicaProcess:

@@ -10,12 +10,12 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.embedded import free_ports
 from hq.store.etcd import EtcdConfig, EtcdStore
 from hqpb.v1 import service_pb2 as pb
 from tests.support import etcd_backup, etcd_http
 from tests.support.errors import reason_of, retry_delay_s
 from tests.support.etcd import OwnEtcd
+from tests.support.kept_port import kept_ports
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import Agent, eventually, instance
 from tests.support.watching import Watching
@@ -46,7 +46,7 @@ async def is_fresh(replica: ReplicaProcess) -> bool:
 async def test_with_etcd_away_reads_go_on_and_say_stale_and_writes_say_retry(
     replicas: Replicas, own_etcd: OwnEtcd
 ) -> None:
-    ports = free_ports()
+    ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     replica = await replicas.start([etcd.endpoint])
     async with replica.stub() as stub:
@@ -74,7 +74,7 @@ async def test_with_etcd_away_reads_go_on_and_say_stale_and_writes_say_retry(
 async def test_a_replica_that_slept_through_a_compaction_has_the_exact_state_and_tells_its_watchers(
     replicas: Replicas, own_etcd: OwnEtcd
 ) -> None:
-    ports = free_ports()
+    ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     sleeper = await replicas.start([etcd.endpoint])
     other = await replicas.start([etcd.endpoint])
@@ -114,7 +114,7 @@ async def test_a_replica_that_slept_through_a_compaction_has_the_exact_state_and
 async def test_a_store_restored_from_an_older_snapshot_gets_a_new_epoch(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path, later_writes: int
 ) -> None:
-    ports = free_ports()
+    ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     first = await replicas.start([etcd.endpoint])
     second = await replicas.start([etcd.endpoint])

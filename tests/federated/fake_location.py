@@ -14,6 +14,7 @@ from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.calls.methods import CLUSTER_HEADER
 from tests.clients.deeds import refuse
+from tests.support.kept_port import KeptPort
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Code = grpc.StatusCode
@@ -86,12 +87,13 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         self.calls: Counter[str] = Counter()
         self.reads: list[pb.ReadOptions] = []
         self.address = ""
+        self._port = KeptPort()
         self._server: grpc.aio.Server | None = None
 
-    async def start(self, port: int = 0) -> None:
+    async def start(self) -> None:
         self._server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         service_pb2_grpc.add_InstanceServiceServicer_to_server(self, self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{self._port.number}')}"
         await self._server.start()
 
     async def stop(self) -> None:
@@ -100,7 +102,7 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
             self._server = None
 
     async def restart(self) -> None:
-        await self.start(int(self.address.rpartition(":")[2]))
+        await self.start()
 
     def source(self) -> pb.Source:
         location = self.location

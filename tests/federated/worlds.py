@@ -6,9 +6,10 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary, free_ports
+from hq.embedded import EmbeddedEtcd, EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support import etcd_backup
+from tests.support.kept_port import kept_ports
 from tests.support.proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
@@ -27,7 +28,7 @@ class World:
         self._directory, self._stack = directory, AsyncExitStack()
         self._etcds: dict[str, EmbeddedEtcd] = {}
         for name in ("east", "others"):
-            ports = free_ports()
+            ports = kept_ports()
             self._etcds[name] = EmbeddedEtcd(directory / f"etcd-{name}", binary=binary, ports=lambda ports=ports: ports)  # type: ignore[misc]
         self.replicas: dict[str, list[ReplicaProcess]] = {name: [] for name in NAMES}
         self.gates: dict[str, list[Proxy]] = {name: [] for name in NAMES}

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hq.embedded import free_ports
 from hq.liveness.beats import Beat
 from hq.store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd, SharedEtcd
+from tests.support.kept_port import kept_ports
 from tests.support.simulation import Agent, Running, Simulation
 
 TIMEOUT_S, LATEST_S = 3.0, 6.0
@@ -70,7 +70,7 @@ async def test_ten_seconds_without_etcd_flip_nobody_early_and_true_silence_is_fl
 ) -> None:
     """One etcd is paused, another one is stopped and started again."""
     paused = await own_etcd()
-    ports = free_ports()
+    ports = kept_ports()
     stopped = await own_etcd(ports=lambda: ports)
 
     async def pause() -> None:

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd, free_ports
+from hq.embedded import EmbeddedEtcd
 from hq.store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd
+from tests.support.kept_port import kept_ports
 from tests.support.outages import of_all_replicas, of_one_replica_s_way, of_the_store
 from tests.support.simulation import Simulation
 
@@ -80,6 +81,6 @@ async def play(etcd: Etcd, agents: int, lengths_s: list[float]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(0)
 async def test_minutes_of_outages_over_a_real_etcd_flip_nobody_but_the_silent(own_etcd: OwnEtcd) -> None:
-    ports = free_ports()
+    ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     await play(etcd, agents=100, lengths_s=[2, 15, 12, 25, 5, 15] * 2)

@@ -7,8 +7,10 @@ import secrets
 import signal
 from pathlib import Path
 
-from hq.embedded import AddressInUse, EtcdBinary, EtcdProcess, Member, free_ports
+from hq.embedded import AddressInUse, EtcdBinary, EtcdProcess, Member
 from tests.support.etcd_http import leader_of, member_id_of
+from tests.support.kept_port import kept_ports
+from tests.support.process_ids import wait_until_stopped
 
 PORT_ATTEMPTS = 5
 
@@ -42,7 +44,7 @@ class EtcdCluster:
 
     def _new_members(self, directory: Path) -> list[EtcdProcess]:
         word = secrets.token_hex(4)
-        ports = [free_ports() for _ in range(self._size)]
+        ports = [kept_ports() for _ in range(self._size)]
         everyone = ",".join(f"{word}-{i}=http://127.0.0.1:{peer}" for i, (_, peer) in enumerate(ports))
         flags = (f"--initial-cluster-token={word}",)
         members = [
@@ -61,7 +63,9 @@ class EtcdCluster:
 
     def pause(self, index: int) -> None:
         """SIGSTOP: connections stay open and nothing is answered, as when a machine hangs."""
-        self.members[index].signal(signal.SIGSTOP)
+        member = self.members[index]
+        member.signal(signal.SIGSTOP)
+        wait_until_stopped(member.pid)
 
     def resume(self, index: int) -> None:
         self.members[index].signal(signal.SIGCONT)

@@ -19,8 +19,9 @@ from typing import Any
 import grpc
 
 from hqpb.v1 import admin_pb2_grpc, service_pb2_grpc
+from tests.support.process_ids import wait_until_stopped
 
-START_S = 30.0
+START_S = 60.0
 _LISTENING = re.compile(rb"listening: gRPC (\S+), HTTP (\S+)")
 
 
@@ -103,7 +104,9 @@ class ReplicaProcess:
         await self._end(signal.SIGKILL, 10.0)
 
     def pause(self) -> None:
+        """SIGSTOP; nothing of it runs any more when this returns."""
         os.kill(self.pid, signal.SIGSTOP)
+        wait_until_stopped(self.pid)
 
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)

@@ -9,6 +9,7 @@ from clients.client import Client
 from tests.clients.instancectl.conftest import NewCtl, StartHq
 from tests.clients.instancectl.hearsay import FALSE, TRUE, told, until_not_ready, until_ready
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision, write
+from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import eventually
 
@@ -47,7 +48,8 @@ async def test_the_end_of_a_child_is_reported_within_two_seconds_and_an_orderly_
 async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_is_back(
     new_ctl: NewCtl, start_hq: StartHq
 ) -> None:
-    hq = await start_hq()
+    addresses = kept_addresses()
+    hq = await start_hq(*addresses)
     ctl = from_hq(new_ctl, hq)
     async with Client([hq.grpc]) as client:
         await client.create(instance(revision("r1")))
@@ -58,7 +60,7 @@ async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_i
     await ctl.start()
     await ctl.until("r1", "ready")
     assert "HQ cannot be asked" in (await ctl.status())["source_trouble"]
-    back = await start_hq("--grpc", hq.grpc)
+    back = await start_hq(*addresses)
     async with Client([back.grpc]) as client:
         await until_ready(client)
 
@@ -66,7 +68,8 @@ async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_i
 async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_back(
     new_ctl: NewCtl, start_hq: StartHq
 ) -> None:
-    hq = await start_hq()
+    addresses = kept_addresses()
+    hq = await start_hq(*addresses)
     async with Client([hq.grpc]) as client:
         await client.create(instance(revision("r1")))
         ctl = await from_hq(new_ctl, hq).start()
@@ -77,9 +80,9 @@ async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_
     async def failing() -> bool:
         return bool((await ctl.status())["reports"]["failing_for_s"])
 
-    await eventually(failing, timeout_s=20)
+    await eventually(failing, timeout_s=60)
     assert is_alive(pid)
-    back = await start_hq("--grpc", hq.grpc)
+    back = await start_hq(*addresses)
     async with Client([back.grpc]) as client:
         await client.put_revision("i-1", revision("r2"))
         await until_ready(client, "r2")
@@ -153,19 +156,20 @@ async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
 
 
 async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq: StartHq) -> None:
-    hq = await start_hq()
+    addresses = kept_addresses()
+    hq = await start_hq(*addresses)
     async with Client([hq.grpc]) as client:
         await client.create(instance(revision("r1")))
         ctl = await from_hq(new_ctl, hq).start()
         await until_ready(client)
     pid = await ctl.section_pid()
     await hq.terminate()
-    empty = await start_hq("--grpc", hq.grpc, "--prefix", "/empty/")
+    empty = await start_hq(*addresses, "--prefix", "/empty/")
 
     async def in_doubt() -> bool:
         return "lost its memory" in (await ctl.status())["source_trouble"]
 
-    await eventually(in_doubt, timeout_s=30)
+    await eventually(in_doubt, timeout_s=60)
     assert is_alive(pid)
     async with Client([empty.grpc]) as client:
         await client.create(instance(revision("r1")))
