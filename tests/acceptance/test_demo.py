@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.process_ids import has_ended
 from tests.support.scenes import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -43,7 +44,7 @@ class Demo:
 
     async def ends(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             return await self.process.wait()
 
 
@@ -98,7 +99,7 @@ async def test_discovery_sees_all_instances_ready_and_what_is_ordered_and_nothin
         children = running.children()
         assert len(children) > 15
         assert await running.ends(signal.SIGTERM) == 0
-        assert [child for child in children if child.is_running()] == []
+        assert [child for child in children if not has_ended(child)] == []
         assert not running.data.exists()
 
 
@@ -108,7 +109,7 @@ async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
         await eventually(lambda: len(running.children()) > 3, what="the first processes")
         children = running.children()
         assert await running.ends(signal.SIGINT) == 0, running.output()
-        await eventually(lambda: not any(child.is_running() for child in children), what="nothing is left")
+        await eventually(lambda: all(has_ended(child) for child in children), what="nothing is left")
         assert not running.data.exists()
 
 
@@ -117,7 +118,7 @@ async def test_sigkill_leaves_no_process_behind(tmp_path: Path) -> None:
         await running.shows("the front serves")
         children = running.children()
         await running.ends(signal.SIGKILL)
-        await eventually(lambda: not any(child.is_running() for child in children), what="nothing is left")
+        await eventually(lambda: all(has_ended(child) for child in children), what="nothing is left")
     code, out = await order(running.data, "show")
     assert code == 1
     assert "no demo runs" in out

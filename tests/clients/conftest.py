@@ -16,8 +16,8 @@ from tests.clients.telling import History, TellingReplica, telling_replica
 HASTY = RetrySettings(first_backoff_s=0.01, max_backoff_s=0.05)
 SETTINGS = ClientSettings(
     retry=HASTY,
-    watch=WatchSettings(backoff=HASTY, silence_limit_s=0.5),
-    connect_timeout_s=1.0,
+    watch=WatchSettings(backoff=HASTY, silence_limit_s=60.0),
+    connect_timeout_s=20.0,
     first_probe_s=0.05,
     max_probe_s=0.1,
 )
@@ -35,11 +35,15 @@ async def replicas() -> AsyncIterator[list[FakeReplica]]:
         await replica.stop()
 
 
+def by_preference(client: Client, replicas: list[FakeReplica]) -> None:
+    """Put them in the order in which this client prefers them: tests name them so."""
+    replicas.sort(key=lambda r: [e.address for e in client._pool.endpoints.all].index(r.address))
+
+
 @pytest.fixture
 async def client(replicas: list[FakeReplica]) -> AsyncIterator[Client]:
-    async with Client([r.address for r in replicas], timeout_s=5.0, settings=SETTINGS) as one:
-        # Tests name replicas by preference.
-        replicas.sort(key=lambda r: [e.address for e in one._pool.endpoints.all].index(r.address))
+    async with Client([r.address for r in replicas], timeout_s=30.0, settings=SETTINGS) as one:
+        by_preference(one, replicas)
         yield one
 
 

@@ -23,7 +23,7 @@ def discovery(replicas: Sequence[FakeReplica], directory: Path | None = None, **
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0.005)
 

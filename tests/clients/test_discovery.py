@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -162,9 +163,15 @@ async def test_a_discovery_can_be_used_again_after_its_last_handle(
 
 
 async def test_a_list_is_never_empty_while_a_snapshot_is_under_way(replicas: list[FakeReplica]) -> None:
-    script = say(snapshot("web-1", "web-2"), synced(), RESYNC, snapshot("web-2"))
+    go_on = asyncio.Event()
+
+    async def broken_off(request: pb.WatchInstancesRequest) -> AsyncIterator[pb.WatchInstancesResponse]:
+        for message in (snapshot("web-1", "web-2"), synced(), RESYNC, snapshot("web-2")):
+            yield message
+        await go_on.wait()
+
     for replica in replicas:
-        replica.watches.append(script)
+        replica.watches.append(broken_off)
         replica.watches.append(say(snapshot("web-2"), snapshot("web-3"), synced("t2")))
     told: list[EndpointChanges] = []
     async with discovery(replicas[:1]).service("web", port="http") as web:
@@ -172,7 +179,8 @@ async def test_a_list_is_never_empty_while_a_snapshot_is_under_way(replicas: lis
         await web.ready()
         await until(lambda: web.source is Origin.KEPT)
         assert (ids(web), web.stale) == (["web-1", "web-2"], True)
-        await until(lambda: ids(web) == ["web-2", "web-3"])  # the silent stream was given up for the next
+        go_on.set()
+        await until(lambda: ids(web) == ["web-2", "web-3"])
         await until(lambda: len(told) == 2)
         assert web.resyncs >= 1
     assert [bool(changes.resync) for changes in told] == [False, True]

@@ -55,7 +55,7 @@ async def told_over_restarts(seed: int, *, compact: bool) -> tuple[History, list
     told: list[EndpointChanges] = []
     async with three(history) as replicas:
         found = Discovery([r.address for r in replicas], settings=QUICK, rng=rng)
-        async with asyncio.timeout(50), found.service("web", port="http") as web:
+        async with asyncio.timeout(100), found.service("web", port="http") as web:
             await web.ready(at_least=0)
             web.on_change(told.append)
             writing = asyncio.create_task(write_on(history, rng))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -12,6 +13,7 @@ from clients.client import Client, HqApiError
 from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from clients.watching import Watch
 from hqpb.v1 import service_pb2 as pb
+from tests.clients.conftest import SETTINGS, by_preference
 from tests.clients.deeds import refuse
 from tests.clients.fake_hq import FakeReplica, instance, say
 
@@ -39,7 +41,7 @@ def changed(instance_id: str, token: str) -> pb.WatchInstancesResponse:
 
 async def shown_until(items: Watch, last: Callable[[WatchItem], bool]) -> list[WatchItem]:
     shown: list[WatchItem] = []
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         async for item in items:
             shown.append(item)
             if last(item):
@@ -123,7 +125,7 @@ async def test_a_watch_waits_for_replicas_that_are_all_gone(client: Client, repl
         await replica.stop()
         replica.watches.append(say(snapshot("a"), synced("t1")))
     interruptions = 0
-    async with client.watch() as items, asyncio.timeout(10):
+    async with client.watch() as items, asyncio.timeout(30):
         async for item in items:
             interruptions += isinstance(item, Interrupted)
             if interruptions == 4:
@@ -134,11 +136,14 @@ async def test_a_watch_waits_for_replicas_that_are_all_gone(client: Client, repl
     assert interruptions >= 5
 
 
-async def test_a_stream_without_bookmarks_is_given_up_for_another(client: Client, replicas: Replicas) -> None:
-    replicas[0].watches.append(say(snapshot("a"), synced("t1")))  # then silent for longer than the limit
-    replicas[1].watches.append(say(synced("t1"), bookmark("t2")))
-    async with client.watch() as items:
-        shown = await shown_until(items, lambda item: isinstance(item, Bookmark))
+async def test_a_stream_without_bookmarks_is_given_up_for_another(replicas: Replicas) -> None:
+    impatient = replace(SETTINGS, watch=replace(SETTINGS.watch, silence_limit_s=2.0))
+    async with Client([r.address for r in replicas], settings=impatient) as client:
+        by_preference(client, replicas)
+        replicas[0].watches.append(say(snapshot("a"), synced("t1")))  # then silent for longer than the limit
+        replicas[1].watches.append(say(synced("t1"), bookmark("t2")))
+        async with client.watch() as items:
+            shown = await shown_until(items, lambda item: isinstance(item, Bookmark))
     interrupted = [item for item in shown if isinstance(item, Interrupted)]
     assert "not even a bookmark" in str(interrupted[0].error)
 

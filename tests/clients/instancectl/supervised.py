@@ -113,13 +113,13 @@ class Ctl:
             return []
         return [pid for pid in procfs.marked(f"{owner}.") if is_alive(pid)]
 
-    async def terminate(self, timeout_s: float = 15.0) -> int:
+    async def terminate(self, timeout_s: float = 45.0) -> int:
         return await self._end(signal.SIGTERM, timeout_s)
 
     async def kill(self) -> None:
-        await self._end(signal.SIGKILL, 5.0)
+        await self._end(signal.SIGKILL, 30.0)
 
-    async def wait(self, timeout_s: float = 15.0) -> int:
+    async def wait(self, timeout_s: float = 45.0) -> int:
         """The exit code."""
         assert self._process is not None
         async with asyncio.timeout(timeout_s):

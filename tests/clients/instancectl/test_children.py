@@ -7,7 +7,7 @@ import signal
 import time
 
 from tests.clients.instancectl.conftest import RunFile
-from tests.clients.instancectl.supervised import free_port, instance, is_alive, revision
+from tests.clients.instancectl.supervised import Ctl, free_port, instance, is_alive, revision
 from tests.support.scenes import eventually
 
 
@@ -127,13 +127,17 @@ async def test_a_flood_of_output_costs_bounded_disk_and_no_answers(run_file: Run
     await ctl.until("r1", "ready")
     logs = ctl.directory / "logs" / "r1"
     await eventually(lambda: len(list(logs.iterdir())) == 3)
-    began = time.monotonic()
-    for _ in range(10):
-        assert await ctl.status()
-    assert time.monotonic() - began < 2.0
+    took_s = [await _time_of_a_status(ctl) for _ in range(10)]
+    assert sorted(took_s)[4] < 0.2, "some may meet a stall of the machine"
     assert await ctl.terminate() == 0
     # Only now: while the flood runs, the files are renamed under whoever looks at them.
     assert sum(path.stat().st_size for path in logs.iterdir()) < 3 * (100_000 + 65_536)
+
+
+async def _time_of_a_status(ctl: Ctl) -> float:
+    began = time.monotonic()
+    assert await ctl.status()
+    return time.monotonic() - began
 
 
 async def test_a_start_hook_that_fails_keeps_the_section_from_being_ready(run_file: RunFile) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import re
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -34,7 +35,7 @@ async def host_agent(hq: ReplicaProcess, socket: Path) -> AsyncIterator[asyncio.
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-            await asyncio.wait_for(process.wait(), 10)
+            await asyncio.wait_for(process.wait(), 45)
 
 
 async def ready(client: Client, *ids: str) -> bool:
@@ -45,7 +46,7 @@ async def ready(client: Client, *ids: str) -> bool:
 async def status(socket: Path) -> list[str]:
     """The lines of `instancectl status --host-agent`."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "clients.instancectl.main", "status", "--host-agent", str(socket), "--wait", "20"),
+        *(sys.executable, "-m", "clients.instancectl.main", "status", "--host-agent", str(socket), "--wait", "60"),
         env=clean_environment(),
         stdout=asyncio.subprocess.PIPE,
     )
@@ -56,7 +57,7 @@ async def status(socket: Path) -> list[str]:
 
 async def beats(client: Client) -> list[int]:
     found = [(await client.get(each)).instance.status.last_heartbeat_time for each in IDS]
-    return [time.ToMilliseconds() for time in found]
+    return [one.ToMilliseconds() for one in found]
 
 
 async def calls(hq: ReplicaProcess, method: str) -> int:
@@ -83,24 +84,24 @@ async def test_all_instances_of_a_node_are_reported_in_one_call(
             *(f"{each} r1 {NODE} yes yes yes" for each in IDS),
         ]
         assert "reports to HQ, the last one" in shown[-1]
-        before, called = await beats(client), await calls(hq, "ReportStatuses")
+        before, called, began = await beats(client), await calls(hq, "ReportStatuses"), time.monotonic()
         assert called > 0
 
         async def twice() -> bool:
             return all(now > then + 1500 for now, then in zip(await beats(client), before, strict=True))
 
         await eventually(twice)
-        assert await calls(hq, "ReportStatuses") - called <= 4
+        more = await calls(hq, "ReportStatuses") - called
+        assert more <= 3 + (time.monotonic() - began), "one a second, not one for each instance"
         assert await calls(hq, "ReportStatus") == 0
 
         await ctls[0].kill()
-        silent = (await beats(client))[0]
 
-        async def others() -> bool:
-            return (await beats(client))[1] > silent + 2500
+        async def is_silent() -> bool:
+            dead, *others = await beats(client)
+            return min(others) > dead + 2500
 
-        await eventually(others)
-        assert (await beats(client))[0] < silent + 1500, "a supervisor that died must fall silent"
+        await eventually(is_silent, what="a supervisor that died falls silent, and nobody else")
         agent.kill()
         await agent.wait()
     async with host_agent(hq, socket):

@@ -97,7 +97,7 @@ async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_
     away = kept.rename(kept.with_name("away"))
     await ctl.start()
     await eventually(lambda: "lack a secret" in ctl.log_text())
-    assert ctl.processes() == [pid]
+    await eventually(lambda: ctl.processes() == [pid], what="a check that was under way at SIGKILL has ended")
     away.rename(kept)
     await ctl.until("r1", "ready")
     assert await ctl.section_pid() == pid

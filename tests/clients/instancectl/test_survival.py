@@ -108,7 +108,7 @@ async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file:
         capture_output=True,
         text=True,
         env=clean_environment(),
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert second.returncode == 1
@@ -141,7 +141,7 @@ async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> No
         await eventually(lambda: "parent 1\n" in ctl.section_log())
         first = await eventually(lambda: _children_of(process.pid))
         os.kill(first[0], signal.SIGTERM)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 45) == 0
         assert "bye" in ctl.section_log()
     finally:
         if process.returncode is None:
