@@ -5,6 +5,7 @@ A change is matched once per distinct filter and encoded once, however many watc
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 
 from hq.history import Step, WatchedEvent
@@ -30,7 +31,7 @@ class Fanout:
         reach: how many watchers the newest step went to that went to any.
         life: changes when nothing that was handed out before holds any more.
         resyncs: how often a watch was told that continuity is lost; for metrics.
-        closing: watches are to end.
+        closing: set when watches are to end.
     """
 
     def __init__(self, buffer_bytes: int) -> None:
@@ -43,7 +44,7 @@ class Fanout:
         self.reach = 0
         self.life = 0
         self.resyncs = 0
-        self.closing = False
+        self.closing = asyncio.Event()
 
     def __len__(self) -> int:
         return sum(len(feed.watchers) for feed in self._feeds.values())
@@ -96,7 +97,7 @@ class Fanout:
 
     def close(self) -> None:
         """The replica shuts down: let every stream end with a bookmark."""
-        self.closing = True
+        self.closing.set()
         for watcher in self._watchers():
             watcher.wake()
 
@@ -122,3 +123,13 @@ def encode(query: Query, event: WatchedEvent) -> bytes:
     if event.before is not None and query.matches(event.before):
         return event.gone()
     return b""
+
+
+def deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
+    """What a watcher with this filter would have got."""
+    found = []
+    for step in steps:
+        events = [encoded for event in step.events if (encoded := encode(query, event))]
+        if events:
+            found.append(Delivery(step.version, events, sum(map(len, events)), step.collapsed))
+    return found

@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-from hq.fanout import encode
-from hq.history import Step, put_event
+from hq.fanout import deliveries
+from hq.history import put_event
 from hq.query import Query
 from hq.registry import tokens
 from hq.registry.source import Freshness, Source
@@ -62,7 +62,7 @@ class Watches:
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
         self._replica.check_loaded()
-        if self._replica.fanout.closing:
+        if self._replica.fanout.closing.is_set():
             raise _shutting_down()
         held = tokens.resume_token(token) if token else None
         if held and held.filter_digest != query.digest:
@@ -76,7 +76,19 @@ class Watches:
                 self._replica.fanout.resyncs += 1
                 yield Message(RESYNC, self._freshness.source(), reason=str(lost))
             held = None
-            await self._replica.loaded.wait()
+            await self._loaded_again()
+
+    async def _loaded_again(self) -> None:
+        """Return when this replica has read everything. Raises ShuttingDown: it goes away first."""
+        closing = self._replica.fanout.closing
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._replica.loaded, closing)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        if closing.is_set():
+            raise _shutting_down()
 
     async def _unbroken(self, query: Query, held: tokens.ResumeToken | None) -> AsyncGenerator[Message, None]:
         """One life of continuity: from a token or a snapshot, until it breaks."""
@@ -116,8 +128,8 @@ class Watches:
             if not steps:
                 return
             at = steps[-1].version
-            if deliveries := _deliveries(query, steps):
-                for message in self._messages(query, deliveries):
+            if due := deliveries(query, steps):
+                for message in self._messages(query, due):
                     yield message
                     self._check_life(life)
             else:
@@ -147,18 +159,18 @@ class Watches:
     async def _live(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         fanout = self._replica.fanout
         while True:
-            if not fanout.closing:
+            if not fanout.closing.is_set():
                 await watcher.wait(self._bookmark_s)
             self._check(watcher)
-            deliveries = watcher.take(_MESSAGE_BYTES)
-            for message in self._messages(query, deliveries):
+            due = watcher.take(_MESSAGE_BYTES)
+            for message in self._messages(query, due):
                 yield message
                 self._check(watcher)
-            if not deliveries:
+            if not due:
                 yield self._bookmark(query)
-            if fanout.closing:
+            if fanout.closing.is_set():
                 raise _shutting_down()
-            if deliveries and fanout.reach > _FEW:
+            if due and fanout.reach > _FEW:
                 await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
 
     def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> Iterator[Message]:
@@ -217,15 +229,6 @@ class Watches:
 
 def _shutting_down() -> ShuttingDown:
     return ShuttingDown("this replica shuts down: resume at another one", 0.1)
-
-
-def _deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
-    deliveries = []
-    for step in steps:
-        events = [encoded for event in step.events if (encoded := encode(query, event))]
-        if events:
-            deliveries.append(Delivery(step.version, events, sum(map(len, events)), step.collapsed))
-    return deliveries
 
 
 def _in_messages(events: Iterable[bytes]) -> Iterator[list[bytes]]:

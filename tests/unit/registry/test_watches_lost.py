@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hqpb.storage.v1 import storage_pb2
+from serving.errors import ShuttingDown
 from tests.support.still import Still
 from tests.support.watch_scene import ALL, EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, Stream, some, synced
 from tests.support.world import World
@@ -130,3 +131,16 @@ async def test_a_watch_waits_while_the_new_store_is_read() -> None:
     scene.still.list(scene.world.records(), scene.world.version)
     assert (await next_one).kind == SNAPSHOT
     await stream.aclose()
+
+
+async def test_a_shutdown_ends_a_watch_that_waits_for_everything_to_be_read_again() -> None:
+    scene = Scene()
+    stream = scene.watch()
+    await synced(stream)
+    scene.still.replica.reset()
+    assert (await anext(stream)).kind == RESYNC
+    waiting = asyncio.ensure_future(anext(stream))
+    await asyncio.sleep(0.01)
+    scene.still.replica.fanout.close()
+    with pytest.raises(ShuttingDown):
+        await asyncio.wait_for(waiting, 1)

@@ -128,4 +128,4 @@ async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time
     await watcher.wait(0)
     assert await woken_by(lambda: fanout.lose_all("gone"))
     await watcher.wait(3_600)
-    assert (watcher.lost, fanout.closing, fanout.life) == ("gone", True, 1)
+    assert (watcher.lost, fanout.closing.is_set(), fanout.life) == ("gone", True, 1)
