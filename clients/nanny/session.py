@@ -6,21 +6,24 @@ import asyncio
 import functools
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
 from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credential_options import credential_options
 from clients.hqctl.asking.exits import Exit as HqctlExit
-from clients.hqctl.asking.exits import exit_of
+from clients.hqctl.asking.exits import exit_of, is_no_hq
 from clients.hqctl.asking.session import colour_of, warn
 from clients.nanny.descriptions.installations import merged, only, parse_option
 from clients.nanny.descriptions.reading import default_config, read_installations
 from clients.nanny.exits import Exit
 from clients.yamltext import BadDocument
+
+if TYPE_CHECKING:
+    from clients.errors import HqApiError
 
 DEFAULT_TIMEOUT_S = 10.0
 ROUNDS = 3
@@ -94,13 +97,21 @@ class Session:
         except BadCredentials as fault:
             return Asked(name, None, str(fault), Exit.REFUSED)
         except HqApiError as error:
-            is_late = error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq  # gRPC's own words are no help
-            what = f"{error.endpoint} did not answer in time" if is_late else error.message
-            what = what.replace("\n", " ").rstrip(".")
-            next_step = "Does an HQ serve gRPC there (usually at port 7071)? --installation or HQ_SERVER names others"
-            nobody = f"none of {', '.join(addresses)} answers: {what}. {next_step}"
-            reached = nobody if not error.sent else what
-            return Asked(name, None, reached, _exit(exit_of(error, writing=False)))
+            return Asked(name, None, _told(error, addresses), _exit(exit_of(error, writing=False)))
+
+
+def _told(error: HqApiError, addresses: Sequence[str]) -> str:
+    """What happened and what to do next, without the last full stop."""
+    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
+        return f"{error.endpoint} did not answer in time. `hqctl status` tells why; --timeout waits longer"
+    what = error.message.replace("\n", " ").rstrip(".")
+    others = "--installation or HQ_SERVER names others"
+    if not error.sent:
+        where = f"none of {', '.join(addresses)} answers"
+        return f"{where}: {what}. Does an HQ serve gRPC there (usually at port 7071)? {others}"
+    if is_no_hq(error):
+        return f"{what}. Is {error.endpoint} the gRPC address of an HQ? {others}"
+    return what
 
 
 def _exit(code: int) -> Exit:

@@ -99,6 +99,11 @@ def sentence(error: HqApiError, *, writing: bool, look: str = LOOK) -> str:
     return " ".join(part for part in (_what(error), _next(error, writing, look)) if part)
 
 
+def is_no_hq(error: HqApiError) -> bool:
+    """Something answered over gRPC, and not as an HQ would."""
+    return not error.from_hq and error.code.name in _NOT_AN_HQ
+
+
 def _surely_not_stored(error: HqApiError) -> bool:
     """HQ says in so many words that it gave a write up in time."""
     return error.from_hq and not error.earlier_try_unknown and NOTHING_STORED.search(error.message) is not None
@@ -126,7 +131,7 @@ def _next(error: HqApiError, writing: bool, look: str) -> str:
     if error.retry_delay_s is not None:
         store = "`hqctl status` shows how the store is. " if error.reason.startswith("STORE_") else ""
         return f"{store}Try again in {max(1, round(error.retry_delay_s))} s."
-    if not error.from_hq and error.code.name in _NOT_AN_HQ:
+    if is_no_hq(error):
         return f"Is {error.endpoint} the gRPC address of an HQ?"
     told = (text for words, text in _BY_WORDS.items() if words in error.message)
     return next(told, _BY_STATUS.get(error.code.name, ""))

@@ -70,7 +70,10 @@ def status(
 async def _rollouts(
     name: str, client: Client, services: Sequence[str], expected: Mapping[str, Sequence[str]], wait_s: float | None
 ) -> tuple[list[Rollout], list[str]]:
-    """As of now, or as soon as all are done, or as they stand when the time is up; and which locations are missing."""
+    """As of now, or as soon as all are done, or as they stand when the time is up; and which locations are missing.
+
+    Raises HqApiError: HQ cannot be asked, also if it is lost while somebody waits.
+    """
     from clients.nanny.following import instances_as_they_change, instances_now
 
     shown = await instances_now(client, services)
@@ -86,7 +89,9 @@ async def _rollouts(
                     break  # told with the whole
                 _tell_news(name, before, found)
     except TimeoutError:
-        pass  # told as it stands
+        # The silence may have been HQ's own. Asked once more, it tells how things are now, or is found to be lost.
+        shown = await instances_now(client, services)
+        return _judge(shown.instances.values(), services, expected), shown.missing
     return found, missing
 
 
