@@ -67,7 +67,8 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
 
     Where that is not enough, the last one that was cut is left out, so that the others stay readable: its width is 0.
-    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal.
+    Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal, but what
+    stands before the instance, which a row is about, does not push it out.
     """
     whole = _widths(names, rows)
     cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]
@@ -75,8 +76,15 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
         widths = _shrunk(whole, cuttable, width)
         cut = [n for n in cuttable if widths[n] < whole[n]]
         if _taken(widths) <= width or not cut:
-            return widths
+            return _with_the_instance(names, widths, width)
         whole[cut[-1]] = 0
+
+
+def _with_the_instance(names: Sequence[str], widths: list[int], width: int) -> list[int]:
+    at = names.index("INSTANCE") if "INSTANCE" in names else 0
+    while any(widths[:at]) and _taken(widths[: at + 1]) > width:
+        widths[widths.index(max(widths[:at]))] = 0
+    return widths
 
 
 def _shrunk(whole: Sequence[int], cuttable: Sequence[int], width: int) -> list[int]:

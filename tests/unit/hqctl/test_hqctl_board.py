@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grpc
+import pytest
 
 from clients.errors import HqApiError
 from clients.hqctl.output.board import Board
@@ -82,6 +83,15 @@ def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others()
     assert shown[0].split() == ["INSTANCE", "NODE", "READY", "HEARTBEAT"]
     assert shown[1].split() == ["i" * 36, "n" * 19 + "…", "yes", "12s"]
     assert fitted(names, rows, 200) == [36, 35, 5, 21, 9]
+
+
+@pytest.mark.parametrize("room", [32, 40])
+def test_an_event_names_its_instance_however_narrow_the_terminal_is(room: int) -> None:
+    names = ("TIME", "WHAT", "INSTANCE", "REVISION", "NODE", "WHY")
+    rows = [["2026-11-21T02:07:45Z", "recovery", "shop-frontend-1", "r1", "node-a", "reported again"]]
+    shown = lines(names, rows, fitted(names, rows, room), room=room)[1]
+    assert shown.split()[:2] == ["recovery", "shop-frontend-1"]
+    assert len(shown) <= room
 
 
 def test_lines_of_a_front_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
