@@ -15,8 +15,9 @@ def silent_source(name: str, silence: Silence) -> service_pb2.Source:
 def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:
     """The encoded source of an old answer that is served because the location is silent now."""
     source = service_pb2.Source.FromString(encoded)
-    staleness_s = source.staleness.ToMilliseconds() / 1000 + age_s
-    source.staleness.FromMilliseconds(round(staleness_s * 1000))
+    if source.HasField("staleness"):  # else it was not known then, and is not now
+        staleness_s = source.staleness.ToMilliseconds() / 1000 + age_s
+        source.staleness.FromMilliseconds(round(staleness_s * 1000))
     source.stale = True
     source.error = f"no answer: {silence}; this is the last one, {age_s:.1f} s old"
     return source.SerializeToString()

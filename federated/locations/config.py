@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
+from serving import yamltext
 from serving.errors import HqError
 from serving.flags import is_loopback
 from serving.health import duration_s
@@ -52,8 +51,8 @@ def parse(text: str) -> FrontConfig:
         BadConfig: with every fault that was found.
     """
     try:
-        loaded = yaml.safe_load(text)
-    except Exception as error:  # PyYAML also stumbles with errors that are none of its own
+        loaded = yamltext.load(text)
+    except Exception as error:
         raise BadConfig(f"it is no YAML: {error}") from error
     faults: list[str] = []
     listed = _mapping(loaded, "the file", faults)

@@ -20,8 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
+from serving import yamltext
 from serving.auth.errors import BadSecurity
 from serving.rights.access import Scope
 from serving.rights.patterns import IdentityPattern, Patterns
@@ -67,16 +66,6 @@ class Policy:
         return found
 
 
-class _Loader(yaml.SafeLoader):
-    """Takes no mapping that says something twice: the library would keep the last, whatever stands above."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(names) != len(set(names)):
-            raise yaml.constructor.ConstructorError(None, None, "the same key twice", node.start_mark)
-        return super().construct_mapping(node, deep=deep)
-
-
 def parse(text: bytes) -> Policy:
     """Read the YAML of a policy.
 
@@ -84,8 +73,8 @@ def parse(text: bytes) -> Policy:
         BadSecurity: with the faults that were found, each with its path.
     """
     try:
-        loaded = _Loader(text).get_single_data()
-    except Exception as error:  # PyYAML also stumbles with errors that are none of its own
+        loaded = yamltext.load(text)
+    except Exception as error:
         raise BadSecurity(f"it is no YAML: {_fault(error)}") from error
     faults: list[str] = []
     grants = tuple(_grants(loaded, faults))

@@ -40,6 +40,7 @@ def test_locations_are_read_in_order_of_names() -> None:
         ("locations: {'the east': {replicas: ['a:1']}}", "a name is letters"),
         ("locations: {east: {replicas: ['a:1']}, west: {replicas: ['a:1']}}", "a:1 is listed for east already"),
         ("locations: {east: {replicas: ['a:1']}}\nreplicas: 3", "replicas: there is no such setting"),
+        ("locations: {east: {replicas: ['a:1']}, east: {replicas: ['b:1']}}", "the same key twice"),
         ("locations: [", "it is no YAML"),
         ('locations: !!int ""', "it is no YAML"),
         ("locations: !!bool maybe", "it is no YAML"),

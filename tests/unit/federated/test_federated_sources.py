@@ -1,0 +1,19 @@
+"""What an answer of a front says about each location."""
+
+from __future__ import annotations
+
+from federated.encoded.sources import last_good_source
+from federated.errors import Silence
+from hqpb.v1 import service_pb2
+
+
+def test_an_old_answer_is_older_than_it_was_or_of_unknown_age_as_it_was() -> None:
+    known, unknown = service_pb2.Source(cluster="east"), service_pb2.Source(cluster="east")
+    known.staleness.FromMilliseconds(500)
+    old = [
+        service_pb2.Source.FromString(last_good_source(one.SerializeToString(), 2.0, Silence("it is away")))
+        for one in (known, unknown)
+    ]
+    assert [one.stale for one in old] == [True, True]
+    assert old[0].staleness.ToMilliseconds() == 2_500
+    assert not old[1].HasField("staleness")
