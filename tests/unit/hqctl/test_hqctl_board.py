@@ -85,6 +85,14 @@ def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others()
     assert fitted(names, rows, 200) == [36, 35, 5, 21, 9]
 
 
+def test_readiness_stays_where_other_columns_make_room() -> None:
+    names = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION", "HEARTBEAT")
+    rows = [["shop-frontend-1", "shop", "node-1.rack-7.example", "no:HeartbeatTimeout", "release-2026-11-1", "11m33s"]]
+    assert lines(names, rows, fitted(names, rows, 50), room=50)[0].split() == [
+        *("INSTANCE", "SERVICE", "READY", "HEARTBEAT")
+    ]
+
+
 @pytest.mark.parametrize("room", [32, 40])
 def test_an_event_names_its_instance_however_narrow_the_terminal_is(room: int) -> None:
     names = ("TIME", "WHAT", "INSTANCE", "REVISION", "NODE", "WHY")
