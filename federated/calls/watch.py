@@ -163,10 +163,10 @@ class _Stream:
             while True:
                 try:
                     location = self._locations.by_name.get(follower.name)
-                    if location is None:
-                        return  # this watch is about to hear of it
-                    async for body in location.stream("WatchInstances", follower.request(), self._metadata):
-                        await self._put(follower.received(body))
+                    # Without it this watch is about to hear so, or it is back before a slow reader let that through.
+                    if location is not None:
+                        async for body in location.stream("WatchInstances", follower.request(), self._metadata):
+                            await self._put(follower.received(body))
                 except (HqApiError, Silence) as error:
                     await self._put(follower.failed(error))
                 await follower.pause()

@@ -1,13 +1,29 @@
-"""A watch that begins while the locations change."""
+"""A watch that begins, or waits for its reader, while the locations change."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 
+from federated.locations.location import Location
+from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from tests.federated.conftest import StartFront, StartLocations
+
+
+async def put_in_force(locations: Locations, by_name: dict[str, Location]) -> None:
+    locations.by_name = by_name
+    before, locations._changed = locations._changed, asyncio.Event()
+    before.set()
+
+
+async def until_told(watching: AsyncIterator[bytes], cluster: str, kind: pb.WatchKind) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            told = pb.WatchInstancesResponse.FromString(await anext(watching))
+            if (told.kind, told.sources[0].cluster) == (kind, cluster):
+                return
 
 
 async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_followed(
@@ -23,17 +39,31 @@ async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_fo
     try:
         await anext(watching)  # the locations as they were
 
-        async def change() -> None:
-            locations.by_name = both
-            before, locations._changed = locations._changed, asyncio.Event()
-            before.set()
-
-        changing = asyncio.create_task(change())  # runs before any task that the watch makes
-        told = pb.WatchInstancesResponse()
-        async with asyncio.timeout(20):
-            while not (told.kind == pb.WATCH_KIND_SYNCED and told.sources[0].cluster == "west"):
-                told = pb.WatchInstancesResponse.FromString(await anext(watching))
+        changing = asyncio.create_task(put_in_force(locations, both))  # runs before any task that the watch makes
+        await until_told(watching, "west", pb.WATCH_KIND_SYNCED)
         await changing
+    finally:
+        assert isinstance(watching, AsyncGenerator)
+        await watching.aclose()
+
+
+async def test_a_location_that_left_and_is_back_before_the_reader_took_what_came_before_is_followed(
+    start_locations: StartLocations, start_front: StartFront
+) -> None:
+    east, west = await start_locations("east", "west")
+    front = await start_front([east, west])
+    locations = front.front.locations
+    both = locations.by_name
+    watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())
+    try:
+        await until_told(watching, "west", pb.WATCH_KIND_SYNCED)
+        await put_in_force(locations, {"east": both["east"]})
+        for channel in both["west"].race.channels.values():
+            channel.end_streams()
+        await asyncio.sleep(0.5)  # until west is followed again
+        await put_in_force(locations, both)
+        west.put("b")
+        await until_told(watching, "west", pb.WATCH_KIND_EVENTS)
     finally:
         assert isinstance(watching, AsyncGenerator)
         await watching.aclose()
