@@ -12,7 +12,7 @@ from hq.registry.guard_state import guard_in_short
 from hq.registry.permits import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
-from hq.validation import check_field_mask, check_filter, check_id, check_page_size, require
+from hq.validation import check_enums, check_field_mask, check_filter, check_id, check_page_size, require
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
@@ -73,6 +73,7 @@ class Lookups:
 
     async def count(self, request: service_pb2.CountInstancesRequest, call: Call) -> Answer:
         check_filter(request.filter)
+        check_enums(request.read, "read")
         if request.group_by not in service_pb2.CountGroup.values():
             raise invalid("group_by", f"{request.group_by} is not a CountGroup")
         call.access.check_filter(request.filter.service_id, request.filter.node_name)
@@ -101,12 +102,14 @@ class Lookups:
 
 def parsed_get(request: service_pb2.GetInstanceRequest) -> Get:
     require(check_id(request.id, "id"))
+    check_enums(request.read, "read")
     return Get(request.id, _mask(request), request.read)
 
 
 def parsed_find(request: service_pb2.FindInstancesRequest) -> Find:
     check_filter(request.filter)
     require(check_page_size(request.page_size))
+    check_enums(request.read, "read")
     return Find(Query(request.filter), request.page_size, request.page_token, _mask(request), request.read)
 
 
