@@ -1,11 +1,12 @@
 """Does a JSON value have the shape of a message? Stricter than json_format, and it says where.
 
-json_format takes an empty list for an object, a fraction for an enum value and one field by both of its
-names, and it stops at the first fault without always saying where that is.
+json_format takes an empty list for an object, a fraction for an enum value, "1_0" for ten and one field by both of
+its names, and it stops at the first fault without always saying where that is.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
@@ -17,6 +18,7 @@ from serving.errors import Violation
 _MAX_VIOLATIONS: Final = 20
 _MAX_NAME: Final = 50
 _OBJECT: Final = "a JSON object"
+_NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and no more of what Python reads as one
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
     FieldDescriptor.TYPE_STRING: ((str,), "a string"),
     FieldDescriptor.TYPE_BYTES: ((str,), "a string of base64"),
@@ -26,7 +28,7 @@ _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
 
 
 def violations(value: dict[str, Any], descriptor: Descriptor) -> tuple[Violation, ...]:
-    """What is wrong with the names and types in a JSON object. Numbers are left to json_format."""
+    """What is wrong with the names and types in a JSON object. What numbers may be is left to json_format."""
     faults: list[Violation] = []
     for fault in _of_message(value, descriptor, ""):
         faults.append(fault)
@@ -84,12 +86,14 @@ def _of_single(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violat
             yield _mismatch(path, value, expected)
         elif field.type == FieldDescriptor.TYPE_ENUM and isinstance(value, str):
             yield from _of_enum(value, field, path)
+    elif isinstance(value, str) and not _NUMERAL.fullmatch(value):
+        yield Violation(path, f"{value[:_MAX_NAME]!r} is no number")
 
 
 def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation]:
     """A name nobody knows; a number in quotes is left to json_format."""
     names = _names(cast("EnumDescriptor", field.enum_type))
-    if name not in names and not name.lstrip("-").isdecimal():
+    if name not in names and not (name.isascii() and name.lstrip("-").isdecimal()):
         yield Violation(path, f"{name[:_MAX_NAME]!r} is none of {', '.join(names)}")
 
 

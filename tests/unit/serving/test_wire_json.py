@@ -117,6 +117,9 @@ def test_the_list_of_faults_is_bounded() -> None:
     [
         (b'{"pageSize":1e30}', "pageSize", "out of range"),
         (b'{"pageSize":"x"}', "pageSize", "not a number: 'x'"),
+        (b'{"pageSize":"1_0"}', "pageSize", "'1_0' is no number"),
+        ('{"read":{"minVersion":"\u0661"}}'.encode(), "read.minVersion", "'\u0661' is no number"),
+        ('{"filter":{"readiness":"\u0661"}}'.encode(), "filter.readiness", "'\u0661' is none of "),
         (b'{"read":{"minVersion":-1}}', "read.minVersion", "out of range"),
         (b'{"filter":{"readiness":"MAYBE"}}', "filter.readiness", "is none of READINESS_FILTER_UNSPECIFIED, "),
         (b'{"filter":{"readiness":1.5}}', "filter.readiness", "name of an enum value"),
