@@ -84,10 +84,10 @@ async def start_locations() -> AsyncIterator[StartLocations]:
 
 @pytest.fixture
 async def start_front(tmp_path: Path) -> AsyncIterator[StartFront]:
-    """`await start_front(locations, timeout="300ms")`."""
+    """`await start_front(locations, timeout="4s")`: a location that is only late is not taken for silent."""
     async with AsyncExitStack() as stack:
 
-        async def start(locations: Sequence[FakeLocation], timeout: str = "300ms") -> RunningFront:
+        async def start(locations: Sequence[FakeLocation], timeout: str = "4s") -> RunningFront:
             config = tmp_path / "front.yaml"
             write_config(config, {one.name: one.addresses for one in locations}, timeout)
             return await stack.enter_async_context(running_front(config))

@@ -81,12 +81,12 @@ async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
                 unlucky.oldest_token = unlucky.version
             put(rng.choice(locations), "x")
             await unlucky.replicas[0].restart()
-            await eventually(holds, timeout_s=10)
+            await eventually(holds, timeout_s=30)
             if rng.random() < 0.5:
                 await following.end()
                 following = Following(client, following.token, following.roster)
                 put(rng.choice(locations), "y")
-                await eventually(holds, timeout_s=10)
+                await eventually(holds, timeout_s=30)
         assert all(i.cluster for i in following.items if isinstance(i, Resync))
         await following.end()
 

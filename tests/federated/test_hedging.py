@@ -12,6 +12,8 @@ from tests.federated.fake_location import FakeLocation
 from tests.support.scenes import eventually
 
 EVERYTHING = pb.FindInstancesRequest()
+SLOW_S = 30.0
+QUICK_S = 10.0  # far from both: what an answer takes if the slow replica is not waited for, and this process stalls
 
 
 async def ask_often(front: RunningFront, times: int) -> float:
@@ -35,10 +37,12 @@ async def test_one_slow_replica_does_not_make_answers_slow(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
-    front = await start_front(locations, "5s")
+    front = await start_front(locations, "60s")
     await ask_often(front, 50)
-    east.replicas[preferred(front, east)].delay_s = 2.0
-    assert await ask_often(front, 100) < 0.5
+    slow = east.replicas[preferred(front, east)]
+    slow.delay_s, before = SLOW_S, slow.calls["FindInstances"]
+    assert await ask_often(front, 100) < QUICK_S
+    assert slow.calls["FindInstances"] - before <= 1, "the next calls need not find it out again"
     stats = front.front.locations.by_name["east"].race.stats
     assert stats.hedges <= 1 + stats.calls / 10
 
@@ -47,10 +51,10 @@ async def test_many_calls_at_once_survive_a_replica_that_becomes_slow(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
-    front = await start_front(locations, "5s")
+    front = await start_front(locations, "60s")
     await ask_often(front, 50)
-    east.replicas[preferred(front, east)].delay_s = 2.0
-    assert max(await asyncio.gather(*(ask_often(front, 2) for _ in range(30)))) < 1.0
+    east.replicas[preferred(front, east)].delay_s = SLOW_S
+    assert max(await asyncio.gather(*(ask_often(front, 2) for _ in range(30)))) < QUICK_S
     stats = front.front.locations.by_name["east"].race.stats
     assert stats.hedges <= 1 + stats.calls / 10
 
@@ -59,7 +63,7 @@ async def test_a_stopped_replica_is_replaced_by_another(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
-    front = await start_front(locations, "5s")
+    front = await start_front(locations, "60s")
     doomed = east.replicas[preferred(front, east)]
     await doomed.stop()
     await ask_often(front, 20)
@@ -75,12 +79,12 @@ async def test_a_slow_replica_is_left_alone_even_when_no_second_question_may_be_
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
-    front = await start_front(locations, "5s")
+    front = await start_front(locations, "60s")
     race = front.front.locations.by_name["east"].race
     while race.budget.spend():
         pass
-    east.replicas[preferred(front, east)].delay_s = 2.0
-    assert await ask_often(front, 5) < 1.0
+    east.replicas[preferred(front, east)].delay_s = SLOW_S
+    assert await ask_often(front, 5) < QUICK_S
     assert (race.stats.hedges, race.stats.failovers) == (0, 1)
 
 
@@ -88,7 +92,7 @@ async def test_where_all_replicas_are_slow_their_load_is_not_doubled(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
-    front = await start_front(locations, "5s")
+    front = await start_front(locations, "60s")
     await ask_often(front, 30)
     for replica in east.replicas:
         replica.delay_s = 0.6

@@ -50,7 +50,7 @@ async def test_a_location_that_fell_silent_keeps_the_targets_that_it_told_last(
     east, west = await start_locations("east", "west")
     _put(east, "a-1", 9001)
     _put(west, "b-1", 9002)
-    front = await start_front([east, west], "1s")
+    front = await start_front([east, west])
     before = await asyncio.to_thread(_get, front)
     await west.stop()
     assert await asyncio.to_thread(_get, front) == before
@@ -62,7 +62,7 @@ async def test_without_a_location_that_never_told_there_is_no_answer(
     east, west = await start_locations("east", "west")
     _put(east, "a-1", 9001)
     await west.stop()
-    front = await start_front([east, west], "1s")
+    front = await start_front([east, west])
     status, error = await asyncio.to_thread(_get, front)
     assert status == 503
     assert "west" in error["message"]

@@ -42,7 +42,7 @@ class World:
         await asyncio.gather(*(etcd.start() for etcd in self._etcds.values()))
         await asyncio.gather(*(self._start_behind_gate(name) for name in NAMES for _ in range(2)))
         config = {name: [gate.endpoint for gate in gates] for name, gates in self.gates.items()}
-        write_config(self._directory / "front.yaml", config)
+        write_config(self._directory / "front.yaml", config, "5s")
 
     async def front(self) -> FrontProcess:
         """One more front."""
