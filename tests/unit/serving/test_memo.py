@@ -1,4 +1,4 @@
-"""Parsed requests that are remembered: the newest ones, and no more than a number of them."""
+"""Parsed requests that are remembered: the newest ones, and no more than a number of them, and of bytes."""
 
 from __future__ import annotations
 
@@ -29,3 +29,11 @@ def test_long_requests_are_not_remembered() -> None:
     memo = Memo(len, size=32)
     assert memo(b"x" * 5_000) == 5_000
     assert not memo._kept
+
+
+def test_large_requests_are_remembered_within_a_bound_of_bytes() -> None:
+    memo: Memo[bytes] = Memo(bytes)
+    for number in range(3_000):
+        memo(b"%04d" % number * 1_000)
+    assert 900_000 < sum(map(len, memo._kept)) <= 1 << 20
+    assert memo._bytes == sum(map(len, memo._kept))
