@@ -46,7 +46,9 @@ class StreamEndpoint:
         try:
             exchange = self._media.exchange(headers.get(b"content-type"), None)
         except HqError as error:
-            await respond_error(send, error, extra_headers)
+            told = wire.as_hq_error(error, call)
+            self._stats.ended(told.code)
+            await respond_error(send, told, extra_headers)
             return
         stream = Outgoing(send, exchange, headers, self._limits, extra_headers)
         failure: HqError | None = None

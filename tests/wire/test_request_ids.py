@@ -11,8 +11,9 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 
 from serving.calls.methods import Call
+from serving.surroundings import Surroundings
 from serving.telemetry.logs import OfCall
-from tests.wire.fake_table import FakeRegistry
+from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.raw_http import RawHttp
 
@@ -51,6 +52,15 @@ async def test_an_error_over_http_names_the_call_in_details_and_header(http: Raw
     assert (told(failed.json()), failed.headers["x-request-id"]) == ("abc-2", "abc-2")
     page = await http.get("/nowhere", x_request_id="abc-3")
     assert (told(page.json()), page.headers["x-request-id"]) == ("abc-3", "abc-3")
+
+
+async def test_a_stream_that_is_refused_for_its_content_type_names_the_call_and_is_counted(
+    http: RawHttp, shared: Surroundings
+) -> None:
+    refused = await http.post(b"{}", f"/{WATCH}")
+    assert refused.status == 415
+    assert told(refused.json()) == refused.headers["x-request-id"]
+    assert shared.traffic.calls()["http", WATCH, "INVALID_ARGUMENT"] == 1
 
 
 async def test_an_answer_carries_the_id_that_its_caller_sent(grpc_client: Client, http: RawHttp) -> None:
