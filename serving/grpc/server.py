@@ -19,10 +19,10 @@ from serving.calls.methods import Answer, Method, Streaming, Unary
 from serving.grpc.arrivals import Arrivals
 from serving.grpc.departures import count_until_taken
 from serving.grpc.health import HEALTH_SERVICE, HealthOverGrpc
+from serving.grpc.options import options_of
 from serving.grpc.reflection import BoundedReflection
 from serving.health import Health
 from serving.limiting.admission import LARGE_BYTES, Admission
-from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from serving.telemetry.traffic import CallStats
 
@@ -48,7 +48,7 @@ class GrpcServer:
     ) -> None:
         self._shared = shared
         logging.getLogger("grpc._cython.cygrpc").addFilter(_is_news)  # adding it again does nothing
-        self._server = aio.server(options=_options(shared.limits, reuse_port=reuse_port))
+        self._server = aio.server(options=options_of(shared.limits, reuse_port=reuse_port))
         self._arrivals = Arrivals(shared.limits.slow_request_s)
         services = sorted({m.path.partition("/")[0] for m in methods})
         self._health = HealthOverGrpc(health, services)
@@ -226,29 +226,3 @@ def _described(services: Sequence[str]) -> list[str]:
         return True
 
     return [service for service in services if known(service)]
-
-
-def _options(limits: Limits, *, reuse_port: bool = False) -> list[tuple[str, int]]:
-    return [
-        ("grpc.max_receive_message_length", limits.max_request_bytes),
-        ("grpc.max_send_message_length", limits.max_response_bytes),
-        ("grpc.max_metadata_size", limits.max_header_bytes),
-        ("grpc.absolute_max_metadata_size", limits.max_header_bytes * 2),
-        ("grpc.http2.bdp_probe", 0),  # else whatever a call sends behind its request is taken in, up to MiBs, and kept
-        ("grpc.max_concurrent_streams", limits.max_streams_per_connection),
-        ("grpc.max_allowed_incoming_connections", limits.max_connections),
-        ("grpc.max_connection_age_ms", _ms(limits.max_connection_age_s)),
-        ("grpc.max_connection_age_grace_ms", _ms(limits.max_connection_age_grace_s)),
-        ("grpc.max_connection_idle_ms", _ms(limits.max_connection_idle_s)),
-        ("grpc.server_handshake_timeout_ms", _ms(limits.slow_request_s)),
-        ("grpc.keepalive_time_ms", _ms(limits.ping_interval_s)),
-        ("grpc.keepalive_timeout_ms", _ms(limits.ping_timeout_s)),
-        ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", _ms(limits.min_ping_interval_s)),
-        ("grpc.http2.max_ping_strikes", 2),
-        ("grpc.so_reuseport", int(reuse_port)),  # else a port that is taken is an error, not shared with a stranger
-    ]
-
-
-def _ms(seconds: float) -> int:
-    return round(seconds * 1000)

@@ -16,7 +16,7 @@ import grpc
 import uvicorn
 import uvloop
 
-from serving.grpc import server as grpc_server
+from serving.grpc.options import options_of
 from serving.limiting.limits import Limits
 
 _Handler = Callable[[bytes, Any], Awaitable[bytes]]
@@ -47,7 +47,7 @@ def _application(bodies: dict[str, bytes]) -> Any:
 async def serve(directory: Path) -> None:
     """Serve for ever; say where on standard output."""
     bodies = {path.name: path.read_bytes() for path in directory.iterdir()}
-    server = grpc.aio.server(options=grpc_server._options(Limits()))
+    server = grpc.aio.server(options=options_of(Limits()))
     methods: dict[str, Any] = {
         name: grpc.unary_unary_rpc_method_handler(cast("Any", _grpc_handler(body))) for name, body in bodies.items()
     }
