@@ -16,9 +16,13 @@ def cluster_option() -> click.Option:
 
 
 def naming_cluster(command: click.Command) -> click.Command:
-    """The command with the option, unless it has one of its own (the filter of `find`) or is a group."""
-    has_one = any("--cluster" in param.opts for param in command.params)
-    if not has_one and not isinstance(command, click.Group):
+    """The command with the option, or its commands if it is a group, unless they have one or ask no server."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            naming_cluster(one)
+        return command
+    options = {option for param in command.params for option in param.opts}
+    if "--server" in options and "--cluster" not in options:
         command.params.append(cluster_option())
     return command
 

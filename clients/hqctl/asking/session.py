@@ -32,6 +32,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 Work = Callable[["Client"], Awaitable[Exit]]
 
 
+class WrongCluster(Exception):
+    """Whoever answered is of another cluster than the one that was named; str() says which, and what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """Whom to ask, as whom, and for how long, in seconds per call."""
@@ -86,6 +90,9 @@ class Session:
                 return int(await work(client))
         except HqApiError as error:
             return int(self.tell(error, writing=writing, look=look))
+        except WrongCluster as wrong:
+            complain(str(wrong))
+            return int(Exit.REFUSED)
         except BadCredentials as fault:
             complain(str(fault))
             return int(Exit.NOT_ALLOWED)

@@ -13,6 +13,7 @@ from clients.hqctl.asking.session import Session, connected
 from clients.hqctl.asking.spans import Span
 from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
 from clients.hqctl.output.guard_words import guard_words
+from clients.hqctl.output.sources import check_before_an_order, check_cluster
 from clients.hqctl.words import clock_time, plural
 from hqpb.v1 import service_pb2 as pb
 
@@ -46,6 +47,7 @@ def status(session: Session, output: str) -> None:
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.get_guard()
+        check_cluster(session, answer.source)
         if is_data(output):
             print_data(answer.guard, output)
         else:
@@ -64,6 +66,7 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
     """Let flips through for a while: what is silent is called not ready."""
 
     async def work(client: Client) -> Exit:
+        await check_before_an_order(session, client)
         answer = await client.admin.release_guard(by=by, reason=reason, duration_s=span_s)
         print_order(answer.guard)
         return Exit.OK
@@ -80,6 +83,7 @@ def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
     """Hold all flips for a while: nothing is called not ready for silence."""
 
     async def work(client: Client) -> Exit:
+        await check_before_an_order(session, client)
         answer = await client.admin.force_guard(by=by, reason=reason, duration_s=span_s)
         print_order(answer.guard)
         return Exit.OK

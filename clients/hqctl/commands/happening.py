@@ -13,6 +13,7 @@ from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.remembered import identity, remembered
 from clients.hqctl.asking.session import Session, colour_of, connected
 from clients.hqctl.output.formats import as_dict, is_data, output_option, print_items, print_json_line
+from clients.hqctl.output.sources import check_cluster
 from clients.hqctl.output.tables import lines, print_table
 from clients.hqctl.words import seconds_of, span, stamp
 from hqpb.v1 import admin_pb2
@@ -42,6 +43,7 @@ def events(session: Session, instance_id: str, limit: int, watching: bool, no_he
         if watching:
             return await _watch(client, instance_id, limit, output)
         found = await remembered(session, instance_id, limit)
+        check_cluster(session, *found.sources)
         if is_data(output):
             print_items(found.transitions, found.sources, output)
         elif found.transitions:

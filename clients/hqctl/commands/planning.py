@@ -12,6 +12,7 @@ from clients.hqctl.asking.session import Session, connected, warn
 from clients.hqctl.asking.spans import Span
 from clients.hqctl.commands.guarding import who
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
+from clients.hqctl.output.sources import check_before_an_order, check_cluster
 from clients.hqctl.output.tables import print_table
 from clients.hqctl.words import clock_time, span, stamp
 from hqpb.v1 import admin_pb2
@@ -30,6 +31,7 @@ def suspend(session: Session, node: str, span_s: float, reason: str, by: str) ->
     """Planned work: nothing on NODE is called silent for a while."""
 
     async def work(client: Client) -> Exit:
+        await check_before_an_order(session, client)
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. End it early with `hqctl resume {node}`.")
@@ -46,6 +48,7 @@ def resume(session: Session, node: str) -> None:
     """End planned work on NODE early."""
 
     async def work(client: Client) -> Exit:
+        await check_before_an_order(session, client)
         await client.admin.resume_node(node)
         click.echo(f"{node} is judged as usual again.")
         return Exit.OK
@@ -61,6 +64,7 @@ def suspensions(session: Session, output: str) -> None:
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.list_suspensions()
+        check_cluster(session, answer.source)
         if is_data(output):
             print_items(answer.suspensions, [answer.source], output)
         elif answer.suspensions:

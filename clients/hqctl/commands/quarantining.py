@@ -9,6 +9,7 @@ import click
 from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.session import Session, connected
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
+from clients.hqctl.output.sources import check_cluster
 from clients.hqctl.output.tables import print_table
 from hqpb.v1 import admin_pb2
 
@@ -27,6 +28,7 @@ def quarantine(session: Session, output: str) -> None:
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.list_quarantine()
+        check_cluster(session, answer.source)
         if is_data(output):
             print_items(answer.records, [answer.source], output)
         elif answer.records:

@@ -13,10 +13,10 @@ import click
 
 from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import selecting
-from clients.hqctl.asking.session import Session, connected
+from clients.hqctl.asking.session import Session, complain, connected
 from clients.hqctl.asking.spans import Span
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_data
-from clients.hqctl.output.sources import merged, warn_of
+from clients.hqctl.output.sources import merged, not_of, warn_of
 from clients.hqctl.output.tables import print_table
 from clients.hqctl.words import span, truth
 from hqpb.v1 import instance_pb2
@@ -98,6 +98,9 @@ def top(
             found = services((i for page in pages for i in page.instances), time.time() - since)
             ranked = sorted(found, key=ORDERS[sort_by])[:limit]
             sources = merged(page.sources for page in pages)
+            if wrong := not_of([*where.cluster, session.cluster], sources):
+                complain(wrong)
+                return Exit.REFUSED
             if watching and sys.stdout.isatty():
                 click.clear()
             _print(ranked, len(found), since, sources, output, headers=not no_headers)

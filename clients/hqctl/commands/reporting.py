@@ -12,6 +12,7 @@ import click
 from clients.hqctl.asking.exits import Exit, sentence
 from clients.hqctl.asking.session import Session, complain, connected
 from clients.hqctl.asking.spans import Span
+from clients.hqctl.output.sources import check_cluster
 from clients.hqctl.words import seconds_of, span
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -76,7 +77,7 @@ def report(
     )
 
     async def work(client: Client) -> Exit:
-        reporter, begun = await _begin(client, instance_id, node, status)
+        reporter, begun = await _begin(session, client, instance_id, node, status)
         words = ", ".join(("installed" if installed else "not installed", "ready" if ready else "not ready"))
         click.echo(f"Reporting {instance_id} {revision_id} from {reporter.node} as {words}.")
         answer = await reporter.report()
@@ -108,9 +109,11 @@ def _condition(holds: bool, reason: str, message: str) -> instance_pb2.Condition
 
 
 async def _begin(
-    client: Client, instance_id: str, node: str | None, status: instance_pb2.RevisionStatus
+    session: Session, client: Client, instance_id: str, node: str | None, status: instance_pb2.RevisionStatus
 ) -> tuple[Reporter, pb.BeginReportingResponse]:
-    found = (await client.get(instance_id, fields=("meta", "spec.node_name"))).instance
+    answer = await client.get(instance_id, fields=("meta", "spec.node_name"))
+    check_cluster(session, *answer.sources)
+    found = answer.instance
     node = node or found.spec.node_name
     if not node:
         raise click.UsageError(f"{instance_id} is on no node yet: name the reporter's node with --node")

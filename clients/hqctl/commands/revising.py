@@ -11,7 +11,7 @@ from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.session import Session, complain, connected
 from clients.hqctl.manifests.files import revision_or_exit
 from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
-from clients.hqctl.output.sources import warn_of
+from clients.hqctl.output.sources import check_cluster, warn_of
 from clients.hqctl.output.tables import print_table
 from clients.hqctl.words import age, target, truth
 from hqpb.v1 import instance_pb2
@@ -40,6 +40,7 @@ def show(session: Session, instance_id: str, revision_id: str, output: str) -> N
 
     async def work(client: Client) -> Exit:
         answer = await client.get(instance_id)
+        check_cluster(session, *answer.sources)
         chosen = [r for r in answer.instance.spec.revision if revision_id in ("", r.id)]
         if revision_id and not chosen:
             complain(f"instance {instance_id} has no revision {revision_id}; it has {_names(answer.instance)}.")

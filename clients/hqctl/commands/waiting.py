@@ -100,7 +100,8 @@ def _late(goal: Goal, awaited: Awaited, timeout_s: float) -> str:
     missing = sorted(awaited.missing().items())
     if not awaited.shown.is_whole:
         whose = ", ".join(awaited.shown.missing) or "HQ"
-        return f"{after} {whose} has not told how things are: is it there? `hqctl status` says more."
+        why = f" ({awaited.trouble})" if awaited.trouble else ""
+        return f"{after} {whose} has not told how things are{why}: is it there? `hqctl status` says more."
     if not missing:
         return f"{after} there is no instance that matches."
     named = ", ".join(f"{instance_id} ({state})" for instance_id, state in missing[:NAMED])

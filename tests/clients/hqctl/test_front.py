@@ -76,7 +76,15 @@ def test_lines_of_a_watch_say_whose_they_are(front: str, service: str) -> None:
 
 
 def test_a_replica_of_another_cluster_does_not_answer_for_the_one_that_is_meant(hqctl: Hqctl, service: str) -> None:
-    for command in (("get", f"{service}-1"), ("find", service), ("count", service), ("why", f"{service}-1")):
+    commands = (
+        *(("get", f"{service}-1"), ("find", service), ("count", service), ("why", f"{service}-1")),
+        *(("revision", "show", f"{service}-1"), ("guard", "status"), ("events",), ("quarantine",), ("suspensions",)),
+        ("top",),
+        *(("guard", order, "--for", "1s", "--reason", "x") for order in ("force", "release")),
+        *(("suspend", "n", "--for", "1s", "--reason", "x"), ("resume", "n")),
+        ("report", f"{service}-1", "r1", "--ready"),
+    )
+    for command in commands:
         for told in (hqctl("--cluster", "west", *command), hqctl(*command, "--cluster", "west")):
             assert (told.code, told.out) == (1, "")
             assert "this is the cluster east, not west" in told.err
