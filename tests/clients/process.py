@@ -39,9 +39,9 @@ async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
 
 
 async def ended(process: asyncio.subprocess.Process, stdin: bytes | None = None) -> Outcome:
-    """How it ended; it is killed if that takes half a minute. `stdin` None: it has none."""
+    """How it ended; it is killed if that takes a minute and a half. `stdin` None: it has none."""
     try:
-        out, err = await asyncio.wait_for(process.communicate(stdin), 30)
+        out, err = await asyncio.wait_for(process.communicate(stdin), 90)
     finally:
         if process.returncode is None:
             process.kill()

@@ -118,7 +118,7 @@ async def test_a_conflict_behind_which_nothing_newer_can_be_read_ends_the_edit(
         version = {"current_version": str(base.meta.version)}
         replica.order("UpdateInstance", refuse(Code.ABORTED, "VERSION_CONFLICT", "cannot be read", metadata=version))
     with pytest.raises(HqApiError, match="cannot be read"):
-        await asyncio.wait_for(store(client, base, base), 10)
+        await asyncio.wait_for(store(client, base, base), 60)
 
 
 @pytest.fixture

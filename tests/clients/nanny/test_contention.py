@@ -150,19 +150,19 @@ async def test_an_installation_that_is_away_does_not_stop_the_others(
     with refusing() as nobody:
         installations = {"sas": [sas.grpc], "man": [man.grpc], "vla": [nobody]}
         file = written(tmp_path, "web.yaml", {**whole, "installations": installations})
-        done = await nanny("upload", "-f", file, "-o", "json", "--timeout", "2")
+        done = await nanny("upload", "-f", file, "-o", "json", "--timeout", "4")
         assert done.code == 9, done.err
         told = {one["name"]: one for one in json.loads(done.out)["installations"]}
         counts = {name: one["counts"] for name, one in told.items()}
         assert counts == {"sas": {"created": 2}, "man": {"created": 2}, "vla": {}}
         assert told["vla"]["error"].startswith(f"none of {nobody} answers")
         for command in (["status", "-f", file], ["plan", "-f", file], ["rollback", "--to", "v1", "-f", file]):
-            some = await nanny(*command, "--timeout", "2")
+            some = await nanny(*command, "--timeout", "4")
             assert some.code == (8 if command[0] == "status" else 9)
             assert f"nanny: vla: none of {nobody} answers" in some.err
             assert "sas: " in some.out
             assert "man: " in some.out
-        away = await nanny("upload", "-f", file, "--only", "vla", "--timeout", "2")
+        away = await nanny("upload", "-f", file, "--only", "vla", "--timeout", "4")
         assert away.code == 5
         spared = await nanny("upload", "-f", file, "--only", "sas", "--only", "man")
         assert (spared.code, spared.out.splitlines()[-2:]) == (0, ["sas: 2 unchanged", "man: 2 unchanged"])

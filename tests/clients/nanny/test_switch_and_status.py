@@ -90,7 +90,7 @@ async def test_status_waits_for_the_agents_and_names_the_slow(
         assert late.code == 8
         assert "v1        READY   2          2          1      1" in late.out
         assert "web-0001 on node-1: v1: not ready: the port is taken" in late.out
-        waiting = await start("status", "-f", file, "--wait", "20s", "-o", "json", server=replica.grpc)
+        waiting = await start("status", "-f", file, "--wait", "60s", "-o", "json", server=replica.grpc)
         await asyncio.sleep(0.5)
         await agents[1].report()
         done = await ended(waiting)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,21 +22,29 @@ from tests.clients.nanny.uploads import (
 )
 from tests.clients.process import ended
 from tests.support.etcd import SharedEtcd
+from tests.support.proxy import Proxy
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.scenes import eventually
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 
 
+@pytest.fixture
+async def held_back(replica: ReplicaProcess) -> AsyncIterator[Proxy]:
+    """A way to the replica through this process: while the test does not look, nothing passes."""
+    async with Proxy(replica.grpc) as proxy:
+        yield proxy
+
+
 async def test_a_thousand_instances_killed_in_the_middle_and_run_again(
-    replica: ReplicaProcess, client: Client, tmp_path: Path
+    replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
     file = written(tmp_path, "web.yaml", description(1000, "v1", secrets=True))
 
     async def some_are_there() -> bool:
         return await count(client) >= 200
 
-    upload = await start("upload", "-f", file, "--parallel", "1", server=replica.grpc)
+    upload = await start("upload", "-f", file, "--parallel", "1", server=held_back.endpoint)
     await eventually(some_are_there)
     upload.kill()
     await ended(upload)
@@ -59,7 +68,7 @@ async def test_a_thousand_instances_killed_in_the_middle_and_run_again(
 
 
 async def test_a_replacement_killed_in_the_middle_and_run_again(
-    replica: ReplicaProcess, client: Client, tmp_path: Path
+    replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
     first = written(tmp_path, "v1.yaml", description(500, "v1"))
     second = written(tmp_path, "v2.yaml", description(500, "v2", installed=["v1"]))
@@ -70,7 +79,7 @@ async def test_a_replacement_killed_in_the_middle_and_run_again(
         now = await held_by(client)
         return {one for one, instance in now.items() if instance != before[one]}
 
-    upload = await start("upload", "-f", second, "--parallel", "1", server=replica.grpc)
+    upload = await start("upload", "-f", second, "--parallel", "1", server=held_back.endpoint)
     await eventually(written_again)
     upload.kill()
     await ended(upload)
@@ -83,13 +92,15 @@ async def test_a_replacement_killed_in_the_middle_and_run_again(
     }
 
 
-async def test_ctrl_c_says_how_to_go_on(replica: ReplicaProcess, client: Client, tmp_path: Path) -> None:
+async def test_ctrl_c_says_how_to_go_on(
+    replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
+) -> None:
     file = written(tmp_path, "web.yaml", description(500, "v1"))
 
     async def some_are_there() -> bool:
         return await count(client) >= 100
 
-    upload = await start("upload", "-f", file, "--parallel", "1", server=replica.grpc)
+    upload = await start("upload", "-f", file, "--parallel", "1", server=held_back.endpoint)
     await eventually(some_are_there)
     upload.send_signal(signal.SIGINT)
     stopped = await ended(upload)
@@ -100,14 +111,14 @@ async def test_ctrl_c_says_how_to_go_on(replica: ReplicaProcess, client: Client,
 
 
 async def test_an_installation_lost_in_the_middle_is_told_and_finished_later(
-    etcd: SharedEtcd, replicas: Replicas, replica: ReplicaProcess, client: Client, tmp_path: Path
+    etcd: SharedEtcd, replicas: Replicas, replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
     file = written(tmp_path, "web.yaml", description(1000, "v1"))
 
     async def some_are_there() -> bool:
         return await count(client) >= 100
 
-    upload = await start("upload", "-f", file, "--timeout", "2", "-o", "json", server=replica.grpc)
+    upload = await start("upload", "-f", file, "--timeout", "4", "-o", "json", server=held_back.endpoint)
     await eventually(some_are_there)
     await replica.kill()
     lost = await ended(upload)
