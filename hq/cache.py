@@ -219,9 +219,9 @@ class Cache:
         before = self._by_id.get(instance_id)
         if (secrets := changes.get(k.SECRETS)) is not None:
             self._take_secrets(instance_id, secrets)
-        shown = before is not None
+        shown = before.spec_created if before is not None else 0
         spec = self._decoder.spec(instance_id, changes.get(k.SPEC), shown=shown)
-        status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=shown)
+        status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=before is not None)
         if spec is SAME and status is SAME:
             return before
         after, orphan = self._combined(instance_id, before, spec, status)

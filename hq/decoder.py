@@ -36,8 +36,11 @@ class Decoder:
         self._quarantine = quarantine
         self.pool: Pool = {}
 
-    def spec(self, instance_id: str, change: Change | None, *, shown: bool) -> NewSpec:
-        """The spec after a change of its record; None if it was deleted. `shown`: an earlier state is being served."""
+    def spec(self, instance_id: str, change: Change | None, *, shown: int) -> NewSpec:
+        """The spec after a change of its record; None if it was deleted, or lives another life that nobody can read.
+
+        `shown`: where the record was created whose state is being served; 0: none is. A deletion may have been missed.
+        """
         if change is None:
             return SAME
         self._quarantine.release(k.SPEC, instance_id)
@@ -46,8 +49,9 @@ class Decoder:
         try:
             return decode_spec(instance_id, change.value, change.created, change.revision, self._trimmed_pool())
         except Undecodable as error:
-            self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), shown))
-            return SAME
+            is_older = change.created == shown
+            self._quarantine.put(Quarantined(k.SPEC, instance_id, change.revision, str(error), is_older))
+            return SAME if is_older else None
 
     def status(self, instance_id: str, change: Change | None, *, shown: bool) -> NewStatus:
         """Likewise of the status; NO_STATUS if it was deleted."""

@@ -229,7 +229,7 @@ class Reports:
                 raise DeadlineExceeded(f"others kept changing {instance_id}; nothing was stored") from None
             if conflict.modified[spec_key] == 0:
                 await r.proven()
-            await r.catch_up(conflict.modified[status_key], _CATCH_UP_S)
+            await r.catch_up(max(conflict.modified.values()), _CATCH_UP_S)
             r.check_loaded()
             return False
         await r.shown(version)

@@ -34,6 +34,18 @@ def test_what_was_never_good_is_not_shown() -> None:
     assert not feed.cache.quarantine.all()[0].served_from_older
 
 
+def test_a_bad_spec_of_another_life_ends_what_was_shown() -> None:
+    """In the difference over a compacted gap a deletion and what came behind it are one change."""
+    feed = Feed()
+    feed(spec=spec_value("a"), status=status_value(mark()))
+    changes = [Change(KEYS.spec("a"), RUBBISH, 5, 6), Change(KEYS.status("a"), None, 0, 6)]
+    (event,) = feed.cache.apply(Batch(6, changes), collapsed=True)
+    assert event.after is None
+    assert feed.cache.get("a") is None
+    assert [(q.kind, q.version, q.served_from_older) for q in feed.cache.quarantine.all()] == [("spec", 6, False)]
+    assert feed.cache.stored_versions("a") == (6, 0)
+
+
 def test_a_status_waits_for_its_spec_to_become_readable() -> None:
     feed = Feed()
     feed(spec=RUBBISH, status=status_value(mark()))

@@ -1,0 +1,66 @@
+"""Reports to a replica whose memory is not what lies in the store: few tries, and a true answer in the end."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.registry.registry import Registry
+from hq.store.keys import Keys
+from hq.store.port import Write
+from serving.errors import DeadlineExceeded, NotFound
+from tests.support.faulty_store import FaultyStore, faulty
+from tests.support.running import running
+from tests.support.virtual_time import VirtualClock, in_virtual_time
+from tests.unit.registry.test_reports import Reporter, created
+
+KEYS = Keys()
+
+
+async def reborn(store: FaultyStore, spec: bytes) -> int:
+    """Others delete the instance and create it again; the version."""
+    gone = (KEYS.spec("a-1"), KEYS.status("a-1"))
+    await store.store.commit((), (Write((), deletes=gone),), 1)
+    return (await store.store.commit((), (Write((), ((KEYS.spec("a-1"), spec),)),), 1)).revision
+
+
+async def reporting(registry: Registry) -> Reporter:
+    await created(registry)
+    agent = await Reporter(registry).begin()
+    await agent.report()
+    return agent
+
+
+@in_virtual_time
+async def test_who_begins_after_a_gap_that_holds_a_broken_spec_of_another_life_is_told_that_the_instance_is_gone() -> (
+    None
+):
+    store = faulty()
+    async with running(store, VirtualClock()) as registry:
+        agent = await reporting(registry)
+        store.go_away()
+        await store.store.compact(await reborn(store, b"\xff\xff"))
+        store.away = False
+        await registry.replica.fence.passed()
+        store.delay_s, before = 0.01, len(store.sent)
+        with pytest.raises(NotFound):
+            await agent.begin()
+        with pytest.raises(NotFound):
+            await agent.report(message="new")
+        assert len(store.sent) < before + 10
+
+
+@in_virtual_time
+async def test_a_report_tries_few_times_while_its_replica_does_not_hear_of_another_life() -> None:
+    store = faulty()
+    async with running(store, VirtualClock()) as registry:
+        agent = await reporting(registry)
+        entry = registry.replica.cache.get("a-1")
+        assert entry is not None
+        record, _ = await store.store.get(KEYS.spec("a-1"))
+        assert record is not None
+        store.silence()
+        await reborn(store, record.value)
+        store.delay_s, before = 0.01, len(store.sent)
+        with pytest.raises(DeadlineExceeded):
+            await agent.report(message="new")
+        assert len(store.sent) < before + 10
