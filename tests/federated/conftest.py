@@ -41,7 +41,7 @@ class RunningFront:
 
 StartFront = Callable[..., Awaitable[RunningFront]]
 StartLocations = Callable[..., Awaitable[list[FakeLocation]]]
-StartPair = Callable[[], Awaitable[tuple[FakeLocation, FakeLocation, RunningFront]]]
+StartPair = Callable[..., Awaitable[tuple[FakeLocation, FakeLocation, RunningFront]]]
 
 
 @asynccontextmanager
@@ -97,12 +97,15 @@ async def start_front(tmp_path: Path) -> AsyncIterator[StartFront]:
 
 @pytest.fixture
 def start_pair(start_locations: StartLocations, start_front: StartFront) -> StartPair:
-    """`east, west, front = await start_pair()`: a location with the instance a, one with b, and a front over both."""
+    """`east, west, front = await start_pair(east="a b", west="c")`: two locations with these ids, a front over both."""
 
-    async def start() -> tuple[FakeLocation, FakeLocation, RunningFront]:
-        east, west = locations = await start_locations("east", "west")
-        east.put("a")
-        west.put("b")
-        return east, west, await start_front(locations)
+    async def start(
+        east: str = "", west: str = "", *, replicas: int = 1, timeout: str = "4s"
+    ) -> tuple[FakeLocation, FakeLocation, RunningFront]:
+        locations = await start_locations("east", "west", replicas=replicas)
+        for location, ids in zip(locations, (east, west), strict=True):
+            for id_ in ids.split():
+                location.put(id_)
+        return locations[0], locations[1], await start_front(locations, timeout)
 
     return start

@@ -10,7 +10,7 @@ import grpc
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids, refused
-from tests.federated.conftest import StartFront, StartLocations, running_front
+from tests.federated.conftest import StartLocations, StartPair, running_front
 from tests.federated.fronts import write_config
 from tests.federated.test_writes import create
 from tests.support.scenes import eventually
@@ -19,12 +19,8 @@ EVERYTHING = pb.FindInstancesRequest()
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-async def test_calls_under_way_end_well_when_the_configuration_of_their_location_changes(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west", replicas=2)
-    west.put("b")
-    front = await start_front(locations, "30s")
+async def test_calls_under_way_end_well_when_the_configuration_of_their_location_changes(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(west="b", replicas=2, timeout="30s")
     before = front.front.locations.by_name["east"]
     asked, answers = asyncio.Event(), asyncio.Event()
 
@@ -39,7 +35,7 @@ async def test_calls_under_way_end_well_when_the_configuration_of_their_location
     writing = asyncio.ensure_future(front.stub.CreateInstance(create("a", "east")))
     reading = asyncio.ensure_future(front.stub.FindInstances(EVERYTHING))
     await asked.wait()
-    write_config(front.config, {one.name: one.addresses for one in locations}, "31s")
+    write_config(front.config, {one.name: one.addresses for one in (east, west)}, "31s")
     await eventually(lambda: front.front.locations.by_name["east"] is not before)
     answers.set()
     assert (await writing).instance.meta.id == "a"
@@ -47,10 +43,9 @@ async def test_calls_under_way_end_well_when_the_configuration_of_their_location
 
 
 async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_before_its_store_was_asked(
-    start_locations: StartLocations, start_front: StartFront
+    start_pair: StartPair,
 ) -> None:
-    east, west = locations = await start_locations("east", "west")
-    front = await start_front(locations, "30s")
+    east, west, front = await start_pair(timeout="30s")
     east.replicas[0].delay_s = 3.0
     getting = asyncio.ensure_future(refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a"))))
     await eventually(lambda: west.replicas[0].calls["FindInstances"])

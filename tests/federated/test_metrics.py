@@ -8,7 +8,7 @@ import pytest
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
-from tests.federated.conftest import RunningFront, StartFront, StartLocations
+from tests.federated.conftest import RunningFront, StartFront, StartLocations, StartPair
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
 from tests.support.scenes import eventually
@@ -21,11 +21,10 @@ EVERYTHING = pb.FindInstancesRequest()
 
 
 @pytest.mark.timeout(180)
-async def test_every_metric_of_a_front_moves(start_locations: StartLocations, start_front: StartFront) -> None:
+async def test_every_metric_of_a_front_moves(start_pair: StartPair) -> None:
     async with served(None) as plain:
         of_every_replica = declared(plain.server.metrics)
-    east, west = locations = await start_locations("east", "west", replicas=2)
-    front = await start_front(locations, "2s")
+    east, west, front = await start_pair(replicas=2, timeout="2s")
     scraped = Scraped(front.metrics)
     await _calls(front, scraped)
     await _a_slow_replica(front, east, scraped)

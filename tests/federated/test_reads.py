@@ -16,7 +16,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving import wire
 from serving.errors import invalid
 from tests.federated.answers import errors, ids, refused
-from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.federated.fake_location import FakeReplica
 from tests.federated.fronts import write_config
 from tests.support.scenes import eventually
@@ -63,13 +63,8 @@ async def test_pages_across_locations_are_complete_and_in_order(
     assert seen == sorted((i, location.name) for location in locations for i in location.instances)
 
 
-async def test_one_id_in_two_locations_takes_a_name_to_tell_them_apart(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    locations = await start_locations("east", "west")
-    for location in locations:
-        location.put("twin")
-    front = await start_front(locations, "5s")
+async def test_one_id_in_two_locations_takes_a_name_to_tell_them_apart(start_pair: StartPair) -> None:
+    _, _, front = await start_pair(east="twin", west="twin", timeout="5s")
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("twin", "east"), ("twin", "west")]
     for call in (
         front.stub.GetInstance(pb.GetInstanceRequest(id="twin")),
@@ -101,12 +96,8 @@ async def test_a_changed_configuration_comes_into_force_while_it_serves(
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("b", "west")]
 
 
-async def test_a_filter_by_cluster_asks_these_only_and_knows_no_others(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    front = await start_front(locations)
+async def test_a_filter_by_cluster_asks_these_only_and_knows_no_others(start_pair: StartPair) -> None:
+    _, west, front = await start_pair(east="a")
     request = pb.FindInstancesRequest(filter=pb.InstanceFilter(cluster=["east"]))
     answer = await front.stub.FindInstances(request)
     assert ids(answer) == [("a", "east")]
@@ -118,11 +109,8 @@ async def test_a_filter_by_cluster_asks_these_only_and_knows_no_others(
     assert error.code() is Code.INVALID_ARGUMENT
 
 
-async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    front = await start_front(locations)
+async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(start_pair: StartPair) -> None:
+    east, west, front = await start_pair()
     read = pb.ReadOptions(min_version=100, epoch="epoch-of-west")
     await front.stub.FindInstances(pb.FindInstancesRequest(read=read))
     assert east.replicas[0].reads[-1] == pb.ReadOptions()
@@ -133,10 +121,9 @@ async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(
 
 
 async def test_who_asks_for_an_instance_that_nobody_shows_is_answered_as_fresh_as_demanded(
-    start_locations: StartLocations, start_front: StartFront
+    start_pair: StartPair,
 ) -> None:
-    east, west = locations = await start_locations("east", "west")
-    front = await start_front(locations)
+    east, west, front = await start_pair()
     strong = pb.READ_CONSISTENCY_STRONG
     read = pb.ReadOptions(min_version=100, epoch="epoch-of-west", consistency=strong)
     assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a", read=read)))).code() is Code.NOT_FOUND
@@ -179,10 +166,8 @@ async def test_a_faulty_id_is_blamed_on_the_field_in_which_the_caller_sent_it(
         assert [violation.field for violation in error.violations] == [field]
 
 
-async def test_json_over_http_says_the_same(start_locations: StartLocations, start_front: StartFront) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    front = await start_front(locations)
+async def test_json_over_http_says_the_same(start_pair: StartPair) -> None:
+    _, west, front = await start_pair(east="a")
     await west.stop()
 
     def post(body: dict[str, object]) -> dict[str, object]:

@@ -18,7 +18,7 @@ STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
 async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_pair: StartPair) -> None:
-    _, west, front = await start_pair()
+    _, west, front = await start_pair(east="a", west="b")
     west.replicas[0].delay_s = 30
     answer = await front.stub.FindInstances(EVERYTHING)
     assert ids(answer) == [("a", "east")]
@@ -34,7 +34,7 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_
 
 
 async def test_a_location_whose_store_is_away_answers_whom_memory_is_enough_for(start_pair: StartPair) -> None:
-    _, west, front = await start_pair()
+    _, west, front = await start_pair(east="a", west="b")
     west.replicas[0].store_delay_s = 30
     for demanding in (
         front.stub.FindInstances(pb.FindInstancesRequest(read=STRONG)),
@@ -66,12 +66,8 @@ async def test_a_caller_in_a_hurry_gets_the_others_before_its_deadline(
     await eventually(is_answered, what="an answer in a try during which this machine does not stall")
 
 
-async def test_where_all_are_required_a_silent_one_is_named(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    front = await start_front(locations)
+async def test_where_all_are_required_a_silent_one_is_named(start_pair: StartPair) -> None:
+    _, west, front = await start_pair(east="a")
     await west.stop()
     read = pb.ReadOptions(require_all_locations=True)
     for call in (
@@ -85,12 +81,9 @@ async def test_where_all_are_required_a_silent_one_is_named(
         assert "east" not in (error.details() or "")
 
 
-async def test_where_nobody_answers_no_list_looks_complete(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    locations = await start_locations("east", "west")
-    front = await start_front(locations)
-    for location in locations:
+async def test_where_nobody_answers_no_list_looks_complete(start_pair: StartPair) -> None:
+    east, west, front = await start_pair()
+    for location in (east, west):
         await location.stop()
     for call in (
         front.stub.FindInstances(EVERYTHING),
@@ -103,11 +96,8 @@ async def test_where_nobody_answers_no_list_looks_complete(
         assert "west" in (error.details() or "")
 
 
-async def test_an_instance_is_called_missing_only_if_everybody_was_asked(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    front = await start_front(locations)
+async def test_an_instance_is_called_missing_only_if_everybody_was_asked(start_pair: StartPair) -> None:
+    east, west, front = await start_pair()
     assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.NOT_FOUND
     await west.stop()
     assert (await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.UNAVAILABLE
@@ -119,11 +109,9 @@ async def test_an_instance_is_called_missing_only_if_everybody_was_asked(
 
 
 async def test_an_instance_is_not_shown_as_if_a_location_that_denies_it_had_not_been_asked(
-    start_locations: StartLocations, start_front: StartFront
+    start_pair: StartPair,
 ) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    front = await start_front(locations)
+    _, west, front = await start_pair(east="a")
     west.replicas[0].denies = True
     error = await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="a")))
     assert error.code() is Code.PERMISSION_DENIED
@@ -149,7 +137,7 @@ async def test_explain_is_told_by_the_owner_with_a_source_for_each_location(
 
 
 async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(start_pair: StartPair) -> None:
-    _, west, front = await start_pair()
+    _, west, front = await start_pair(east="a", west="b")
     allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     await front.stub.FindInstances(EVERYTHING)  # whoever asked first need not have allowed it
@@ -172,7 +160,7 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(st
 async def test_where_a_front_asks_for_no_tickets_an_old_answer_is_for_the_ticket_that_it_was_given_to(
     start_pair: StartPair,
 ) -> None:
-    _, west, front = await start_pair()
+    _, west, front = await start_pair(east="a", west="b")
     allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     ann = (("authorization", "Bearer ann"),)

@@ -14,7 +14,7 @@ from federated.encoded import tokens
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import TooLarge
 from tests.federated.answers import refused
-from tests.federated.conftest import StartFront, StartLocations, running_front
+from tests.federated.conftest import StartFront, StartLocations, StartPair, running_front
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
 from tests.federated.watcher import Watcher
@@ -30,72 +30,53 @@ def holds(watcher: Watcher, locations: list[FakeLocation]) -> bool:
     return watcher.synced >= {one.name for one in locations} and known == state(locations)
 
 
-async def test_each_location_is_synced_by_itself_and_changes_follow(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    locations = await start_locations("east", "west")
-    for location in locations:
-        location.put("a")
-    front = await start_front(locations)
+async def test_each_location_is_synced_by_itself_and_changes_follow(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a", west="a")
     watcher = Watcher(front.stub)
-    await eventually(lambda: holds(watcher, locations))
+    await eventually(lambda: holds(watcher, [east, west]))
     assert watcher.kinds["east"][:2] == watcher.kinds["west"][:2] == ["SNAPSHOT", "SYNCED"]
-    locations[0].put("b")
-    locations[1].remove("a")
-    await eventually(lambda: holds(watcher, locations))
+    east.put("b")
+    west.remove("a")
+    await eventually(lambda: holds(watcher, [east, west]))
     await watcher.end()
     await eventually(lambda: not front.front.watches.open, what="the watch is closed")
 
 
-async def test_a_watch_goes_on_at_another_front_with_its_token(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    locations = await start_locations("east", "west")
-    locations[0].put("a")
-    front = await start_front(locations)
+async def test_a_watch_goes_on_at_another_front_with_its_token(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a")
     async with running_front(front.config) as doomed:
         first = Watcher(doomed.stub)
-        await eventually(lambda: holds(first, locations))
+        await eventually(lambda: holds(first, [east, west]))
     await eventually(lambda: first.error)
     await first.end()
-    locations[0].put("b")
-    locations[1].put("c")
+    east.put("b")
+    west.put("c")
     second = Watcher(front.stub, first.token, first)
-    await eventually(lambda: holds(second, locations))
+    await eventually(lambda: holds(second, [east, west]))
     assert second.kinds["east"] == second.kinds["west"] == ["SYNCED", "EVENTS"]
     await second.end()
 
 
-async def test_a_location_that_lost_continuity_leaves_the_others_alone(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front(locations)
+async def test_a_location_that_lost_continuity_leaves_the_others_alone(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a", west="b")
     watcher = Watcher(front.stub)
-    await eventually(lambda: holds(watcher, locations))
+    await eventually(lambda: holds(watcher, [east, west]))
     west.oldest_token = 10_000
     await west.stop()
     west.put("c")
     west.remove("b")
     await west.replicas[0].restart()
-    await eventually(lambda: holds(watcher, locations))
+    await eventually(lambda: holds(watcher, [east, west]))
     assert watcher.kinds["west"].count("RESYNC") == 1
     assert "RESYNC" not in watcher.kinds["east"]
     assert front.front.watches.resyncs == {"west": 1}
     await watcher.end()
 
 
-async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_anew(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    _, west = locations = await start_locations("east", "west")
-    for location in locations:
-        location.put("a")
-    front = await start_front(locations)
+async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_anew(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a", west="a")
     watcher = Watcher(front.stub)
-    await eventually(lambda: holds(watcher, locations))
+    await eventually(lambda: holds(watcher, [east, west]))
     west.oldest_token = 10_000
     await west.stop()
     west.replicas[0].hang_after_resync = True
@@ -104,27 +85,23 @@ async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_ane
     await watcher.end()
     west.replicas[0].hang_after_resync = False
     resumed = Watcher(front.stub, watcher.token, watcher)
-    await eventually(lambda: holds(resumed, locations))
+    await eventually(lambda: holds(resumed, [east, west]))
     assert resumed.kinds["east"] == ["SYNCED"]
     assert resumed.kinds["west"] == ["RESYNC", "SNAPSHOT", "SYNCED"]
     await resumed.end()
 
 
-async def test_a_location_lost_and_back_goes_on_without_a_snapshot(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    front = await start_front(locations)
+async def test_a_location_lost_and_back_goes_on_without_a_snapshot(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a")
     watcher = Watcher(front.stub)
-    await eventually(lambda: holds(watcher, locations))
+    await eventually(lambda: holds(watcher, [east, west]))
     await west.stop()
     await eventually(lambda: watcher.trouble["west"], what="the watch says that west is silent")
     east.put("b")
     west.put("c")
     await eventually(lambda: "b" in watcher.known["east"], what="east goes on meanwhile")
     await west.replicas[0].restart()
-    await eventually(lambda: holds(watcher, locations) and not watcher.trouble["west"])
+    await eventually(lambda: holds(watcher, [east, west]) and not watcher.trouble["west"])
     assert "SNAPSHOT" not in watcher.kinds["west"]
     assert "RESYNC" not in watcher.kinds["west"]
     await watcher.end()
@@ -145,19 +122,16 @@ async def test_a_snapshot_cut_off_in_the_middle_starts_over(
 
 
 async def test_a_token_without_a_location_makes_the_watcher_forget_what_it_may_have_seen_of_it(
-    start_locations: StartLocations, start_front: StartFront
+    start_pair: StartPair,
 ) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front(locations)
+    east, west, front = await start_pair(east="a", west="b")
     west.replicas[0].delay_s = 30
     first = Watcher(front.stub)
     await eventually(lambda: first.synced == {"east"})
     await first.end()
     west.replicas[0].delay_s = 0
     second = Watcher(front.stub, first.token, first)
-    await eventually(lambda: holds(second, locations))
+    await eventually(lambda: holds(second, [east, west]))
     assert second.kinds["east"] == ["SYNCED"]
     assert second.kinds["west"] == ["RESYNC", "SNAPSHOT", "SYNCED"]
     await second.end()

@@ -9,7 +9,7 @@ from federated.locations.location import Location
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from tests.federated.conftest import StartFront, StartLocations
+from tests.federated.conftest import StartPair
 
 
 async def put_in_force(locations: Locations, by_name: dict[str, Location]) -> None:
@@ -26,13 +26,8 @@ async def until_told(watching: AsyncIterator[bytes], cluster: str, kind: pb.Watc
                 return
 
 
-async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_followed(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front([east, west])
+async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_followed(start_pair: StartPair) -> None:
+    _, _, front = await start_pair(east="a", west="b")
     locations = front.front.locations
     both, locations.by_name = locations.by_name, {"east": locations.by_name["east"]}
     watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())
@@ -48,10 +43,9 @@ async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_fo
 
 
 async def test_a_location_that_left_and_is_back_before_the_reader_took_what_came_before_is_followed(
-    start_locations: StartLocations, start_front: StartFront
+    start_pair: StartPair,
 ) -> None:
-    east, west = await start_locations("east", "west")
-    front = await start_front([east, west])
+    _, west, front = await start_pair()
     locations = front.front.locations
     both = locations.by_name
     watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())

@@ -32,11 +32,8 @@ def create(instance_id: str, cluster: str = "") -> pb.CreateInstanceRequest:
     return pb.CreateInstanceRequest(instance=instance(instance_id, cluster))
 
 
-async def test_a_new_instance_goes_where_the_caller_says(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    front = await start_front(locations, "5s")
+async def test_a_new_instance_goes_where_the_caller_says(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(timeout="5s")
     answer = await front.stub.CreateInstance(create("a", "east"))
     assert answer.instance.meta.cluster == "east"
     await front.stub.CreateInstance(create("b"), metadata=WEST)
@@ -49,11 +46,8 @@ async def test_a_new_instance_goes_where_the_caller_says(
     assert "which one?" in (error.details() or "")
 
 
-async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    locations = await start_locations("east", "west")
-    front = await start_front(locations, "5s")
+async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(timeout="5s")
     clock = SystemClock()
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
     call = Call(access=gate.access(Identity("web-uploader", Kind.TICKET, clock.wall_ms()), UPLOAD))
@@ -61,7 +55,7 @@ async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(
     own.meta.service_id, foreign.meta.service_id = "web", "mail"
     with pytest.raises(PermissionDenied):
         await front.front.applying.apply(pb.ApplyInstancesRequest(instance=[own, foreign]), call)
-    assert [one.instances for one in locations] == [{}, {}]
+    assert [one.instances for one in (east, west)] == [{}, {}]
     assert await front.front.applying.apply(pb.ApplyInstancesRequest(instance=[own]), call)
     assert [touch.key for touch in call.touches] == ["a"]
 
@@ -76,26 +70,16 @@ async def test_where_there_is_one_location_it_need_not_be_named(
     assert east.replicas[0].calls["FindInstances"] == 0
 
 
-async def test_a_write_finds_the_owner_of_its_instance(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    west.put("b")
-    front = await start_front(locations, "5s")
+async def test_a_write_finds_the_owner_of_its_instance(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a", west="b", timeout="5s")
     await front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b"))
     assert (set(east.instances), set(west.instances)) == ({"a"}, set())
     error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="b")))
     assert error.code() is Code.NOT_FOUND
 
 
-async def test_an_ambiguous_write_changes_nothing_and_names_both(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("twin")
-    west.put("twin")
-    front = await start_front(locations, "5s")
+async def test_an_ambiguous_write_changes_nothing_and_names_both(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="twin", west="twin", timeout="5s")
     error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="twin")))
     assert error.code() is Code.FAILED_PRECONDITION
     assert "in east and in west" in (error.details() or "")
@@ -121,12 +105,8 @@ async def test_owners_are_looked_for_on_every_page_of_a_location(
     assert all("in east and in west" in told[twin] for twin in ("c", "d"))
 
 
-async def test_an_owner_is_not_guessed_while_a_location_is_silent(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    east.put("a")
-    front = await start_front(locations)
+async def test_an_owner_is_not_guessed_while_a_location_is_silent(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="a")
     await west.stop()
     error = await refused(front.stub.DeleteInstance(pb.DeleteInstanceRequest(id="a")))
     assert error.code() is Code.UNAVAILABLE
@@ -150,14 +130,8 @@ async def test_a_conflict_comes_back_with_its_details(start_locations: StartLoca
     assert not west.replicas[0].calls["DeleteInstance"]
 
 
-async def test_many_instances_go_each_where_they_belong(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    for location in locations:
-        location.put("twin")
-    west.put("b")
-    front = await start_front(locations, "5s")
+async def test_many_instances_go_each_where_they_belong(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(east="twin", west="twin b", timeout="5s")
     items = [
         instance("a", "east"),
         instance("b"),
@@ -176,11 +150,8 @@ async def test_many_instances_go_each_where_they_belong(
     assert (set(east.instances), set(west.instances)) == ({"twin", "a"}, {"twin", "b", "c"})
 
 
-async def test_a_silent_location_fails_its_own_items_only(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    east, west = locations = await start_locations("east", "west")
-    front = await start_front(locations)
+async def test_a_silent_location_fails_its_own_items_only(start_pair: StartPair) -> None:
+    east, west, front = await start_pair()
     await west.stop()
     items = [instance("a", "east"), instance("b", "west")]
     answer = await front.stub.ApplyInstances(pb.ApplyInstancesRequest(instance=items))
@@ -198,14 +169,10 @@ async def test_a_silent_location_fails_its_own_items_only(
         ("ReportStatuses", pb.ReportStatusesRequest(report=[pb.ReportStatusRequest(instance_id="a")])),
     ],
 )
-async def test_agents_are_sent_to_their_own_location(
-    start_locations: StartLocations, start_front: StartFront, name: str, request_: object
-) -> None:
+async def test_agents_are_sent_to_their_own_location(start_pair: StartPair, name: str, request_: object) -> None:
     from clients.errors import decode
 
-    east, west = locations = await start_locations("east", "west")
-    west.put("a")
-    front = await start_front(locations, "5s")
+    east, west, front = await start_pair(west="a", timeout="5s")
     error = decode(await refused(getattr(front.stub, name)(request_)))
     assert error.code is Code.FAILED_PRECONDITION
     assert error.reason == "ASK_LOCATION"
@@ -215,22 +182,19 @@ async def test_agents_are_sent_to_their_own_location(
     assert not error.violations  # no word that makes an agent stop
 
 
-async def test_operators_are_told_the_addresses_of_all_locations(
-    start_locations: StartLocations, start_front: StartFront
-) -> None:
-    locations = await start_locations("east", "west")
-    front = await start_front(locations, "5s")
+async def test_operators_are_told_the_addresses_of_all_locations(start_pair: StartPair) -> None:
+    east, west, front = await start_pair(timeout="5s")
     async with grpc.aio.insecure_channel(front.addresses.grpc) as channel:
         admin: admin_pb2_grpc.AdminServiceAsyncStub = admin_pb2_grpc.AdminServiceStub(channel)
         error = await refused(admin.GetGuard(admin_pb2.GetGuardRequest()))
     assert error.code() is Code.FAILED_PRECONDITION
-    assert all(location.addresses[0] in (error.details() or "") for location in locations)
+    assert all(location.addresses[0] in (error.details() or "") for location in (east, west))
 
 
 async def test_more_items_than_all_locations_take_together_are_refused_before_anybody_is_asked(
     start_pair: StartPair,
 ) -> None:
-    east, west, front = await start_pair()
+    east, west, front = await start_pair(east="a", west="b")
     before = east.replicas[0].calls["FindInstances"] + west.replicas[0].calls["FindInstances"]
     many = pb.ApplyInstancesRequest(instance=[instance(f"i{n}", "") for n in range(2_001)])
     error = await refused(front.stub.ApplyInstances(many))
