@@ -20,7 +20,7 @@ from tests.support.secured import Caller, Secured, last_words, secure_channel, s
 from tests.support.tickets import Issuer, bearer
 
 WATCH = pb.WatchInstancesRequest()
-GOOD_FOR_S = 6.0
+GOOD_FOR_S = 8.0
 End = Callable[[Secured], object]
 
 

@@ -110,7 +110,7 @@ async def test_an_unusable_ticket_leaves_the_old_one_in_force(
 async def test_a_watch_goes_on_with_a_renewed_ticket_when_its_own_runs_out(
     replica: Served, secured: Secured, ticket_file: Path
 ) -> None:
-    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=3))
+    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=8))
     async with (
         asyncio.timeout(60),
         Client([replica.addresses.grpc], credentials=credentials) as client,

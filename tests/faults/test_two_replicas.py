@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import grpc
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
+from tests.support.proxy import Proxy
 from tests.support.replicas import Replicas
 from tests.support.scenes import Agent, eventually, instance
 
@@ -62,16 +64,27 @@ async def test_a_replica_killed_amid_a_thousand_writes_loses_none_that_was_ackno
 async def test_sixty_four_concurrent_updates_raise_the_revision_by_at_most_eight(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:
-    replica = await replicas.start([etcd.endpoint], etcd.prefix)
-    async with replica.stub() as stub:
-        ids = [f"i-{n}" for n in range(64)]
-        await asyncio.gather(*(stub.CreateInstance(pb.CreateInstanceRequest(instance=instance(i))) for i in ids))
-        before = (await stub.FindInstances(pb.FindInstancesRequest())).sources[0].version
-        changed = [instance(i, text="new") for i in ids]
-        answers = await asyncio.gather(*(stub.UpdateInstance(pb.UpdateInstanceRequest(instance=c)) for c in changed))
-        versions = {answer.instance.meta.version for answer in answers}
-        assert len(versions) <= 8
-        assert max(versions) - before <= 8 + 2  # a fence or two may fall in between
+    async with Proxy(etcd.endpoint) as way:
+        replica = await replicas.start([way.endpoint], etcd.prefix)
+
+        async def all_are_under_way() -> bool:
+            _, metrics = await replica.get("/metrics")
+            shown = re.search(r"^hq_calls_in_flight (\S+)$", metrics, re.MULTILINE)
+            return shown is not None and float(shown[1]) >= 64
+
+        async with replica.stub() as stub:
+            ids = [f"i-{n}" for n in range(64)]
+            await asyncio.gather(*(stub.CreateInstance(pb.CreateInstanceRequest(instance=instance(i))) for i in ids))
+            before = (await stub.FindInstances(pb.FindInstancesRequest())).sources[0].version
+            changed = [instance(i, text="new") for i in ids]
+            way.requests.stall()  # until they are concurrent, however slowly this machine sends them
+            updates = [stub.UpdateInstance(pb.UpdateInstanceRequest(instance=c)) for c in changed]
+            answering = asyncio.gather(*updates)
+            await eventually(all_are_under_way, what="64 updates under way")
+            way.heal()
+            versions = {answer.instance.meta.version for answer in await answering}
+            assert len(versions) <= 8
+            assert max(versions) - before <= 8 + 2  # a fence or two may fall in between
 
 
 async def test_each_beat_heard_by_one_replica_is_shown_by_the_other(replicas: Replicas, etcd: SharedEtcd) -> None:

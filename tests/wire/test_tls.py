@@ -225,7 +225,7 @@ async def test_a_withdrawn_ca_is_withdrawn_for_new_connections(replica: Served, 
 
 
 async def test_a_stream_ends_with_the_certificate_that_opened_it(files: Secured) -> None:
-    shown = files.authority.issue("caller", ["spiffe://hq.test/front"], timedelta(seconds=3))
+    shown = files.authority.issue("caller", ["spiffe://hq.test/front"], timedelta(seconds=8))
     async with (
         served(files.security(**files.with_certificates()), grpc_mtls="127.0.0.1:0") as replica,
         secure_channel(replica.addresses.grpc_mtls, files.authority, shown) as channel,
