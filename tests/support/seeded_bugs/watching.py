@@ -105,7 +105,6 @@ def left_is_not_said(patch: Patch) -> None:
         return event.gone() if event.before is not None and query.matches(event.before) else b""
 
     patch.setattr(fanout, "encode", encode)
-    patch.setattr("hq.registry.watches.encode", encode)
 
 
 @bug("A bookmark's token is one version ahead of what was told.", "COMPLETE", scenes.calm)
