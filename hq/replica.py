@@ -196,7 +196,7 @@ class Replica:
             self.fanout.publish(step)
         self.fanout.version = batch.revision
         for change in batch.changes:
-            self._apply_other(change)
+            self._apply_other(change, collapsed=collapsed)
 
     def connection(self, up: bool) -> None:
         log.info("the watch on the store is %s", "open" if up else "closed")
@@ -207,7 +207,7 @@ class Replica:
         if self.restoring:
             yield self.key_names.restore
 
-    def _apply_other(self, change: Change) -> None:
+    def _apply_other(self, change: Change, *, collapsed: bool) -> None:
         """Everything that is no instance: beats, fences, orders, marks."""
         name = self.key_names.name(change.key)
         if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
@@ -218,7 +218,7 @@ class Replica:
         elif name.kind == k.BEATS and change.value is not None:
             self._take_beats(change, name)
         elif name.kind == k.OPS:
-            self._take_order(change, name, live=True)
+            self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
         elif name.kind == k.RESTORE:
             self.restoring = change.value is not None
         elif name.kind == k.COMPACTION and change.value is not None:

@@ -52,7 +52,7 @@ class Orders:
     def take(self, rest: str, value: bytes | None, *, live: bool) -> None:
         """A record under `ops/` came: `guard`, or `suspend/<node>`. None: it was deleted. Raises DecodeError.
 
-        Live: it came through the watch, so it was given just now, whatever any wall clock says.
+        Live: it came through the watch as such, so it was given just now, whatever any wall clock says.
         """
         kind, _, node = rest.partition("/")
         if kind == "guard":
@@ -72,7 +72,9 @@ class Orders:
     def guard(self) -> GuardWord | None:
         """The order to the guard that is in force."""
         word = self._guard
-        return word if word is not None and word.ends > self._clock.now() else None
+        if word is None or word.order is Order.NONE:  # of a kind that this version does not know
+            return None
+        return word if word.ends > self._clock.now() else None
 
     def order(self) -> Order:
         word = self.guard()

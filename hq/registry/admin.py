@@ -93,6 +93,7 @@ class Admin:
 
     def quarantine(self) -> list[admin_pb2.QuarantinedRecord]:
         """In order of keys."""
+        self._r.check_loaded()
         return [
             admin_pb2.QuarantinedRecord(
                 key=f"{q.kind}/{q.rest}",

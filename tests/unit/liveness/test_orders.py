@@ -8,8 +8,11 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from hq.liveness.guard import Order
 from hq.liveness.orders import Orders
+from hq.store.port import Batch, Change
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
+from tests.support.still import loaded
+from tests.support.world import World
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
@@ -80,6 +83,23 @@ def test_an_order_long_over_when_found_at_start_does_not_hold(clock: ManualClock
     orders.take("suspend/n1", suspension(clock.wall_ms() - DAY_MS), live=False)
     assert orders.order() is Order.NONE
     assert orders.suspensions() == []
+
+
+def test_a_word_of_a_kind_that_is_not_known_is_told_as_no_other_one(clock: ManualClock, orders: Orders) -> None:
+    orders.take("guard", guard_order(9, clock.wall_ms()), live=True)
+    assert orders.guard() is None
+    assert orders.names() == ["guard"]
+
+
+def test_an_order_found_in_a_compacted_gap_holds_for_what_is_left_of_it() -> None:
+    still = loaded(World())
+    names, clock, orders = still.replica.key_names, still.clock, still.replica.watchman.orders
+    at, value = still.replica.cache.version + 2, guard_order(1, clock.wall_ms() - HOUR_MS // 2)
+    still.apply(Batch(at, [Change(names.guard, value, at - 1, at - 1)]), collapsed=True)
+    clock.advance(1_799)
+    assert orders.order() is Order.RELEASE
+    clock.advance(2)
+    assert orders.order() is Order.NONE
 
 
 def test_a_later_word_replaces_an_earlier_one_and_a_deletion_ends_it(clock: ManualClock, orders: Orders) -> None:

@@ -9,7 +9,7 @@ from hq.registry.registry import Registry
 from hq.store import keys as k
 from hq.store.port import Write
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import AlreadyExists, NotFound, VersionConflict
+from serving.errors import AlreadyExists, NotFound, NotLoaded, VersionConflict
 from tests.support.running import running
 from tests.support.scenes import instance
 from tests.support.writing import create, shown, soon, update
@@ -53,3 +53,11 @@ async def test_who_deletes_what_a_record_that_cannot_be_read_never_had_is_told_s
         with pytest.raises(NotFound):
             await registry.writes.delete_revision("a", "r9", Precondition(), soon())
         assert len(registry.admin.quarantine()) == 1
+
+
+async def test_nobody_is_told_that_all_records_can_be_read_before_they_are_read() -> None:
+    async with running() as registry:
+        await spoil(registry, "a")
+        registry.replica.reset()
+        with pytest.raises(NotLoaded):
+            registry.admin.quarantine()
