@@ -15,7 +15,7 @@ from clients.nanny.exits import Exit, worst
 from clients.nanny.output.showing import plan_as_dict, plan_lines, print_lines
 from clients.nanny.plans.describing import Described
 from clients.nanny.plans.plan import Plan, make_plan
-from clients.nanny.session import Asked, Session, connected, finish, refuse, tell_away
+from clients.nanny.session import Asked, Session, connected, finish, refuse, tell_away, warn
 from clients.yamltext import BadDocument
 
 if TYPE_CHECKING:
@@ -94,6 +94,8 @@ async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> li
         ours = {one: held for one, held in found.items() if one not in share.elsewhere}
         full = await holdings.with_secrets(ours, intent)
         plans.append(make_plan(share.description.service, intent, share.ids, full))
+    if holdings.missing:
+        warn(f"{', '.join(sorted(holdings.missing))} did not answer: what is there is not in this plan.")
     return plans
 
 

@@ -23,6 +23,7 @@ from clients.nanny.session import Session, complain, connected, finish
 if TYPE_CHECKING:
     from clients.client import Client
     from clients.nanny.plans.held import Held
+    from clients.nanny.sending.holdings import Holdings
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decide = Callable[["dict[str, Held]"], Switch]
@@ -71,10 +72,13 @@ def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, out
         with progress() as shown:
 
             async def one(name: str, client: Client) -> list[Result]:
+                from clients.nanny.sending.holdings import Holdings
+
                 results: list[Result] = []
                 for service in chosen.services:
+                    holdings = Holdings(client)
                     try:
-                        plan = await _plan(client, service, decide)
+                        plan = await _plan(holdings, service, decide)
                     except CannotRollBack as error:
                         results.append(Result(service, Outcome.REFUSED, message=str(error)))
                         continue
@@ -82,6 +86,7 @@ def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, out
                         results += _held_back(plan)
                     else:
                         results += await carry_out(name, client, [plan], shown, PARALLEL)
+                    results += [_missing(service, location) for location in sorted(holdings.missing)]
                 return results
 
             asked = await session.each(chosen.installations, one)
@@ -94,11 +99,16 @@ def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, out
     finish(work())
 
 
-async def _plan(client: Client, service: str, decide: Decide) -> Plan:
-    from clients.nanny.sending.holdings import Holdings
-
-    found = await Holdings(client).of_service(service)
+async def _plan(holdings: Holdings, service: str, decide: Decide) -> Plan:
+    found = await holdings.of_service(service)
     return make_plan(service, decide(found), (), found) if found else Plan(service, Switch(""), ())
+
+
+def _missing(service: str, location: str) -> Result:
+    """Of a location that a front has no answer of, nobody may think that it is done there, too."""
+    return Result(
+        f"{service} in {location}", Outcome.AWAY, message="the location did not answer: nothing is done there"
+    )
 
 
 def _held_back(plan: Plan) -> list[Result]:

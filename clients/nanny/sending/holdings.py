@@ -18,9 +18,14 @@ BEHIND_S = 0.1
 
 
 class Holdings:
-    """Reads instances of one installation, always after everything acknowledged anywhere."""
+    """Reads instances of one installation, always after everything acknowledged anywhere.
+
+    Attributes:
+        missing: locations of which a front had no answer, so that their instances are not in what was read.
+    """
 
     def __init__(self, client: Client) -> None:
+        self.missing: set[str] = set()
         self._client = client
         self._secret_reads = asyncio.Semaphore(SECRET_READS)
 
@@ -47,6 +52,7 @@ class Holdings:
         found: dict[str, Held] = {}
         async for page in self._client.find(where, read=STRONG):
             epoch = page.sources[0].epoch if page.sources else ""
+            self.missing |= {source.cluster for source in page.sources if source.error and not source.replica}
             found |= {instance.meta.id: held(instance, epoch) for instance in page.instances}
         return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -96,3 +97,19 @@ def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: 
     done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
     assert done.returncode == 8
     assert "all: west did not answer: what is there is not counted" in done.stderr
+
+
+def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(front: str, service: str) -> None:
+    command = (sys.executable, "-m", "clients.nanny.main", "activate", "r1", "--installation", f"all={front}")
+    done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
+    assert done.returncode == 5
+    assert f"all: {service} in west: away: the location did not answer: nothing is done there. Run it" in done.stderr
+
+
+def test_a_plan_of_nanny_names_the_location_that_is_not_in_it(front: str, service: str, tmp_path: Path) -> None:
+    file = tmp_path / "described.yaml"
+    file.write_text(f"service: {service}\ninstances: [{{id: {service}-1}}]\n")
+    command = (sys.executable, "-m", "clients.nanny.main", "plan", "--installation", f"all={front}")
+    done = subprocess.run([*command, "-f", file], capture_output=True, text=True, check=False)
+    assert done.stdout == f"all: {service}: 1 as described\n"
+    assert "west did not answer: what is there is not in this plan" in done.stderr
