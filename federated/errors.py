@@ -81,9 +81,18 @@ def is_too_large(error: HqApiError) -> bool:
     return not error.from_hq and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+def words_of(error: HqApiError, in_time: str) -> str:
+    """Why a location has no answer. gRPC's own words are long, and its addresses are nobody's business."""
+    if not error.sent:
+        return "no replica accepts connections"
+    if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
+        return f"no answer {in_time}"
+    return error.message
+
+
 def relayed(error: HqApiError, location: str) -> HqError:
     """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
-    message = f"{location}: {error.message}"
+    message = f"{location}: {words_of(error, 'before the deadline')}"
     unsure = "; it may be stored or not: read to find out"
     if error.earlier_try_unknown:  # the last word is of a replica that knows nothing of the try before
         return OutcomeUnknown(message + unsure)

@@ -13,7 +13,7 @@ from clients.endpoints import Endpoints
 from clients.errors import HqApiError
 from clients.retry import Safety, blames_endpoint
 from federated.clock import Clock
-from federated.errors import Silence, is_word
+from federated.errors import Silence, is_word, words_of
 from federated.locations.channel import Dialer, Metadata, ReplicaChannel
 from federated.locations.config import LocationConfig
 from federated.locations.lastgood import LastGood
@@ -119,21 +119,12 @@ class Location:
             if not error.from_hq and not (needs_store and error.code is grpc.StatusCode.DEADLINE_EXCEEDED):
                 self._failed(error, self._clock.now() - began)
             self.silences += 1
-            raise Silence(words_of(error, timeout_s)) from error
+            raise Silence(words_of(error, f"within {timeout_s:g} s")) from error
         return answer
 
     def _failed(self, error: HqApiError, waited_s: float) -> None:
-        words = words_of(error, self.config.timeout_s)
+        words = words_of(error, f"within {self.config.timeout_s:g} s")
         if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
             self.presence.failed(words, waited_s)
         else:
             self.presence.failed_at_once(words)
-
-
-def words_of(error: HqApiError, timeout_s: float) -> str:
-    """Why a location has no answer. gRPC's own words are long, and its addresses are nobody's business."""
-    if not error.sent:
-        return "no replica accepts connections"
-    if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
-        return f"no answer within {timeout_s:g} s"
-    return error.message
