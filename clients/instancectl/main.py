@@ -43,6 +43,7 @@ def cli() -> None:
     """Supervise an instance: prepare its revisions, run the one wanted READY, report all of them to HQ."""
 
 
+_SOME_S = click.FloatRange(min=0, min_open=True)
 directory_option = click.option(
     "--dir",
     "directory",
@@ -70,10 +71,16 @@ server_option = click.option(
     "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
     help="What becomes of the sections when another supervisor of this instance takes over.",
 )  # fmt: skip
-@click.option("--log-bytes", default=10 << 20, show_default=True, help="Size at which a section's log is rotated.")
-@click.option("--log-files", default=3, show_default=True, help="Rotated logs to keep.")
-@click.option("--restart-first", default=0.5, show_default=True, help="Seconds before the first restart.")
-@click.option("--restart-max", default=60.0, show_default=True, help="Seconds before a restart at most.")
+@click.option(
+    "--log-bytes",
+    type=click.IntRange(1),
+    default=10 << 20,
+    show_default=True,
+    help="Size at which a section's log is rotated.",
+)
+@click.option("--log-files", type=click.IntRange(1), default=3, show_default=True, help="Rotated logs to keep.")
+@click.option("--restart-first", type=_SOME_S, default=0.5, show_default=True, help="Seconds before the first restart.")
+@click.option("--restart-max", type=_SOME_S, default=60.0, show_default=True, help="Seconds before a restart at most.")
 @click.option("--once", is_flag=True, help="Prepare, remove, report once and exit; start nothing.")
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
 def run(

@@ -67,7 +67,7 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     """Widths of columns so that a row takes one line: the widest that may be cut gives way first.
 
     Where that is not enough, the last one that was cut is left out, so that the others stay readable: its width is 0.
-    READY goes after all others.
+    READY goes after all others, and the first column, which names the row, never.
     Ids and times are never cut: they are what gets copied. A table may so stay wider than the terminal, but what
     stands before the instance, which a row is about, does not push it out.
     """
@@ -75,7 +75,7 @@ def fitted(names: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> l
     cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]
     while True:
         widths = _shrunk(whole, cuttable, width)
-        cut = [n for n in cuttable if widths[n] < whole[n]]
+        cut = [n for n in cuttable if widths[n] < whole[n] and n]
         if _taken(widths) <= width or not cut:
             return _with_the_instance(names, widths, width)
         others = [n for n in cut if names[n] != "READY"]  # the one that everybody looks for goes last

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import ROOT, Ctl, clean_environment, instance, revision, write
 
@@ -58,3 +60,11 @@ def test_run_without_a_source_says_what_to_name(tmp_path: Path) -> None:
     done = run("run", "--dir", str(tmp_path))
     assert done.returncode == 2
     assert "--file FILE, or --instance ID" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--log-bytes", "--log-files", "--restart-first", "--restart-max"])
+def test_what_would_fill_the_disk_or_never_pause_is_refused(tmp_path: Path, option: str) -> None:
+    wanted = str(write(tmp_path / "spec", instance(revision(ready=False))))
+    done = run("run", "--file", wanted, "--dir", str(tmp_path / "i"), "--once", option, "0")
+    assert done.returncode == 2
+    assert f"Invalid value for '{option}': 0" in done.stderr

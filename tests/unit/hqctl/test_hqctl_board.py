@@ -93,6 +93,12 @@ def test_readiness_stays_where_other_columns_make_room() -> None:
     ]
 
 
+def test_the_column_that_names_a_row_is_cut_and_never_left_out() -> None:
+    names = ("REVISION", "TARGET", "INSTALLED", "READY", "SECTION", "STATE")
+    rows = [["release-2026-11-1", "READY", "yes", "yes", "web", "running"]]
+    assert lines(names, rows, fitted(names, rows, 40), room=40)[1].startswith("release-2…  READY")
+
+
 @pytest.mark.parametrize("room", [32, 40])
 def test_an_event_names_its_instance_however_narrow_the_terminal_is(room: int) -> None:
     names = ("TIME", "WHAT", "INSTANCE", "REVISION", "NODE", "WHY")
