@@ -67,8 +67,7 @@ class Tracker:
         now, before, self._suspended = self._clock.now(), self._suspended, frozenset(nodes)
         for node in self._suspended - before:
             for entry in entries_on(node):
-                for mark in entry.marks:
-                    self.deadlines.forget(RevisionKey(entry.traits.id, mark.id))
+                self._forget(entry.traits.id, [mark.id for mark in entry.marks])
         for node in before - self._suspended:
             for entry in entries_on(node):
                 self._hear_all(entry, now)
@@ -106,7 +105,8 @@ class Tracker:
         now, key = self._clock.now(), RevisionKey(entry.traits.id, new.id)
         if new.flipped and not (old and old.flipped):
             self.flips += 1
-            self._flipped[key] = now
+            if entry.traits.node not in self._suspended:
+                self._flipped[key] = now
             self._note(version, entry, key, ready=False)
         elif old is not None and old.flipped and new.ready:
             self.recoveries += 1

@@ -104,6 +104,18 @@ def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(
     assert list(stage.tracker.deadlines.expired(stage.clock.now())) == [RevisionKey("b", "r1")]
 
 
+def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number(stage: Stage) -> None:
+    stage.report(R1)
+    stage.report(R2)
+    stage.flip(R1)
+    assert stage.tracker.census(1) == (2, 1, 1)
+    stage.suspend("n1")
+    assert stage.tracker.census(1) == (0, 0, 1)
+    stage.flip(R2)
+    assert stage.tracker.census(1) == (0, 0, 1)
+    assert stage.tracker.flips == 2
+
+
 def test_reports_during_planned_work_start_no_deadline_and_its_end_gives_a_full_timeout(stage: Stage) -> None:
     stage.report(R1)
     stage.suspend("n1")
