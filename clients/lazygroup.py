@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -13,6 +14,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 OK, REFUSED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -85,8 +87,12 @@ class LazyGroup(click.Group):
             sys.exit(error.exit_code)
         except click.Abort:
             sys.exit(INTERRUPTED)
-        except BrokenPipeError:  # `hqctl find | head -1`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except OSError as error:
+            if error.errno not in (errno.EPIPE, *_FULL):
+                raise
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left goes nowhere
+            if error.errno in _FULL:  # the other one is `hqctl find | head -1`
+                self._complain(f"the output cannot be written: {error.strerror}.")
             sys.exit(REFUSED)
         sys.exit(code if isinstance(code, int) else OK)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.clients.hqctl.conftest import Done
+from tests.clients.hqctl.conftest import Done, clean_environment
 
 Run = Callable[..., Done]
 
@@ -112,3 +114,11 @@ def test_a_mistake_is_one_line_with_the_way_to_help(run: Run, arguments: tuple[s
     assert told in done.err
     assert done.err.endswith("--help`.\n")
     assert done.err.count("\n") == 1
+
+
+def test_a_full_disk_is_told_in_one_line() -> None:
+    command = (sys.executable, "-m", "clients.hqctl.main", "completion", "bash")
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)
+    assert done.returncode == 1
+    assert done.stderr.decode() == "hqctl: the output cannot be written: No space left on device.\n"
