@@ -12,7 +12,6 @@ import pytest
 
 from hqpb.v1 import service_pb2
 from serving.limiting.admission import Admission
-from serving.surroundings import Surroundings
 from tests.wire.fake_table import FAILURES, WATCH, FakeRegistry
 from tests.wire.raw_http import RawAnswer, RawHttp, post
 
@@ -167,12 +166,3 @@ async def test_bad_input_ends_the_stream_with_its_designed_error(http: RawHttp, 
     assert end["error"]["code"] == code
     assert says in end["error"]["message"]
     assert messages((await watch(http, "count:1")).body)[1] == {}
-
-
-async def test_a_stream_refused_for_its_content_type_is_counted_like_any_call(
-    http: RawHttp, shared: Surroundings
-) -> None:
-    answer = await watch(http, "count:1", content_type="application/json")
-    assert answer.status == 415
-    calls = {code: count for (_, _, code), count in shared.traffic.calls().items() if count}
-    assert calls == {"INVALID_ARGUMENT": 1}
