@@ -151,9 +151,7 @@ class GrpcServer:
         guard = self._shared.guard(method.path, method.rule)
         arrivals = self._arrivals
 
-        async def send(context: Context, answers: AsyncIterator[Answer], request_id: str) -> None:
-            if request_id:  # at once: a stream has no end to wait for
-                await context.send_initial_metadata((("x-request-id", request_id),))
+        async def send(context: Context, answers: AsyncIterator[Answer]) -> None:
             async for answer in answers:
                 body = answer.proto()
                 if len(body) > admission.max_response_bytes:
@@ -171,9 +169,13 @@ class GrpcServer:
                     admission.check_rate(call.caller)
                     request = await arrivals.request(context)
                     size_bytes, parsed, request = len(request), method.parse(request), b""
+                    request_id = call.told_request_id
+                    # Before the lease, whose end breaks off what is being written: gRPC would take headers that went
+                    # with a first message broken off for not sent, send them once more with the error, and fail.
+                    await context.send_initial_metadata((("x-request-id", request_id),) if request_id else ())
                     with admission.holding(peer, size_bytes):
                         async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
-                            await send(context, answers, call.told_request_id)
+                            await send(context, answers)
                 finally:
                     admission.close_stream(peer)
                 stats.ended("OK")
