@@ -70,7 +70,7 @@ async def test_a_child_that_is_not_wanted_any_more_is_stopped_after_sigkill(run_
     await ctl.start()
     await ctl.until("r2", "ready")
     assert not is_alive(pid)
-    assert len(ctl.processes()) == 1
+    await eventually(lambda: len(ctl.processes()) == 1)  # in the midst of exec a process shows no environment
 
 
 async def test_a_prepare_script_under_way_at_sigkill_does_not_run_twice(run_file: RunFile) -> None:
@@ -97,7 +97,7 @@ async def test_children_are_never_doubled_however_often_and_whenever_it_is_kille
         assert len(ctl.processes()) <= 1
         await ctl.start()
     await ctl.until("r1", "ready")
-    assert len(ctl.processes()) == 1
+    await eventually(lambda: len(ctl.processes()) == 1)
 
 
 async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file: RunFile) -> None:
