@@ -46,19 +46,19 @@ def status(
     chosen = choose(session, names, services)
 
     async def work() -> Exit:
-        partial: list[str] = []  # installations that are fronts, and miss a location
+        partial: dict[str, list[str]] = {}  # by installation that is a front: locations that it misses
 
         async def one(name: str, client: Client) -> list[Rollout]:
             found, missing = await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)
             if missing:
-                partial.append(name)
+                partial[name] = missing
                 warn(f"{name}: {', '.join(missing)} did not answer: what is there is not counted.")
             return found
 
         asked = await session.each(chosen.installations, one)
         asked = [_without_the_absent(one) for one in asked] if chosen.everywhere else asked
         if output == "json":
-            print_json({"installations": [_as_dict(one) for one in asked]})
+            print_json({"installations": [_as_dict(one, partial.get(one.installation, [])) for one in asked]})
         else:
             for one_of_them in asked:
                 _print(one_of_them, every)
@@ -118,7 +118,7 @@ def _without_the_absent(asked: Asked[list[Rollout]]) -> Asked[list[Rollout]]:
     return Asked(asked.installation, [one for one in asked.answer if one.instances])
 
 
-def _exit(asked: Sequence[Asked[list[Rollout]]], partial: Sequence[str]) -> Exit:
+def _exit(asked: Sequence[Asked[list[Rollout]]], partial: Mapping[str, object]) -> Exit:
     rollouts = [one for each in asked for one in each.answer or ()]
     if all(each.answer is not None for each in asked) and not rollouts:
         return Exit.NOT_YET
@@ -158,7 +158,7 @@ def _words(slow: Slow) -> str:
     return f"{slow.instance}{where}: {f'{slow.revision}: ' if slow.revision else ''}{slow.why}"
 
 
-def _as_dict(asked: Asked[list[Rollout]]) -> dict[str, Any]:
+def _as_dict(asked: Asked[list[Rollout]], missing: Sequence[str]) -> dict[str, Any]:
     services = [
         {
             "service": one.service,
@@ -169,7 +169,7 @@ def _as_dict(asked: Asked[list[Rollout]]) -> dict[str, Any]:
         }
         for one in asked.answer or ()
     ]
-    return {"name": asked.installation, "error": asked.error or None, "services": services}
+    return {"name": asked.installation, "error": asked.error or None, "missing": missing, "services": services}
 
 
 def _count_as_dict(count: Count) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -97,6 +98,9 @@ def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: 
     done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
     assert done.returncode == 8
     assert "all: west did not answer: what is there is not counted" in done.stderr
+    done = subprocess.run([*command, "--service", service, "-o", "json"], capture_output=True, text=True, check=False)
+    [told] = json.loads(done.stdout)["installations"]
+    assert told["missing"] == ["west"]
 
 
 def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(front: str, service: str) -> None:
