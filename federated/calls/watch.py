@@ -132,6 +132,9 @@ class _Stream:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # Ended tasks hold their frames, and these hold this: megabytes that nobody read would wait for the collector.
+        self._following.clear()
+        self._looking = None
 
     def _follow(self, names: Sequence[str], *, first: bool) -> list[Portion]:
         """Follow these locations and no others; what to give out at once."""

@@ -1,10 +1,12 @@
-"""A watch that begins, or waits for its reader, while the locations change."""
+"""A watch that begins, or waits for its reader, while the locations change; and one that ends."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator, AsyncIterator
 
+from federated.calls.watch import _Stream
 from federated.locations.location import Location
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
@@ -61,3 +63,18 @@ async def test_a_location_that_left_and_is_back_before_the_reader_took_what_came
     finally:
         assert isinstance(watching, AsyncGenerator)
         await watching.aclose()
+
+
+async def test_a_watch_that_ended_leaves_nothing_for_the_collector_of_garbage(start_pair: StartPair) -> None:
+    _, _, front = await start_pair(east="a", west="b")
+    gc.collect()
+    gc.disable()  # it looks after what is older only once in a long while, too
+    try:
+        watching = front.front.watches.watch(pb.WatchInstancesRequest(), Call())
+        await until_told(watching, "west", pb.WATCH_KIND_SYNCED)
+        assert isinstance(watching, AsyncGenerator)
+        await watching.aclose()
+        await asyncio.sleep(0.1)
+        assert not [one for one in gc.get_objects() if isinstance(one, _Stream)]
+    finally:
+        gc.enable()
