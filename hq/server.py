@@ -83,12 +83,10 @@ class Server:
         shared = Surroundings(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
-        methods = [
-            *addressed(InstanceApi(self.registry, config.json_bytes).methods(), config.cluster),
-            *AdminApi(self.registry).methods(),
-        ]
+        methods = [*InstanceApi(self.registry, config.json_bytes).methods(), *AdminApi(self.registry).methods()]
         pages = prometheus_sd.pages(ScrapeTargets(self.replica).find, metrics)
-        self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
+        ours = addressed(methods, config.cluster)
+        self._transports = Transports(ours, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 
     def stop(self) -> None:

@@ -8,20 +8,15 @@ from typing import Any
 
 from serving.calls.methods import CLUSTER_HEADER, Answer, Call, Method, Unary
 from serving.errors import invalid
+from serving.rights.rules import OPERATE, UPDATE, UPLOAD
 
 # Where a mistake would be found out too late; other calls say in their answers whose they are.
-_ORDERS = frozenset(
-    {"CreateInstance", "UpdateInstance", "DeleteInstance", "ApplyInstances", "PutRevision", "DeleteRevision"}
-)
+_ORDERS = (UPLOAD, UPDATE, OPERATE)
 
 
 def addressed(methods: Iterable[Method], cluster: str) -> list[Method]:
-    """The same methods; writes with a header that names another cluster raise InvalidRequest."""
-    return [_addressed(method, cluster) if _is_order(method) else method for method in methods]
-
-
-def _is_order(method: Method) -> bool:
-    return method.path.rpartition("/")[2] in _ORDERS
+    """The same methods; writes and operators' orders raise InvalidRequest if a header names another cluster."""
+    return [_addressed(method, cluster) if method.rule in _ORDERS else method for method in methods]
 
 
 def _addressed(method: Method, cluster: str) -> Method:
