@@ -46,7 +46,7 @@ class Rolling:
         self._replicas, self._etcd = replicas, etcd
         addresses = kept_addresses()
         self.address = addresses[1]
-        self._flags = (*addresses, "--liveness-timeout", "20s")
+        self._flags = (*addresses, "--liveness-timeout", "20s", "--grace", "30s")  # a busy machine may need it
         self.process: ReplicaProcess | None = None
 
     async def start(self) -> ReplicaProcess:
@@ -58,7 +58,7 @@ class Rolling:
     async def restart(self) -> int:
         """As a service manager does: SIGTERM, wait for the end, start, wait until it is ready."""
         assert self.process is not None
-        code = await self.process.terminate()
+        code = await self.process.terminate(timeout_s=60)
         await self.start()
         return code
 

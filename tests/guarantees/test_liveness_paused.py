@@ -15,10 +15,10 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import Agent, instance
+from tests.support.scenes import Agent, eventually, instance
 
 PAUSE_S = 10
-FLAGS = ("--liveness-timeout", "3s", "--report-interval", "900ms", "--compact-every", "0s")
+FLAGS = ("--liveness-timeout", "7s", "--report-interval", "2s", "--compact-every", "0s")
 AGENTS = 6
 
 
@@ -26,7 +26,7 @@ async def keep_reporting(agent: Agent) -> None:
     """As real agents do: a deadline for every call, and again soon after a failure."""
     while True:
         with suppress(grpc.aio.AioRpcError, TimeoutError):
-            async with asyncio.timeout(0.9):
+            async with asyncio.timeout(2.0):
                 await agent.report()
         await asyncio.sleep(0.6)
 
@@ -64,12 +64,17 @@ async def not_ready(replica: ReplicaProcess) -> set[str]:
     return {i.meta.id for i in found.instances if i.status.ready.status != model.CONDITION_STATUS_TRUE}
 
 
-async def pause(replica: ReplicaProcess) -> None:
-    replica.pause()
+@asynccontextmanager
+async def standing_still(*replicas: ReplicaProcess) -> AsyncIterator[None]:
+    """For ten seconds and as long as the block takes."""
+    for replica in replicas:
+        replica.pause()
     try:
         await asyncio.sleep(PAUSE_S)
+        yield
     finally:
-        replica.resume()
+        for replica in replicas:
+            replica.resume()
 
 
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
@@ -82,12 +87,13 @@ async def test_a_replica_paused_for_ten_seconds_flips_nobody_wrongly(etcd: Share
         other = await replicas.start([etcd.endpoint], prefixes[1], *FLAGS)
         async with agents_of(alone), agents_of(other) as silent:
             await asyncio.sleep(2)
-            pausing = asyncio.gather(pause(alone), pause(paused))
-            await asyncio.sleep(2)
             silent.cancel()
-            await asyncio.sleep(6)
-            assert await not_ready(other) == {"i-0"}
-            await pausing
-            await asyncio.sleep(6)
+            async with standing_still(alone, paused):
+
+                async def only_it_is_flipped() -> bool:
+                    return await not_ready(other) == {"i-0"}
+
+                await eventually(only_it_is_flipped, timeout_s=60, what="the silent one is called not ready meanwhile")
+            await asyncio.sleep(10)  # a wrong flip would come now
             assert await flipped(alone) == await not_ready(alone) == set()
             assert await flipped(other) == await flipped(paused) == await not_ready(paused) == {"i-0"}
