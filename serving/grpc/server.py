@@ -140,6 +140,7 @@ class GrpcServer:
                 if request_id := call.told_request_id:
                     context.set_trailing_metadata((("x-request-id", request_id),))
             except BaseException as error:
+                request = body = b""  # `_let_go` says why
                 await _abort(context, call, error, stats, admission, guard)
             return body
 
@@ -180,6 +181,7 @@ class GrpcServer:
                     admission.close_stream(peer)
                 stats.ended("OK")
             except BaseException as error:
+                request, parsed = b"", None  # `_let_go` says why
                 await _abort(context, call, error, stats, admission, guard)
 
         return handle
@@ -203,11 +205,23 @@ async def _abort(
     guard.refused(call, told)
     stats.ended(told.code)
     status = wire.status_of(told)
+    _let_go(error)
     try:
         await context.abort(wire.grpc_code(told), status.message, wire.grpc_trailers(told, status))
     except aio.InternalError:  # the caller is gone; gRPC would write a traceback for each
         raise asyncio.CancelledError from error
     raise AssertionError("unreachable: abort raises") from error
+
+
+def _let_go(error: BaseException) -> None:
+    """Forget the frames behind an error, for they hold the request.
+
+    gRPC keeps the exception by which it ends a call in a circle with that call, until garbage is collected; and the
+    exception has this error behind it.
+    """
+    behind: BaseException | None = error
+    while behind is not None:
+        behind.__traceback__, behind = None, behind.__context__
 
 
 def _is_news(record: logging.LogRecord) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from typing import Any
 
 import grpc
@@ -16,7 +18,7 @@ from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
 from serving.surroundings import Surroundings
 from tests.wire.fake_table import WATCH, FakeRegistry
-from tests.wire.grpc_client import Client, details_of
+from tests.wire.grpc_client import Client, code_of, details_of
 from tests.wire.limited import limited
 
 
@@ -129,3 +131,19 @@ async def test_a_connection_too_many_is_refused(grpc_client: Client, grpc_port: 
 async def test_health_answers_under_overload(grpc_client: Client) -> None:
     answer = await health_pb2_grpc.HealthStub(grpc_client.channel).Check(health_pb2.HealthCheckRequest())
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+async def test_a_request_that_was_refused_is_not_kept_until_garbage_is_collected(grpc_client: Client) -> None:
+    malformed = b"\xff" * 1_000_000
+    gc.collect()
+    gc.disable()
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            assert await code_of(grpc_client.raw(malformed)) is grpc.StatusCode.INVALID_ARGUMENT
+            assert await code_of(grpc_client._watch(malformed).read()) is grpc.StatusCode.INVALID_ARGUMENT
+        await asyncio.sleep(0.2)  # the calls end behind their answers
+        assert tracemalloc.get_traced_memory()[0] < 5_000_000
+    finally:
+        tracemalloc.stop()
+        gc.enable()
