@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from serving.calls.current import CURRENT
 from tests.support.replicas import Replicas
@@ -17,6 +18,10 @@ pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 # docs/decisions/010: processes and sockets on shared cores, never a pure decision.
 _REAL_PROCESSES = {"acceptance", "clients", "faults", "federated", "wire"}
 
+
+# How long an example takes is the machine's business: one that stalls for 0.2 s is no fault. The rest as it was.
+settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 # Started in the background by a shell, a run ignores Ctrl-C, and so would everything that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
