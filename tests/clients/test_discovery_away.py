@@ -135,6 +135,7 @@ async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
         assert (web.endpoints, web.source, web.age_s, web.stale) == ((), Origin.NONE, float("inf"), True)
         with pytest.raises(NoEndpoints, match="nothing is known of web yet"):
             web.pick()
+        await until(lambda: web.error is not None)
         with pytest.raises(NotReady, match=r"after 0\.2 s: nothing is known of web yet; HQ: .* refuses connections"):
             await web.ready(0.2)
 

@@ -37,7 +37,7 @@ class Page:
     async def run(self, *command: str) -> str:
         """Run to the end, which must be a good one; what it printed."""
         async with self._process(*command) as process:
-            out, _ = await asyncio.wait_for(process.communicate(), 25)
+            out, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 0, out.decode()
         return out.decode()
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import free_ports
+from tests.support.kept_port import kept_ports
 from tests.support.scenes import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,7 +31,7 @@ class Shell:
     """Runs commands of the page with other ports; ends what it started."""
 
     def __init__(self, directory: Path) -> None:
-        free = [str(port) for _ in range(3) for port in free_ports()]
+        free = [str(port) for _ in range(3) for port in kept_ports()]
         self.ports = dict(zip(PORTS, free, strict=True))
         self._config = directory / "federated.yaml"
         self._config.write_text(self._free((ROOT / "examples" / "federated.yaml").read_text()))
@@ -59,7 +59,7 @@ class Shell:
 
     async def run(self, command: str) -> str:
         process = await self.start(command)
-        out, _ = await asyncio.wait_for(process.communicate(), 30)
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
         return out.decode()
 
     def _free(self, text: str) -> str:
@@ -81,12 +81,17 @@ async def test_the_page_can_be_followed(shell: Shell) -> None:
     running = [await shell.start(command) for command in servers]
 
     async def answers() -> bool:
-        return "No instance matches" in await shell.run(find)
+        said = await shell.run(find)
+        return "No instance matches" in said and "did not answer" not in said
+
+    async def whole_table() -> str:
+        said = await shell.run(find)
+        return "" if "did not answer" in said else said
 
     await eventually(answers, what="both locations answer through the front")
     assert "web-1 created" in await shell.run(apply)
     assert '"cluster":"west"' in await shell.run(create)
-    table = await shell.run(find)
+    table = await eventually(whole_table, what="a table that lacks no location")
     assert re.search(r"^CLUSTER +INSTANCE", table, re.MULTILINE)
     assert re.findall(r"^(east|west) +(web-\d)", table, re.MULTILINE) == [
         ("east", "web-1"),
@@ -94,7 +99,7 @@ async def test_the_page_can_be_followed(shell: Shell) -> None:
         ("west", "web-9"),
     ]
     running[1].send_signal(signal.SIGINT)
-    await asyncio.wait_for(running[1].communicate(), 20)
+    await asyncio.wait_for(running[1].communicate(), 60)
     without = await shell.run(find)
     assert "web-9" not in without
     assert "west did not answer" in without

@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from google.protobuf import json_format
 from clients.instancectl.control import ask
 from clients.instancectl.processes import procfs
 from hqpb.v1 import instance_pb2 as model
+from tests.support.kept_port import kept_ports
 from tests.support.scenes import INSTALLED, READY, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -177,7 +177,5 @@ def write(path: Path, what: model.Instance) -> Path:
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        number: int = listener.getsockname()[1]
-        return number
+    """One that nobody else gets."""
+    return kept_ports()[0]

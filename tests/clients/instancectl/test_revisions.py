@@ -180,4 +180,4 @@ async def test_a_server_that_says_nothing_does_not_hold_up_the_end(run_file: Run
     wanted.file.add(name="late", url=f"{files.url}/late")
     ctl = await run_file(instance(wanted))
     await eventually(lambda: files.asked)
-    assert await ctl.terminate(timeout_s=5.0) == 0
+    assert await ctl.terminate(timeout_s=15.0) == 0
