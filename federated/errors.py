@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, get_args
 import grpc
 
 from clients.errors import HqApiError
-from serving.calls.methods import CLUSTER_HEADER
+from serving.calls.meant import CLUSTER_HEADER
 from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, TooLarge, Violation
 
 NAME_IT: Final = f"name the location with the header {CLUSTER_HEADER}, or in meta.cluster where there is one"

@@ -13,7 +13,8 @@ from federated.locations.locations import Locations
 from federated.locations.plan import chosen
 from hqpb.v1 import service_pb2
 from serving.auth.errors import Unauthenticated
-from serving.calls.methods import CLUSTER_HEADER, Call
+from serving.calls.meant import CLUSTER_HEADER, meant_cluster
+from serving.calls.methods import Call
 from serving.clock import Clock
 from serving.errors import StartOver, invalid
 from serving.rights.access import UNCHECKED, Access
@@ -105,13 +106,13 @@ def passed_on(call: Call) -> Metadata:
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
     """The locations that the caller means: all if it named none. Raises InvalidRequest."""
     names = chosen(locations.by_name, clusters, "filter.cluster")
-    header = call.header(CLUSTER_HEADER)
-    if not header:
+    meant = meant_cluster(call)
+    if not meant:
         return names
-    chosen(locations.by_name, [header], CLUSTER_HEADER)
-    if header not in names:
-        raise invalid("filter.cluster", f"it leaves out {header}, which the header {CLUSTER_HEADER} names")
-    return [header]
+    chosen(locations.by_name, [meant], CLUSTER_HEADER)
+    if meant not in names:
+        raise invalid("filter.cluster", f"it leaves out {meant}, which the header {CLUSTER_HEADER} names")
+    return [meant]
 
 
 def _demands(

@@ -17,7 +17,8 @@ from federated.errors import Silence
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.methods import CLUSTER_HEADER, Call
+from serving.calls.meant import meant_cluster
+from serving.calls.methods import Call
 from serving.errors import ShuttingDown
 
 _QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a reader that is slower than that makes locations wait
@@ -53,7 +54,7 @@ class Watches:
         digest = tokens.filter_digest(message.filter)
         held = tokens.tokens_of(message.resume_token, digest) if message.resume_token else None
         names = named(self._locations, message.filter.cluster, call)
-        restricted = bool(message.filter.cluster or call.header(CLUSTER_HEADER))
+        restricted = bool(message.filter.cluster or meant_cluster(call))
         stream = _Stream(self, self._locations, message.filter, passed_on(call), held, self._clock, self._rng)
         self.open += 1
         try:

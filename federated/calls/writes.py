@@ -15,7 +15,8 @@ from federated.errors import NAME_IT, relayed
 from federated.locations.locations import Locations
 from federated.locations.plan import chosen
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.methods import CLUSTER_HEADER, Call
+from serving.calls.meant import CLUSTER_HEADER, meant_cluster
+from serving.calls.methods import Call
 from serving.errors import Retry, invalid
 from serving.limiting.lists import MOST_ITEMS
 
@@ -65,10 +66,10 @@ class Writes:
 
     def named(self, cluster: str, field: str, call: Call) -> str:
         """The location that the caller names; empty: none. Raises InvalidRequest: unknown, or two different ones."""
-        header = call.header(CLUSTER_HEADER)
-        if header and cluster and header != cluster:
-            raise invalid(field, f"it names {cluster}, the header {CLUSTER_HEADER} names {header}: which one?")
-        name = cluster or header
+        meant = meant_cluster(call)
+        if meant and cluster and meant != cluster:
+            raise invalid(field, f"it names {cluster}, the header {CLUSTER_HEADER} names {meant}: which one?")
+        name = cluster or meant
         if name:
             chosen(self._locations.by_name, [name], field if cluster else CLUSTER_HEADER)
         return name

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from serving.calls.methods import CLUSTER_HEADER, Answer, Call, Method, Unary
+from serving.calls.meant import CLUSTER_HEADER, meant_cluster
+from serving.calls.methods import Answer, Call, Method, Unary
 from serving.errors import invalid
 from serving.rights.rules import OPERATE, UPDATE, UPLOAD
 
@@ -24,7 +25,7 @@ def _addressed(method: Method, cluster: str) -> Method:
     run: Callable[[Any, Call], Awaitable[Answer]] = method.run
 
     async def checked(request: Any, call: Call) -> Answer:
-        meant = call.header(CLUSTER_HEADER)
+        meant = meant_cluster(call)
         if meant and meant != cluster:
             raise invalid(CLUSTER_HEADER, f"this is the cluster {cluster}, not {meant[:100]}: ask a replica of that")
         return await run(request, call)

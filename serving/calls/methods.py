@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from serving.limiting.shares import host_of
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import NOBODY, Rule
-
-CLUSTER_HEADER: Final = "x-hq-cluster"  # which cluster a caller means; at a front the way to name a location
 
 
 class Touch(NamedTuple):

@@ -12,7 +12,7 @@ import grpc
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
-from serving.calls.methods import CLUSTER_HEADER
+from serving.calls.meant import CLUSTER_HEADER
 from tests.clients.deeds import refuse
 from tests.support.kept_port import KeptPort
 

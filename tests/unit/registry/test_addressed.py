@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
-from serving.calls.methods import CLUSTER_HEADER, Call, Unary
+from serving.calls.meant import CLUSTER_HEADER
+from serving.calls.methods import Call, Unary
 from serving.errors import HqError, InvalidRequest
 from tests.support.running import running
 
 
+@dataclass(frozen=True)
 class Meaning(Call):
-    """A call whose header names a cluster."""
+    """A call whose headers name these clusters."""
 
-    def header(self, name: str) -> str:
-        return "east" if name == CLUSTER_HEADER else ""
+    names: tuple[str, ...] = ()
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        return self.names if name == CLUSTER_HEADER else ()
 
 
-async def refused_by(cluster: str) -> set[str]:
-    """The calls that a replica of this cluster does not take because east is meant. All requests are empty."""
+async def refused_by(cluster: str, *meant: str) -> set[str]:
+    """The calls that a replica of this cluster does not take because of those that are meant. Requests are empty."""
     refused = set()
     async with running() as registry:
         for method in addressed([*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()], cluster):
             if isinstance(method, Unary):
                 try:
-                    await method.run(method.parse(b""), Meaning())
+                    await method.run(method.parse(b""), Meaning(names=meant))
                 except InvalidRequest as error:
                     if error.violations[0].field == CLUSTER_HEADER:
                         refused.add(method.path.rpartition("/")[2])
@@ -33,12 +39,19 @@ async def refused_by(cluster: str) -> set[str]:
     return refused
 
 
+ORDERS = {
+    *("CreateInstance", "UpdateInstance", "DeleteInstance", "ApplyInstances", "PutRevision", "DeleteRevision"),
+    *("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode"),
+}
+
+
 async def test_writes_and_orders_that_are_meant_for_another_cluster_are_refused() -> None:
-    assert await refused_by("west") == {
-        *("CreateInstance", "UpdateInstance", "DeleteInstance", "ApplyInstances", "PutRevision", "DeleteRevision"),
-        *("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode"),
-    }
+    assert await refused_by("west", "east") == ORDERS
 
 
 async def test_a_cluster_takes_what_is_meant_for_it() -> None:
-    assert await refused_by("east") == set()
+    assert await refused_by("east", "east") == await refused_by("east", "east", "east") == set()
+
+
+async def test_who_means_two_clusters_is_asked_which_one() -> None:
+    assert await refused_by("east", "east", "west") == await refused_by("east", "west", "east") == ORDERS
