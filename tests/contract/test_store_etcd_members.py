@@ -40,14 +40,18 @@ async def put_again(place: Place, name: str) -> float:
                 return time.monotonic() - began
 
 
-async def test_after_the_leader_was_killed_writes_go_on_within_seconds(cluster: EtcdCluster) -> None:
-    leader = await cluster.leader()
-    place = place_in(cluster, leader)
-    await place.put("a")
-    await cluster.kill(leader)
-    assert await put_again(place, "b") < 12  # an election, and what a stall of this machine takes
-    assert await place.get("a") is not None
-    await place.store.close()
+async def test_after_the_leader_was_killed_writes_go_on_within_five_seconds(cluster: EtcdCluster) -> None:
+    took_s: list[float] = []
+    while not took_s or (took_s[-1] >= 5 and len(took_s) < 3):  # again: an election may meet a stall of the machine
+        leader = await cluster.leader()
+        place = place_in(cluster, leader)
+        await place.put("a")
+        await cluster.kill(leader)
+        took_s.append(await put_again(place, "b"))
+        assert await place.get("a") is not None
+        await place.store.close()
+        await cluster.restart(leader)
+    assert took_s[-1] < 5, took_s
 
 
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)

@@ -38,11 +38,16 @@ async def test_one_slow_replica_does_not_make_answers_slow(
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)
     front = await start_front(locations, "60s")
-    await ask_often(front, 50)
-    slow = east.replicas[preferred(front, east)]
-    slow.delay_s, before = SLOW_S, slow.calls["FindInstances"]
-    assert await ask_often(front, 100) < QUICK_S
-    assert slow.calls["FindInstances"] - before <= 1, "the next calls need not find it out again"
+    longest_s: list[float] = []
+    while not longest_s or (longest_s[-1] >= 0.5 and len(longest_s) < 3):  # again: one may meet a stall of the machine
+        for replica in east.replicas:
+            replica.delay_s = 0.0
+        await ask_often(front, 50)
+        slow = east.replicas[preferred(front, east)]
+        slow.delay_s, before = SLOW_S, slow.calls["FindInstances"]
+        longest_s.append(await ask_often(front, 100))
+        assert slow.calls["FindInstances"] - before <= 1, "the next calls need not find it out again"
+    assert longest_s[-1] < 0.5, longest_s
     stats = front.front.locations.by_name["east"].race.stats
     assert stats.hedges <= 1 + stats.calls / 10
 

@@ -144,14 +144,15 @@ async def _timed(call: Awaitable[pb.FindInstancesResponse]) -> tuple[pb.FindInst
     return await call, time.monotonic() - began
 
 
-async def test_a_location_slowed_to_twenty_seconds_costs_one_wait(world: World, front: FrontProcess) -> None:
+async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) -> None:
+    front = await world.front("2s")
     await fill(front, "slow")
-    world.delay("west", 20.0)
+    world.delay("west", 5.0)
     async with front.stub() as stub:
         first, took_s = await _timed(stub.FindInstances(of_service("slow")))
-        assert took_s < 12.0, "it waited for more than five seconds, and what a stall of this machine takes"
+        assert took_s < 5.0, "west was waited for"
         assert ids(first) == [("slow-east", "east"), ("slow-north", "north")]
-        assert "no answer within 5 s" in errors(first.sources)["west"]
+        assert "no answer within 2 s" in errors(first.sources)["west"]
         later = [await _timed(stub.FindInstances(of_service("slow"))) for _ in range(10)]
         assert {len(answer.instances) for answer, _ in later} == {2}
         assert sorted(took_s for _, took_s in later)[4] < 0.5, "later answers wait again: stalls are not so many"
@@ -164,7 +165,7 @@ async def test_a_location_slowed_to_twenty_seconds_costs_one_wait(world: World, 
     await eventually(lambda: whole(front, "slow"), timeout_s=60, what="west is back")
 
 
-async def test_one_replica_slowed_by_ten_seconds_is_not_noticed(world: World, front: FrontProcess) -> None:
+async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, front: FrontProcess) -> None:
     await fill(front, "hedge")
 
     async def healthy() -> bool:
@@ -174,11 +175,11 @@ async def test_one_replica_slowed_by_ten_seconds_is_not_noticed(world: World, fr
         for index in range(2):
             for _ in range(20):
                 await stub.FindInstances(of_service("hedge"))
-            world.gates["north"][index].delay(5.0)
-            for _ in range(50):
-                answer = await stub.FindInstances(of_service("hedge"))
-                # Nobody waited for the slow replica: that would be an error. How much quicker it is is a benchmark.
-                assert not any(errors(answer.sources).values())
+            world.gates["north"][index].delay(1.0)
+            asked = [await _timed(stub.FindInstances(of_service("hedge"))) for _ in range(50)]
+            assert not any(error for answer, _ in asked for error in errors(answer.sources).values())
+            # What the slow replica costs; how much less it is, is a benchmark. One may meet a stall of the machine.
+            assert sum(took_s >= 2.0 for _, took_s in asked) <= 1
             world.gates["north"][index].heal()
             await eventually(healthy, what="a probe takes it back")
 

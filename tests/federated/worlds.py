@@ -41,12 +41,12 @@ class World:
         """Start everything but fronts. East has an etcd of its own, the others share one."""
         await asyncio.gather(*(etcd.start() for etcd in self._etcds.values()))
         await asyncio.gather(*(self._start_behind_gate(name) for name in NAMES for _ in range(2)))
-        config = {name: [gate.endpoint for gate in gates] for name, gates in self.gates.items()}
-        write_config(self._directory / "front.yaml", config, "5s")
 
-    async def front(self) -> FrontProcess:
-        """One more front."""
-        front = FrontProcess(self._directory / "front.yaml", self._directory / f"front-{len(self.fronts)}.log")
+    async def front(self, timeout: str = "5s") -> FrontProcess:
+        """One more front, which waits so long for a location."""
+        config = self._directory / f"front-{timeout}.yaml"
+        write_config(config, {name: [gate.endpoint for gate in gates] for name, gates in self.gates.items()}, timeout)
+        front = FrontProcess(config, self._directory / f"front-{len(self.fronts)}.log")
         self.fronts.append(front)
         await front.start()
         return front
