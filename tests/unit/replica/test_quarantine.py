@@ -46,6 +46,27 @@ def test_a_bad_spec_of_another_life_ends_what_was_shown() -> None:
     assert feed.cache.stored_versions("a") == (6, 0)
 
 
+def test_a_bad_status_of_another_life_is_not_replaced_by_that_of_the_life_before() -> None:
+    feed = Feed()
+    feed(spec=spec_value("a"), status=status_value(mark()))
+    changes = [Change(KEYS.spec("a"), spec_value("a"), 5, 5), Change(KEYS.status("a"), RUBBISH, 6, 6)]
+    (event,) = feed.cache.apply(Batch(6, changes), collapsed=True)
+    assert event.after is not None
+    assert not event.after.traits.ready
+    assert feed.cache.stored_versions("a") == (5, 6)
+
+
+def test_nor_when_its_spec_is_bad_as_well_and_mended_later() -> None:
+    feed = Feed()
+    feed(spec=spec_value("a"), status=status_value(mark()))
+    changes = [Change(KEYS.spec("a"), RUBBISH, 5, 5), Change(KEYS.status("a"), RUBBISH, 6, 6)]
+    feed.cache.apply(Batch(6, changes), collapsed=True)
+    feed.cache.apply(Batch(7, [Change(KEYS.spec("a"), spec_value("a"), 5, 7)]))
+    entry = feed.cache.get("a")
+    assert entry is not None
+    assert not entry.traits.ready
+
+
 def test_a_status_waits_for_its_spec_to_become_readable() -> None:
     feed = Feed()
     feed(spec=RUBBISH, status=status_value(mark()))
