@@ -74,19 +74,19 @@ class Fanout:
 
     def publish(self, step: Step) -> None:
         """Hand out the events of one version."""
-        deliveries: dict[_Feed, list[bytes]] = {}
+        due: dict[_Feed, list[bytes]] = {}
         if self._feeds:
             for event in step.events:
                 for feed in self._concerned(event):
                     encoded = encode(feed.query, event)
                     if encoded:
-                        deliveries.setdefault(feed, []).append(encoded)
-        for feed, events in deliveries.items():
+                        due.setdefault(feed, []).append(encoded)
+        for feed, events in due.items():
             delivery = Delivery(step.version, events, sum(map(len, events)), step.collapsed)
             for watcher in feed.watchers:
                 watcher.push(delivery)
-        if deliveries:
-            self.reach = sum(len(feed.watchers) for feed in deliveries)
+        if due:
+            self.reach = sum(len(feed.watchers) for feed in due)
         self.version = step.version
 
     def lose_all(self, reason: str) -> None:

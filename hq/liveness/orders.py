@@ -1,7 +1,7 @@
 """Operators' orders, as this replica learned of them: a word to the guard, nodes under planned work.
 
 They lie in the store, so that every replica obeys. An order's end is measured on the replica's own clock from when it
-learned of it; after a restart from the wall time written down, but never longer than was ordered.
+learned of it; after a restart or a compacted gap from the wall time written down, but never longer than was ordered.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Watches:
         self._last_token = (tokens.ResumeToken("", "", 0), "")
 
     async def watch(self, query: Query, token: str) -> AsyncGenerator[Message, None]:
-        """Messages without an end; ShuttingDown ends it after a last bookmark.
+        """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
 
         Raises:
             InvalidRequest: the token is none, or belongs to another filter.
