@@ -13,7 +13,7 @@ from clients.hqctl.asking.session import Session, connected
 from clients.hqctl.asking.spans import Span
 from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
 from clients.hqctl.output.guard_words import guard_words
-from clients.hqctl.output.sources import check_before_an_order, check_cluster
+from clients.hqctl.output.sources import check_cluster
 from clients.hqctl.words import clock_time, plural
 from hqpb.v1 import service_pb2 as pb
 
@@ -66,7 +66,6 @@ def release(session: Session, span_s: float | None, reason: str, by: str) -> Non
     """Let flips through for a while: what is silent is called not ready."""
 
     async def work(client: Client) -> Exit:
-        await check_before_an_order(session, client)
         answer = await client.admin.release_guard(by=by, reason=reason, duration_s=span_s)
         print_order(answer.guard)
         return Exit.OK
@@ -83,7 +82,6 @@ def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
     """Hold all flips for a while: nothing is called not ready for silence."""
 
     async def work(client: Client) -> Exit:
-        await check_before_an_order(session, client)
         answer = await client.admin.force_guard(by=by, reason=reason, duration_s=span_s)
         print_order(answer.guard)
         return Exit.OK

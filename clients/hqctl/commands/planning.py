@@ -12,7 +12,7 @@ from clients.hqctl.asking.session import Session, connected, warn
 from clients.hqctl.asking.spans import Span
 from clients.hqctl.commands.guarding import who
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
-from clients.hqctl.output.sources import check_before_an_order, check_cluster
+from clients.hqctl.output.sources import check_cluster
 from clients.hqctl.output.tables import print_table
 from clients.hqctl.words import clock_time, span, stamp
 from hqpb.v1 import admin_pb2
@@ -31,7 +31,6 @@ def suspend(session: Session, node: str, span_s: float, reason: str, by: str) ->
     """Planned work: nothing on NODE is called silent for a while."""
 
     async def work(client: Client) -> Exit:
-        await check_before_an_order(session, client)
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. End it early with `hqctl resume {node}`.")
@@ -48,7 +47,6 @@ def resume(session: Session, node: str) -> None:
     """End planned work on NODE early."""
 
     async def work(client: Client) -> Exit:
-        await check_before_an_order(session, client)
         await client.admin.resume_node(node)
         click.echo(f"{node} is judged as usual again.")
         return Exit.OK

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from clients.hqctl.asking.session import Session, WrongCluster, warn
 from clients.hqctl.words import plural, seconds_of, span
 from hqpb.v1 import service_pb2 as pb
-
-if TYPE_CHECKING:
-    from clients.client import Client
 
 
 def merged(pages: Iterable[Iterable[pb.Source]]) -> list[pb.Source]:
@@ -49,12 +45,6 @@ def check_cluster(session: Session, *sources: pb.Source) -> None:
     """Raises WrongCluster: an answer of these sources is of another cluster than --cluster names."""
     if wrong := not_of([session.cluster], sources):
         raise WrongCluster(wrong)
-
-
-async def check_before_an_order(session: Session, client: Client) -> None:
-    """A replica carries out an operator's order whatever cluster was meant. Raises WrongCluster and HqApiError."""
-    if session.cluster:
-        check_cluster(session, (await client.admin.list_suspensions()).source)
 
 
 def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
