@@ -165,22 +165,29 @@ async def edit_in_turn(old: object, new: object) -> None:
         await agent.report(message=message)
 
 
-async def test_a_storage_format_that_is_too_new_is_refused_in_words(
-    replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
-) -> None:
-    tree = make_other_version(tmp_path / "newer", storage_format=2, oldest_reader=2)
-    newer = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "newer.log", root=tree)
+async def raise_the_format(etcd: SharedEtcd, directory: Path) -> None:
+    """Let a newer version start, which makes the storage format too new for this one, and leave."""
+    tree = make_other_version(directory / "newer", storage_format=2, oldest_reader=2)
+    newer = ReplicaProcess([etcd.endpoint], etcd.prefix, directory / "newer.log", root=tree)
     try:
         await newer.start()
     finally:
         await newer.kill()
+
+
+async def assert_ends_in_words(replica: ReplicaProcess) -> None:
+    assert await replica.ended() == 1
+    assert "needs a reader of format 2 or newer" in replica.log_text()
+    assert "upgrade this replica" in replica.log_text()
+    assert "Traceback" not in replica.log_text()
+
+
+async def test_a_storage_format_that_is_too_new_is_refused_in_words(etcd: SharedEtcd, tmp_path: Path) -> None:
+    await raise_the_format(etcd, tmp_path)
     late = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "late.log")
     try:
         await late.start(until_ready=False)
-        assert await late.ended() == 1
-        assert "needs a reader of format 2 or newer" in late.log_text()
-        assert "upgrade this replica" in late.log_text()
-        assert "Traceback" not in late.log_text()
+        await assert_ends_in_words(late)
     finally:
         await late.kill()
 
@@ -189,13 +196,5 @@ async def test_a_replica_ends_in_words_when_a_newer_one_makes_the_storage_format
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     running = await replicas.start([etcd.endpoint], etcd.prefix)
-    tree = make_other_version(tmp_path / "newer", storage_format=2, oldest_reader=2)
-    newer = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "newer.log", root=tree)
-    try:
-        await newer.start()
-    finally:
-        await newer.kill()
-    assert await running.ended() == 1
-    assert "needs a reader of format 2 or newer" in running.log_text()
-    assert "upgrade this replica" in running.log_text()
-    assert "Traceback" not in running.log_text()
+    await raise_the_format(etcd, tmp_path)
+    await assert_ends_in_words(running)

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import service_pb2 as pb
 from serving.errors import ShuttingDown
 from tests.support.still import Still
 from tests.support.watch_scene import ALL, EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, Stream, some, synced
@@ -118,8 +119,8 @@ async def test_a_reader_of_the_past_never_gets_its_old_events_under_the_new_epoc
         await stream.aclose()
 
 
-async def test_a_watch_waits_while_the_new_store_is_read() -> None:
-    scene = Scene()
+async def waiting_for_everything(scene: Scene) -> tuple[Stream, asyncio.Task[pb.WatchInstancesResponse]]:
+    """A watch that was told to begin anew, and its next message, which has to wait until all is read again."""
     stream = scene.watch()
     await synced(stream)
     scene.still.replica.reset()
@@ -128,6 +129,12 @@ async def test_a_watch_waits_while_the_new_store_is_read() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     assert not next_one.done()
+    return stream, next_one
+
+
+async def test_a_watch_waits_while_the_new_store_is_read() -> None:
+    scene = Scene()
+    stream, next_one = await waiting_for_everything(scene)
     scene.still.list(scene.world.records(), scene.world.version)
     assert (await next_one).kind == SNAPSHOT
     await stream.aclose()
@@ -135,12 +142,7 @@ async def test_a_watch_waits_while_the_new_store_is_read() -> None:
 
 async def test_a_shutdown_ends_a_watch_that_waits_for_everything_to_be_read_again() -> None:
     scene = Scene()
-    stream = scene.watch()
-    await synced(stream)
-    scene.still.replica.reset()
-    assert (await anext(stream)).kind == RESYNC
-    waiting = asyncio.ensure_future(anext(stream))
-    await asyncio.sleep(0.01)
+    _, next_one = await waiting_for_everything(scene)
     scene.still.replica.fanout.close()
     with pytest.raises(ShuttingDown):
-        await asyncio.wait_for(waiting, 1)
+        await asyncio.wait_for(next_one, 10)
