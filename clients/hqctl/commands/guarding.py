@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import getpass
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +16,7 @@ from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_da
 from clients.hqctl.output.guard_words import guard_words
 from clients.hqctl.output.sources import check_cluster
 from clients.hqctl.words import clock_time, plural
+from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -57,36 +59,42 @@ def status(session: Session, output: str) -> None:
     session.run(work)
 
 
+def _order(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An order to the guard, with what each of them takes."""
+    for option in (
+        click.option("--by", default=who, help="Who; default: you."),
+        click.option("--reason", required=True, help="Why; kept with the record."),
+        click.option("--for", "span_s", type=Span(1), help="For how long, at most 24h. Default: the liveness timeout."),
+    ):
+        command = option(command)
+    return command
+
+
+def _give(
+    session: Session,
+    order: Callable[[Client], Awaitable[admin_pb2.ReleaseGuardResponse | admin_pb2.ForceGuardResponse]],
+) -> None:
+    async def work(client: Client) -> Exit:
+        print_order((await order(client)).guard)
+        return Exit.OK
+
+    session.run(work, writing=True, look="hqctl guard status")
+
+
 @guard.command(short_help="Let flips through for a while.")
-@click.option("--for", "span_s", type=Span(1), help="For how long, at most 24h. Default: the liveness timeout.")
-@click.option("--reason", required=True, help="Why; kept with the record.")
-@click.option("--by", default=who, help="Who; default: you.")
+@_order
 @connected
 def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
     """Let flips through for a while: what is silent is called not ready."""
-
-    async def work(client: Client) -> Exit:
-        answer = await client.admin.release_guard(by=by, reason=reason, duration_s=span_s)
-        print_order(answer.guard)
-        return Exit.OK
-
-    session.run(work, writing=True, look="hqctl guard status")
+    _give(session, lambda client: client.admin.release_guard(by=by, reason=reason, duration_s=span_s))
 
 
 @guard.command(short_help="Hold all flips for a while.")
-@click.option("--for", "span_s", type=Span(1), help="For how long, at most 24h. Default: the liveness timeout.")
-@click.option("--reason", required=True, help="Why; kept with the record.")
-@click.option("--by", default=who, help="Who; default: you.")
+@_order
 @connected
 def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
     """Hold all flips for a while: nothing is called not ready for silence."""
-
-    async def work(client: Client) -> Exit:
-        answer = await client.admin.force_guard(by=by, reason=reason, duration_s=span_s)
-        print_order(answer.guard)
-        return Exit.OK
-
-    session.run(work, writing=True, look="hqctl guard status")
+    _give(session, lambda client: client.admin.force_guard(by=by, reason=reason, duration_s=span_s))
 
 
 def print_guard(state: pb.GuardState) -> None:

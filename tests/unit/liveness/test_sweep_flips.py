@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
 from hq.registry.registry import Registry
+from hq.replica import Replica
 from hq.statuses import HEARTBEAT_TIMEOUT
 from hq.store import keys as k
 from hq.store.port import Commit, NoSpace, Write
@@ -20,7 +22,7 @@ from tests.support.beating import Reporter
 from tests.support.faulty_store import faulty
 from tests.support.link import Link
 from tests.support.scenes import instance
-from tests.support.simulation import Simulation
+from tests.support.simulation import Agent, Simulation
 from tests.support.virtual_time import in_virtual_time
 
 NAMES = k.Keys()
@@ -35,6 +37,18 @@ def between_look_and_write(flips: Flips, happens: Callable[[], Awaitable[object]
         return await commit(*flip)
 
     flips._commit = after_it  # type: ignore[method-assign, assignment]
+
+
+@asynccontextmanager
+async def one_silent_agent() -> AsyncIterator[tuple[Simulation, Agent, Replica, Registry]]:
+    """An agent that is silent from now on, a replica, and the registry of another."""
+    async with Simulation(timeout_s=60, interval_s=18) as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        other = (await simulation.start_replica()).registry
+        await simulation.add_agents(1, 1)
+        [agent] = simulation.agents
+        agent.fall_silent()
+        yield simulation, agent, replica, other
 
 
 def condition(simulation: Simulation, key: RevisionKey) -> model.Condition:
@@ -144,12 +158,7 @@ async def test_what_cannot_be_flipped_does_not_stand_in_the_way_of_others() -> N
 
 @in_virtual_time
 async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_flip() -> None:
-    async with Simulation(timeout_s=60, interval_s=18) as simulation:
-        replica = (await simulation.start_replica()).registry.replica
-        other = (await simulation.start_replica()).registry
-        await simulation.add_agents(1, 1)
-        [agent] = simulation.agents
-        agent.fall_silent()
+    async with one_silent_agent() as (simulation, agent, replica, other):
         flips = replica.watchman.sweep._flips
 
         async def report() -> None:
@@ -190,12 +199,7 @@ async def test_a_beat_of_anybody_that_comes_between_the_look_and_the_write_makes
 
 @in_virtual_time
 async def test_planned_work_that_is_announced_between_the_look_and_the_write_prevents_the_flip() -> None:
-    async with Simulation(timeout_s=60, interval_s=18) as simulation:
-        replica = (await simulation.start_replica()).registry.replica
-        other = (await simulation.start_replica()).registry
-        await simulation.add_agents(1, 1)
-        [agent] = simulation.agents
-        agent.fall_silent()
+    async with one_silent_agent() as (simulation, agent, replica, other):
         flips = replica.watchman.sweep._flips
 
         async def order() -> None:
