@@ -221,10 +221,10 @@ class Cache:
             self._take_secrets(instance_id, secrets)
         shown = before.spec_created if before is not None else 0
         spec = self._decoder.spec(instance_id, changes.get(k.SPEC), shown=shown)
-        lives_on = spec is SAME or (spec is not None and spec.created == shown)
-        status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=before is not None and lives_on)
-        if status is SAME and k.STATUS in changes and not lives_on:
-            status = NO_STATUS  # what is known is of another life
+        is_another = before is not None and spec is not SAME and (spec is None or spec.created != shown)
+        status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=before is not None and not is_another)
+        if status is SAME and k.STATUS in changes and is_another:
+            status = NO_STATUS  # that of the life before says nothing of this one
         if spec is SAME and status is SAME:
             return before
         after, orphan = self._combined(instance_id, before, spec, status)
