@@ -48,6 +48,7 @@ _option = _FLAGS.option
 )
 @_option("--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Where to serve gRPC; port 0: a free one.")
 @_option("--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Where to serve HTTP; port 0: a free one.")
+@_FLAGS.transport()
 @_option(
     "--insecure",
     is_flag=True,
@@ -126,7 +127,12 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     name = f"{socket.gethostname()}-front-{secrets.token_hex(4)}"
     tracing = tracing_to(given["otlp"], "hq-federated", name)
     shared = Surroundings(limits_of(given), clock, RequestIds(name), security, tracing)
-    server = Server(front, shared, Addresses(given["grpc"], given["http"], given["grpc_mtls"]), given["grace"])
+    server = Server(
+        front,
+        shared,
+        Addresses(given["grpc"], given["http"], given["grpc_mtls"], transport=given["transport"]),
+        given["grace"],
+    )
     when_told_to_stop(server.stop)
     garbage.freeze()
     await server.serve()

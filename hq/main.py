@@ -156,7 +156,14 @@ def _name(given: dict[str, Any]) -> str:
 def _addresses(given: dict[str, Any]) -> Addresses:
     is_worker = given.get("worker") is not None
     pages = given["worker_pages"] if is_worker else ""
-    return Addresses(given["grpc"], given["http"], given.get("grpc_mtls", ""), shared=is_worker, pages=pages)
+    return Addresses(
+        given["grpc"],
+        given["http"],
+        given.get("grpc_mtls", ""),
+        shared=is_worker,
+        pages=pages,
+        transport=given["transport"],
+    )
 
 
 def _mind_workers(given: dict[str, Any]) -> int:

@@ -15,14 +15,15 @@ listening = together(
         "--grpc",
         default="127.0.0.1:7071",
         metavar="HOST:PORT",
-        help="Where to serve gRPC; port 0: a free one.",
+        help="Where to serve; port 0: a free one. Every address answers gRPC, Connect and plain HTTP.",
     ),
     option(
         "--http",
         default="127.0.0.1:7080",
         metavar="HOST:PORT",
-        help="Where to serve HTTP; port 0: a free one.",
+        help="A second address, which may be the same one.",
     ),
+    _flags.transport(),
     option(
         "--insecure",
         is_flag=True,

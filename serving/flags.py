@@ -65,6 +65,11 @@ class Flags:
         """A flag for each of the transports' limits."""
         return together(*(self._limit(field) for field in dataclasses.fields(Limits)))
 
+    def transport(self) -> Callable[[F], F]:
+        """Which code answers."""
+        kinds = "own: all protocols on every address; grpcio: as before, gRPC and HTTP apart. It goes with the next release."
+        return self.option("--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds)
+
     def logs(self) -> Callable[[F], F]:
         """What is logged and how, and where traces go."""
         levels = click.Choice(["debug", "info", "warning", "error"])
@@ -78,7 +83,7 @@ class Flags:
 
     def _limit(self, field: dataclasses.Field[Any]) -> Callable[[F], F]:
         """The flag of one limit: `--max-calls` for max_calls, `--keep-alive 75s` for keep_alive_s."""
-        is_duration = field.name.endswith("_s") and not field.name.endswith("_per_peer_s")
+        is_duration = field.name.endswith("_s") and not field.name.endswith(("_per_peer_s", "_per_s"))
         kind: Any = Duration() if is_duration else Bytes() if "_bytes" in field.name else type(field.default)
         default: Any = field.default
         if is_duration:
@@ -137,7 +142,9 @@ _LIMITS = {
     "max_stream_age_s": "A stream over HTTP ends then, to be resumed anywhere.",
     "keep_alive_s": "HTTP connections may be idle for so long.",
     "slow_request_s": "From the first byte of a request to its last.",
-    "stalled_write_s": "A reader that takes no byte for so long is cut off.",
+    "stalled_write_s": "A reader that takes less than --min-read-bytes-per-s for so long is cut off.",
+    "min_read_bytes_per_s": "The least that a reader must take while answers wait for it.",
+    "send_buffer_bytes": "What the system may hold of the answers on one connection.",
     "ping_interval_s": "Idle gRPC connections are asked so often whether they are still there.",
     "ping_timeout_s": "And closed if they do not answer within this.",
     "min_ping_interval_s": "gRPC clients that ping more often are sent away.",

@@ -11,6 +11,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from serving.auth import security
+from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
 from serving.grpc.server import GrpcServer
 from serving.health import Health
@@ -18,6 +19,7 @@ from serving.http.pages import Page
 from serving.http.server import HttpServer
 from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
+from serving.transport.server import Server as TransportServer
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +35,7 @@ class Addresses:
     grpc_mtls: str = ""  # a second one for gRPC, where callers show certificates; empty: none
     shared: bool = False  # other processes of ours listen on the same ones
     pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
+    transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
 class Transports:
@@ -63,9 +66,11 @@ class Transports:
             methods = shared.tracing.traced(methods)
         self._stopping = asyncio.Event()
         self._health = health
-        self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
-        self._http = HttpServer(methods, health, shared, metrics, pages or {}, reuse_port=addresses.shared)
-        self._own_pages = HttpServer((), health, shared, metrics, pages or {})
+        self._server: _One | _Two
+        if addresses.transport == "own":
+            self._server = _One(methods, health, shared, metrics, addresses, pages or {})
+        else:
+            self._server = _Two(methods, health, shared, metrics, addresses, pages or {})
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
@@ -90,7 +95,7 @@ class Transports:
         keeping = asyncio.create_task(self._keep_security(), name="security")
         try:
             if self._addresses.pages:
-                await self._own_pages.start(self._addresses.pages, self._tls.http if self._tls else None)
+                await self._server.show_pages(self._tls)
             if self._addresses.shared:
                 await self._until_loaded(working)
             await self._listen()
@@ -100,7 +105,7 @@ class Transports:
                     part.result()
             log.info("shutting down: calls under way have %.0f s", self._grace_s)
             leave()
-            await asyncio.gather(self._grpc.stop(self._grace_s), self._http.stop(self._grace_s))
+            await self._server.stop(self._grace_s)
             if drain is not None:
                 await drain()
         finally:
@@ -111,9 +116,8 @@ class Transports:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         logging.getLogger().removeHandler(self._log_counts)
-        await self._grpc.stop(0)
-        await self._http.stop(0)
-        await self._own_pages.stop(0)
+        await self._server.stop(0)
+        await self._server.hide_pages()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
         if self._security is not None:
@@ -125,18 +129,7 @@ class Transports:
             await asyncio.sleep(_POLL_S)
 
     async def _listen(self) -> None:
-        wanted, tls = self._addresses, self._tls
-        mtls_port = 0
-        if wanted.grpc_mtls and tls is not None:
-            mtls_port = self._grpc.listen(wanted.grpc_mtls, tls.grpc(ask_clients=True))
-        ask_clients = tls is not None and tls.verifies_clients and not wanted.grpc_mtls
-        grpc_port = await self._grpc.start(wanted.grpc, tls.grpc(ask_clients=ask_clients) if tls else None)
-        http_port = await self._http.start(wanted.http, tls.http if tls else None)
-        listening = Addresses(
-            _with_port(wanted.grpc, grpc_port),
-            _with_port(wanted.http, http_port),
-            _with_port(wanted.grpc_mtls, mtls_port),
-        )
+        listening = await self._server.listen(self._tls)
         also = f" and gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
         log.info("listening: gRPC %s, HTTP %s%s", listening.grpc, listening.http, also)
         self.listening.set_result(listening)
@@ -149,4 +142,92 @@ class Transports:
 
 
 def _with_port(address: str, port: int) -> str:
+    if address.startswith("unix:"):
+        return address
     return f"{address.rpartition(':')[0]}:{port}" if address else ""
+
+
+class _One:
+    """Our own transport: one server on all addresses, which may be the same."""
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        health: Health,
+        shared: Surroundings,
+        metrics: CollectorRegistry,
+        addresses: Addresses,
+        pages: Mapping[str, Page],
+    ) -> None:
+        self._addresses = addresses
+        self._server = TransportServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared)
+        self._pages = TransportServer((), health, shared, metrics, pages)
+
+    async def listen(self, tls: ServerTls | None) -> Addresses:
+        """Raises OSError."""
+        wanted, mtls = self._addresses, ""
+        if wanted.grpc_mtls and tls is not None:
+            port = await self._server.listen(wanted.grpc_mtls, tls.listening(require_clients=True))
+            mtls = _with_port(wanted.grpc_mtls, port)
+        context = tls.listening() if tls is not None else None
+        grpc = _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
+        if wanted.http in (wanted.grpc, grpc) and not wanted.http.endswith(":0"):
+            return Addresses(grpc, grpc, mtls)
+        return Addresses(grpc, _with_port(wanted.http, await self._server.listen(wanted.http, context)), mtls)
+
+    async def show_pages(self, tls: ServerTls | None) -> None:
+        """Raises OSError."""
+        await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take nothing new, give calls under way `grace_s`."""
+        await self._server.stop(grace_s)
+
+    async def hide_pages(self) -> None:
+        """They are shown to the end."""
+        await self._pages.stop(0)
+
+
+class _Two:
+    """grpc.aio and uvicorn, for one release more (`--transport=grpcio`)."""
+
+    def __init__(
+        self,
+        methods: Sequence[Method],
+        health: Health,
+        shared: Surroundings,
+        metrics: CollectorRegistry,
+        addresses: Addresses,
+        pages: Mapping[str, Page],
+    ) -> None:
+        self._addresses = addresses
+        self._grpc = GrpcServer(methods, health, shared, reuse_port=addresses.shared)
+        self._http = HttpServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared)
+        self._pages = HttpServer((), health, shared, metrics, pages)
+
+    async def listen(self, tls: ServerTls | None) -> Addresses:
+        """Raises OSError."""
+        wanted = self._addresses
+        mtls_port = 0
+        if wanted.grpc_mtls and tls is not None:
+            mtls_port = self._grpc.listen(wanted.grpc_mtls, tls.grpc(ask_clients=True))
+        ask_clients = tls is not None and tls.verifies_clients and not wanted.grpc_mtls
+        grpc_port = await self._grpc.start(wanted.grpc, tls.grpc(ask_clients=ask_clients) if tls else None)
+        http_port = await self._http.start(wanted.http, tls.http if tls else None)
+        return Addresses(
+            _with_port(wanted.grpc, grpc_port),
+            _with_port(wanted.http, http_port),
+            _with_port(wanted.grpc_mtls, mtls_port),
+        )
+
+    async def show_pages(self, tls: ServerTls | None) -> None:
+        """Raises OSError."""
+        await self._pages.start(self._addresses.pages, tls.http if tls else None)
+
+    async def stop(self, grace_s: float) -> None:
+        """Take nothing new, give calls under way `grace_s`."""
+        await asyncio.gather(self._grpc.stop(grace_s), self._http.stop(grace_s))
+
+    async def hide_pages(self) -> None:
+        """They are shown to the end."""
+        await self._pages.stop(0)

@@ -7,7 +7,7 @@ import base64
 import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import grpc
@@ -52,6 +52,8 @@ _HTTP_STATUS: Final[dict[Code, int]] = {  # the mapping of the Connect protocol
     "INTERNAL": 500,
     "UNAVAILABLE": 503,
     "UNAUTHENTICATED": 401,
+    "UNKNOWN": 500,
+    "DATA_LOSS": 500,
 }
 
 _HTTP_STATUS_BY_REASON: Final = {  # where HTTP has a more telling status than Connect's mapping
@@ -98,6 +100,9 @@ def _as_hq_error(error: BaseException, call: Call) -> HqError:
 def status_of(error: HqError) -> status_pb2.Status:
     """The error as google.rpc.Status with its details, small enough for gRPC's trailers."""
     status = status_pb2.Status(code=grpc_code(error).value[0], message=_cut(str(error), _MAX_MESSAGE_BYTES))
+    if error.plain_details is not None:
+        status.details.extend(error.plain_details)
+        return status
     for detail in _details(error):
         packed = any_pb2.Any()
         packed.Pack(detail)
@@ -182,7 +187,11 @@ def connect_error(error: HqError) -> dict[str, Any]:
     """The error as the Connect protocol's JSON object: code, message, details."""
     status = status_of(error)
     code = "canceled" if error.code == "CANCELLED" else error.code.lower()
-    return {"code": code, "message": status.message, "details": [_connect_detail(d) for d in _details(error)]}
+    if error.plain_details is not None:
+        details = [_connect_any(detail) for detail in error.plain_details]
+    else:
+        details = [_connect_detail(d) for d in _details(error)]
+    return {"code": code, "message": status.message, "details": details}
 
 
 def connect_error_body(error: HqError) -> bytes:
@@ -190,9 +199,15 @@ def connect_error_body(error: HqError) -> bytes:
     return _compact(connect_error(error))
 
 
-def end_of_stream(error: HqError | None) -> bytes:
+def end_of_stream(error: HqError | None, trailers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
     """Payload of the last envelope of a stream."""
-    return b"{}" if error is None else _compact({"error": connect_error(error)})
+    told: dict[str, Any] = {} if error is None else {"error": connect_error(error)}
+    if trailers:
+        names = dict.fromkeys(name.decode() for name, _ in trailers)
+        told["metadata"] = {
+            n: [value.decode("latin-1") for name, value in trailers if name == n.encode()] for n in names
+        }
+    return _compact(told) if told else b"{}"
 
 
 def _connect_detail(detail: Message) -> dict[str, Any]:
@@ -201,6 +216,11 @@ def _connect_detail(detail: Message) -> dict[str, Any]:
         "value": base64.b64encode(detail.SerializeToString()).rstrip(b"=").decode(),
         "debug": json_format.MessageToDict(detail),
     }
+
+
+def _connect_any(detail: any_pb2.Any) -> dict[str, Any]:
+    value = base64.b64encode(detail.value).rstrip(b"=").decode()
+    return {"type": detail.type_url.rpartition("/")[2], "value": value}
 
 
 def _compact(value: dict[str, Any]) -> bytes:

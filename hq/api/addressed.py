@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from serving.calls.meant import CLUSTER_HEADER, meant_cluster
-from serving.calls.methods import Answer, Call, Method, Unary
+from serving.calls.methods import Answer, Call, Method, Unary, settled
 from serving.errors import invalid
 from serving.rights.rules import OPERATE, UPDATE, UPLOAD
 
@@ -22,12 +22,12 @@ def addressed(methods: Iterable[Method], cluster: str) -> list[Method]:
 
 def _addressed(method: Method, cluster: str) -> Method:
     assert isinstance(method, Unary)
-    run: Callable[[Any, Call], Awaitable[Answer]] = method.run
+    run: Callable[[Any, Call], Answer | Awaitable[Answer]] = method.run
 
     async def checked(request: Any, call: Call) -> Answer:
         meant = meant_cluster(call)
         if meant and meant != cluster:
             raise invalid(CLUSTER_HEADER, f"this is the cluster {cluster}, not {meant[:100]}: ask a replica of that")
-        return await run(request, call)
+        return await settled(run(request, call))
 
     return replace(method, run=checked)

@@ -14,7 +14,7 @@ from serving.auth.denials import Denials
 from serving.auth.errors import Unauthenticated
 from serving.auth.policy import Policy
 from serving.auth.tickets import Tickets
-from serving.calls.methods import Answer, Call, Touch, Unary
+from serving.calls.methods import Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
 from serving.errors import HqError, PermissionDenied
 from serving.rights.access import Access, Grants
@@ -27,7 +27,7 @@ _SCHEME: Final = "bearer "
 _BRING: Final = "send a ticket as `authorization: Bearer <ticket>`"
 
 Admit = Callable[[Call], None]
-Run = Callable[[Any, Call], Awaitable[Answer]]
+Run = Callable[[Any, Call], Answer | Awaitable[Answer]]
 
 
 class Gate:
@@ -172,7 +172,7 @@ class Gate:
                 line = self._line(call, method.path, method.rule, "allow", "begun")
                 self._audit.require(line._replace(key=key))
             try:
-                answer = await method.run(request, call)
+                answer = await settled(method.run(request, call))
             except (PermissionDenied, Unauthenticated) as error:
                 # The transport records it, as it does for calls that came no further than the gate.
                 if isinstance(error, PermissionDenied):

@@ -27,7 +27,7 @@ class Guard:
         admit = gate.admitter(rule) if gate is not None else None
         self.admit = _charging(admit, admission) if admit is not None and admission.peer_rate is not None else admit
 
-    def recorded(self, method: Unary) -> Callable[[Any, Call], Awaitable[Answer]]:
+    def recorded(self, method: Unary) -> Callable[[Any, Call], Answer | Awaitable[Answer]]:
         """The method's `run`; what it writes is recorded."""
         return method.run if self._gate is None else self._gate.recorded(method)
 

@@ -43,6 +43,9 @@ class ServerTls:
         self.http = _context()
         # A handshake takes the newest certificate; loading it into this context could leave it half changed.
         self.http.sni_callback = self._choose
+        self._cert, self._key = cert, key
+        self._newest: ssl.SSLContext | None = None
+        self._newest_of: tuple[object, object] = None, None
 
     @property
     def verifies_clients(self) -> bool:
@@ -66,6 +69,42 @@ class ServerTls:
             return self._configuration(ask_clients)
 
         return grpc.dynamic_ssl_server_credentials(self._configuration(ask_clients), newer, ask_clients)
+
+    def listening(self, *, require_clients: bool = False) -> ssl.SSLContext:
+        """For one listener that speaks HTTP/2 and HTTP/1.1; it follows the files.
+
+        Clients' certificates are asked for where there is a CA for them, and taken if they come, or required.
+        """
+        context = self._offering(_context())
+        if self._client_ca is not None:
+            context.verify_mode = ssl.CERT_REQUIRED if require_clients else ssl.CERT_OPTIONAL
+        context.sni_callback = self._choose_newest
+        return context
+
+    def _choose_newest(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
+        state = self._state()
+        if state != self._newest_of and (made := self._made()) is not None:
+            self._newest, self._newest_of = made, state
+        if self._newest is not None:
+            connection.context = self._newest
+
+    def _made(self) -> ssl.SSLContext | None:
+        """A context of what is in force; None: the files are just being changed, and will be read again soon."""
+        context = self._offering(_context())
+        try:
+            context.load_cert_chain(self._cert, self._key, password=_NO_PASSWORD)
+            if (self._cert.read_bytes(), self._key.read_bytes()) != self._pair.current[:2]:
+                return None
+            if self._client_ca is not None:  # how it is verified is the listener's, by whom is this one's
+                context.load_verify_locations(cadata=self._client_ca.current.decode())
+        except (ssl.SSLError, OSError, ValueError):
+            return None
+        return context
+
+    def _offering(self, context: ssl.SSLContext) -> ssl.SSLContext:
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        context.options |= ssl.OP_NO_RENEGOTIATION
+        return context
 
     def _configuration(self, ask_clients: bool) -> Any:
         pair, authority = self._pair.current, self._client_ca

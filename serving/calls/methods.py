@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from serving.limiting.shares import host_of
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import NOBODY, Rule
+
+T = TypeVar("T")
+
+
+async def settled(result: T | Awaitable[T]) -> T:
+    """What came at once, or comes later."""
+    return await result if isinstance(result, Awaitable) else result
 
 
 class Touch(NamedTuple):
@@ -64,6 +71,16 @@ class Call:
         """The client's certificate in PEM form, which TLS has verified; empty: it showed none."""
         return b""
 
+    def fields(self) -> Sequence[tuple[bytes, bytes]]:
+        """All headers as they came, names in lower case."""
+        return ()
+
+    def answer_header(self, name: str, value: str) -> None:
+        """Send this with the head of the answer; where nothing was sent yet."""
+
+    def answer_trailer(self, name: str, value: str) -> None:
+        """Send this with the end of the answer, as trailers of the protocol."""
+
     def touched(self, key: str, version: int = 0, outcome: str = "") -> None:
         """Note for the audit log what was written."""
         object.__setattr__(self, "_touches", (*self.touches, Touch(key, version, outcome)))
@@ -80,8 +97,8 @@ class Answer(Protocol):
         """The encoded message."""
         ...
 
-    async def json(self) -> bytes:
-        """The message as proto3 JSON; a large one is made in slices that yield to the loop."""
+    def json(self) -> bytes | Awaitable[bytes]:
+        """The message as proto3 JSON: at once, or, where it must be made first, in slices that yield to the loop."""
         ...
 
 
@@ -89,15 +106,17 @@ class Answer(Protocol):
 class Unary:
     """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises HqError.
 
-    `subject` says what a request is about, for the audit log.
+    What memory can answer `run` answers at once; for all else it returns something to await, and gets a task.
+    `subject` says what a request is about, for the audit log. `safe`: it changes nothing, so that GET is allowed.
     """
 
     path: str  # e.g. "hq.v1.InstanceService/GetInstance"
     parse: Callable[[bytes], Any]
     parse_json: Callable[[bytes], Any]
-    run: Callable[[Any, Call], Awaitable[Answer]]
+    run: Callable[[Any, Call], Answer | Awaitable[Answer]]
     rule: Rule = NOBODY
     subject: Callable[[Any], str] = lambda _: ""
+    safe: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +130,16 @@ class Streaming:
     rule: Rule = NOBODY
 
 
-Method = Unary | Streaming
+@dataclass(frozen=True, slots=True)
+class Duplex:
+    """A call with a stream of requests, and a stream of answers, or one (`one_answer`), which comes last."""
+
+    path: str
+    parse: Callable[[bytes], Any]
+    parse_json: Callable[[bytes], Any]
+    run: Callable[[AsyncIterator[Any], Call], AsyncIterator[Answer]]
+    rule: Rule = NOBODY
+    one_answer: bool = False
+
+
+Method = Unary | Streaming | Duplex

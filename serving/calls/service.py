@@ -23,12 +23,16 @@ class Service:
         """`subject` says what a request is about, for the audit log."""
         self._name, self._subject = name, subject
 
-    def unary(self, request: type[M], run: Callable[[M, Call], Awaitable[Answer]], rule: Rule) -> Unary:
+    def unary(self, request: type[M], run: Callable[[M, Call], Answer | Awaitable[Answer]], rule: Rule) -> Unary:
         """A call with one answer."""
         return Unary(self._path(request), parse_proto(request), parse_json(request), run, rule, self._subject)
 
     def memoized(
-        self, request: type[M], compiled: Callable[[M], Any], run: Callable[[Any, Call], Awaitable[Answer]], rule: Rule
+        self,
+        request: type[M],
+        compiled: Callable[[M], Any],
+        run: Callable[[Any, Call], Answer | Awaitable[Answer]],
+        rule: Rule,
     ) -> Unary:
         """A call whose requests repeat: what `compiled` makes of one is remembered by its bytes, and never changed."""
         proto, json = parse_proto(request), parse_json(request)

@@ -16,8 +16,8 @@ _LONG_BYTES: Final = 256 * 1024  # takes milliseconds: done in a thread, where z
 async def compress(data: bytes, level: int) -> bytes:
     """The data as one gzip member."""
     if len(data) < _LONG_BYTES:
-        return _compress(data, level)
-    return await asyncio.to_thread(_compress, data, level)
+        return compressed(data, level)
+    return await asyncio.to_thread(compressed, data, level)
 
 
 async def decompress(data: bytes, max_bytes: int) -> bytes:
@@ -29,15 +29,17 @@ async def decompress(data: bytes, max_bytes: int) -> bytes:
     """
     if not data:
         return data
-    return await asyncio.to_thread(_decompress, data, max_bytes)
+    return await asyncio.to_thread(decompressed, data, max_bytes)
 
 
-def _compress(data: bytes, level: int) -> bytes:
+def compressed(data: bytes, level: int) -> bytes:
+    """As `compress`, here and now."""
     compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
     return compressor.compress(data) + compressor.flush()
 
 
-def _decompress(data: bytes, max_bytes: int) -> bytes:
+def decompressed(data: bytes, max_bytes: int) -> bytes:
+    """As `decompress`, here and now."""
     parts: list[bytes] = []
     left_bytes = max_bytes
     at = 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
 Code = Literal[
     "INVALID_ARGUMENT",
@@ -19,6 +20,8 @@ Code = Literal[
     "UNAVAILABLE",
     "UNAUTHENTICATED",
     "CANCELLED",
+    "UNKNOWN",
+    "DATA_LOSS",
 ]
 
 
@@ -29,6 +32,7 @@ class HqError(Exception):
     reason: ClassVar[str] = "INTERNAL"
     limit: str = ""  # the limit that refused, as /metrics names it; empty: none did
     request_id: str = ""  # of the call that ends with it; set when it is told
+    plain_details: Sequence[Any] | None = None  # sent as they are (google.protobuf.Any) instead of our own
 
     @property
     def metadata(self) -> dict[str, str]:

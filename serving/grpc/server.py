@@ -15,7 +15,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ign
 from serving import wire
 from serving.auth.guard import Guard
 from serving.calls.incoming import GrpcCall, closing_stream
-from serving.calls.methods import Answer, Method, Streaming, Unary
+from serving.calls.methods import Answer, Duplex, Method, Streaming, Unary, settled
 from serving.grpc.arrivals import Arrivals
 from serving.grpc.departures import count_until_taken
 from serving.grpc.health import HEALTH_SERVICE, HealthOverGrpc
@@ -92,11 +92,13 @@ class GrpcServer:
     def _handlers(self, methods: Sequence[Method]) -> list[grpc.GenericRpcHandler]:
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in methods:
+            if isinstance(method, Duplex):
+                continue
             service, _, name = method.path.partition("/")
             services.setdefault(service, {})[name] = self._handler(method)
         return [grpc.method_handlers_generic_handler(*entry) for entry in services.items()]
 
-    def _handler(self, method: Method) -> grpc.RpcMethodHandler[Any, Any]:
+    def _handler(self, method: Unary | Streaming) -> grpc.RpcMethodHandler[Any, Any]:
         if isinstance(method, Unary):
             return grpc.stream_unary_rpc_method_handler(cast("Any", self._unary(method)))
         return grpc.stream_stream_rpc_method_handler(cast("Any", self._stream(method)))
@@ -126,10 +128,10 @@ class GrpcServer:
                     request = await arrivals.request(context)
                     started = now()
                     if len(request) < LARGE_BYTES:
-                        body = (await run(parse(request), call)).proto()
+                        body = (await settled(run(parse(request), call))).proto()
                     else:
                         with admission.holding(peer, len(request)):
-                            body = (await run(parse(request), call)).proto()
+                            body = (await settled(run(parse(request), call))).proto()
                 finally:
                     close_call(peer)
                 if len(body) > max_bytes:

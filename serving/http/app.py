@@ -7,7 +7,7 @@ from typing import Final
 
 from serving import wire
 from serving.calls.incoming import HttpCall
-from serving.calls.methods import Method, Unary
+from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.encoding import gzipping
 from serving.errors import HqError, UnknownMethod
 from serving.errors.exchanges import MethodNotAllowed
@@ -26,7 +26,9 @@ class HttpApp:
     """Answers calls by their method's path and pages by theirs."""
 
     def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
-        self._endpoints: dict[str, Endpoint] = {"/" + m.path: _endpoint(m, shared) for m in methods}
+        self._endpoints: dict[str, Endpoint] = {
+            "/" + m.path: _endpoint(m, shared) for m in methods if not isinstance(m, Duplex)
+        }
         self._pages = dict(pages)
         self._guards = {path: shared.guard(path, PAGES.get(path, NOBODY)) for path in pages}
         self._shared = shared
@@ -81,5 +83,5 @@ def _path(scope: Scope) -> str:
     return raw.decode("latin-1")
 
 
-def _endpoint(method: Method, shared: Surroundings) -> Endpoint:
+def _endpoint(method: Unary | Streaming, shared: Surroundings) -> Endpoint:
     return UnaryEndpoint(method, shared) if isinstance(method, Unary) else StreamEndpoint(method, shared)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from serving import wire
 from serving.calls.incoming import HttpCall, closing_stream
-from serving.calls.methods import Answer, Streaming
+from serving.calls.methods import Answer, Streaming, settled
 from serving.encoding import gzipping
 from serving.encoding.jsonio import refuse_deep
 from serving.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
@@ -153,7 +153,7 @@ class Outgoing:
 
     async def message(self, answer: Answer, admission: Admission) -> None:
         """Send one message; waits while the reader is slow."""
-        payload = await answer.json() if self._json else answer.proto()
+        payload = await settled(answer.json()) if self._json else answer.proto()
         if len(payload) > admission.max_response_bytes:
             admission.refuse_answer(len(payload))
         flags = 0

@@ -8,7 +8,7 @@ from typing import Final
 
 from serving import wire
 from serving.calls.incoming import HttpCall
-from serving.calls.methods import Unary
+from serving.calls.methods import Unary, settled
 from serving.encoding import gzipping
 from serving.encoding.jsonio import refuse_deep
 from serving.http.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
@@ -94,8 +94,8 @@ class UnaryEndpoint:
                 refuse_deep(body, self._max_json_depth)
             started = self._now()
             request = await self._aside.run(self._parse_json, body) if exchange.json_in else self._parse(body)
-            answer = await self._method(request, call)
-            payload = await answer.json() if exchange.json_out else answer.proto()
+            answer = await settled(self._method(request, call))
+            payload = await settled(answer.json()) if exchange.json_out else answer.proto()
             seconds = self._now() - started
         finally:
             admission.close_call(peer)

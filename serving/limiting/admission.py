@@ -140,6 +140,12 @@ class Admission:
         self.answers_of.take(peer, size_bytes)
         self.answers_bytes += size_bytes
 
+    def weigh(self, peer: str, change: int) -> bool:
+        """More or less waits to be taken by a peer. False: it is more than it, or all together, may leave lying."""
+        self.answers_bytes += change
+        self.answers_of.count(peer, change)
+        return change <= 0 or (self.answers_bytes <= self.max_answers_bytes and self.answers_of.has_room(peer))
+
     def release_answer(self, peer: str, size_bytes: int) -> None:
         """Count an answer out."""
         self.answers_bytes -= size_bytes

@@ -36,7 +36,7 @@ class Limits:
     # --- connections, each transport for itself ---
     max_connections: int = 5_000
     max_connections_per_peer: int = 4_000  # HTTP only: gRPC does not tell
-    max_streams_per_connection: int = 4_000  # HTTP/2 streams (calls) on one gRPC connection
+    max_streams_per_connection: int = 10_000  # HTTP/2 streams (calls) on one connection: beyond it clients just wait
     max_connection_age_s: float = 3_600.0  # then the client is asked to connect anew, so that load spreads
     max_connection_age_grace_s: float = 300.0  # gRPC: how long calls may go on after that
     max_connection_idle_s: float = 900.0  # gRPC: without any call
@@ -45,7 +45,9 @@ class Limits:
 
     # --- patience ---
     slow_request_s: float = 20.0  # from the first byte of a request to its last
-    stalled_write_s: float = 60.0  # HTTP: a reader that takes no byte for so long is cut off
+    stalled_write_s: float = 60.0  # a reader that takes less than the least for so long is cut off
+    min_read_bytes_per_s: int = 1 * KIB  # the least that a reader for whom bytes wait must take
+    send_buffer_bytes: int = 256 * KIB  # of the system, for one connection
     ping_interval_s: float = 30.0  # gRPC: idle connections are asked whether they are still there
     ping_timeout_s: float = 20.0  # gRPC: and closed if they do not answer
     min_ping_interval_s: float = 10.0  # gRPC: clients that ping more often are sent away

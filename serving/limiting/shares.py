@@ -36,6 +36,18 @@ class Shares:
         if held:
             self._held[peer] = held
 
+    def count(self, peer: str, amount: int = 1) -> None:
+        """Count in, or out, whatever the limit."""
+        held = self._held.get(peer, 0) + amount
+        if held:
+            self._held[peer] = held
+        else:
+            self._held.pop(peer, None)
+
+    def has_room(self, peer: str) -> bool:
+        """The peer holds no more than it may."""
+        return self._held.get(peer, 0) <= self._most
+
     def give_back(self, peer: str, amount: int = 1) -> None:
         """Count out what was counted in."""
         left = self._held[peer] - amount

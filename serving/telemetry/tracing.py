@@ -19,7 +19,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from serving.calls import current
 from serving.calls.incoming import closing_stream
-from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary, settled
 from serving.errors import HqError
 
 _CONTEXT: Final = TraceContextTextMapPropagator()
@@ -43,17 +43,23 @@ class Tracing:
     def traced(self, methods: Sequence[Method]) -> list[Method]:
         """The same methods, each call of theirs a span."""
         tracer = self._provider.get_tracer("hq")
-        return [_unary(m, tracer) if isinstance(m, Unary) else _streaming(m, tracer) for m in methods]
+        return [_traced(method, tracer) for method in methods]
 
     def close(self) -> None:
         """Send what is left; takes as long as the collector, some seconds at most."""
         self._provider.shutdown()
 
 
+def _traced(method: Method, tracer: Tracer) -> Method:
+    if isinstance(method, Unary):
+        return _unary(method, tracer)
+    return method if isinstance(method, Duplex) else _streaming(method, tracer)
+
+
 def _unary(method: Unary, tracer: Tracer) -> Unary:
     async def run(request: Any, call: Call) -> Answer:
         with _span(tracer, method.path, call):
-            return await method.run(request, call)
+            return await settled(method.run(request, call))
 
     return replace(method, run=run)
 

@@ -1,0 +1,174 @@
+"""The requests of one HTTP/1.1 connection: bytes in, events out. What two parsers could read differently is refused."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+import httptools
+
+from serving.h2.heads import Head
+
+HEAD, BODY, FAULT = range(3)
+
+Event = tuple[int, Any, bool]
+"""Kind, what it carries, and whether the request ends with it: Begun (HEAD), bytes (BODY), Fault (FAULT, the last)."""
+
+_MOST_WAITING: Final = 100  # requests that came before the one ahead of them was answered
+
+
+class Begun(NamedTuple):
+    """A request whose headers are complete. `keep_alive`: the connection may go on behind it."""
+
+    head: Head
+    keep_alive: bool
+    is_old: bool  # HTTP/1.0: answers are not chunked
+    expects_continue: bool
+
+
+class Fault(NamedTuple):
+    """Why nothing more is read. `limit`: the one that was hit; empty: the bytes are malformed."""
+
+    text: str
+    limit: str = ""
+
+
+class Machine:
+    """Reads requests, one after the other. Nothing raises; a FAULT is the last event."""
+
+    def __init__(self, max_header_bytes: int) -> None:
+        self._max_header_bytes = max_header_bytes
+        self._parser = httptools.HttpRequestParser(self)
+        self._events: list[Event] = []
+        self._begin()
+        self.is_reading_head = False  # some of a request's head has come, and not all
+        self.is_reading_body = False
+        self._is_over = False
+
+    def receive(self, data: bytes) -> list[Event]:
+        """What these bytes mean."""
+        if self._is_over:
+            return []
+        self._in_this = 0
+        self._raw_bytes += len(data)
+        try:
+            self._parser.feed_data(data)
+            if not self.is_reading_body and self._raw_bytes > self._max_header_bytes and self.is_reading_head:
+                self._fault("", "max_header_bytes")
+        except httptools.HttpParserUpgrade:
+            self._is_over = True  # the parser stops there: the answer is the last on this connection
+        except _Refused as refused:
+            self._fault(str(refused), refused.limit)
+        except httptools.HttpParserCallbackError as error:
+            cause = error.__context__
+            refused_in = cause if isinstance(cause, _Refused) else _Refused("the request cannot be read")
+            self._fault(str(refused_in), refused_in.limit)
+        except httptools.HttpParserError as error:
+            if not (self._was_last and not self.is_reading_body):
+                self._fault(str(error))
+            self._is_over = True
+        events, self._events = self._events, []
+        return events
+
+    def _fault(self, text: str, limit: str = "") -> None:
+        self._is_over = True
+        self._events.append((FAULT, Fault(text, limit), True))
+
+    def _begin(self) -> None:
+        self._target = b""
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._head_bytes = self._raw_bytes = self._in_this = 0
+        self._was_last = False
+        self._is_trailing = False
+
+    # --- what the parser says ---
+
+    def on_message_begin(self) -> None:
+        self._in_this += 1
+        if self._in_this > _MOST_WAITING:
+            raise _Refused("too many requests were sent before the first was answered")
+        raw = self._raw_bytes
+        self._begin()
+        self._raw_bytes = raw if self._in_this == 1 else 0
+        self.is_reading_head = True
+
+    def on_url(self, part: bytes) -> None:
+        self._target += part
+        self._check_head(len(part))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_trailing:
+            return  # those behind a body are not those that a proxy has looked at
+        self._fields.append((name.lower(), value))
+        self._check_head(len(name) + len(value) + 4)
+
+    def on_headers_complete(self) -> None:
+        self.is_reading_head = False
+        named = dict(self._fields)
+        parser = self._parser
+        method, version = parser.get_method(), parser.get_http_version()
+        has_upgrade = parser.should_upgrade()
+        authority = self._check(method, version, named, has_upgrade)
+        self._was_last = has_upgrade or not parser.should_keep_alive()
+        head = Head(method, self._target, authority, self._fields, named)
+        expects = named.get(b"expect", b"").lower() == b"100-continue"
+        begun = Begun(head, not self._was_last, version == "1.0", expects)
+        self.is_reading_body = True
+        self._events.append((HEAD, begun, False))
+
+    def on_body(self, part: bytes) -> None:
+        self._events.append((BODY, part, False))
+
+    def on_chunk_header(self) -> None:
+        self._is_trailing = True
+
+    def on_message_complete(self) -> None:
+        self.is_reading_body = False
+        self._raw_bytes = 0
+        kind, last, _ = self._events[-1] if self._events else (HEAD, b"", False)
+        if kind == BODY:
+            self._events[-1] = BODY, last, True
+        else:
+            self._events.append((BODY, b"", True))
+
+    # --- what is refused ---
+
+    def _check_head(self, more: int) -> None:
+        self._head_bytes += more
+        if self._head_bytes > self._max_header_bytes:
+            raise _Refused("", "max_header_bytes")
+
+    def _check(self, method: bytes, version: str, named: dict[bytes, bytes], has_upgrade: bool) -> bytes:
+        """The authority. Raises _Refused."""
+        names = [name for name, _ in self._fields]
+        if names.count(b"host") > 1 or (b"host" not in named and version != "1.0"):
+            raise _Refused("a request needs one Host")
+        coding = named.get(b"transfer-encoding")
+        has_body = coding is not None or named.get(b"content-length", b"0") != b"0"
+        if coding is not None and (coding.lower() != b"chunked" or names.count(b"transfer-encoding") > 1):
+            raise _Refused("transfer-encoding can only be chunked")
+        if coding is not None and version == "1.0":
+            raise _Refused("HTTP/1.0 has no transfer-encoding")
+        if has_upgrade and has_body:
+            raise _Refused("this server switches to no other protocol: send no Upgrade")
+        if method == b"CONNECT":
+            raise _Refused("CONNECT is not served")
+        return self._check_target(method, named.get(b"host", b""))
+
+    def _check_target(self, method: bytes, host: bytes) -> bytes:
+        target = self._target
+        if target[:1] == b"/" or (target == b"*" and method == b"OPTIONS"):
+            return host
+        found = urlsplit(target)
+        if found.scheme not in (b"http", b"https") or not found.netloc or (host and found.netloc != host):
+            raise _Refused("the target is not a path")
+        self._target = (found.path or b"/") + (b"?" + found.query if found.query else b"")
+        return found.netloc
+
+
+class _Refused(Exception):
+    """A rule of ours; within the parser's callbacks."""
+
+    def __init__(self, text: str, limit: str = "") -> None:
+        super().__init__(text)
+        self.limit = limit

@@ -1,0 +1,99 @@
+"""Lists of headers as requests, answers and trailers: what RFC 9113, 8 allows in each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from serving.h2.frames import ErrorCode, StreamFault
+from serving.h2.hpack import PSEUDO, REFUSED, REGULAR, Field
+
+_DIGITS: Final = 15  # of a content-length: more is no length of anything
+
+
+class Head:
+    """The head of a request or of an answer, whichever HTTP it came over.
+
+    Attributes:
+        method, target, authority: of a request.
+        status: of an answer.
+        named: the value of each header; of several with one name the last.
+        fields: all of them in order; the pseudo-headers are not among them.
+    """
+
+    __slots__ = ("authority", "fields", "method", "named", "status", "target")
+
+    def __init__(
+        self,
+        method: bytes,
+        target: bytes,
+        authority: bytes,
+        fields: list[tuple[bytes, bytes]],
+        named: dict[bytes, bytes],
+        status: int = 0,
+    ) -> None:
+        self.method, self.target, self.authority = method, target, authority
+        self.fields, self.named, self.status = fields, named, status
+
+    def __repr__(self) -> str:
+        return f"Head({self.method!r}, {self.target!r}, {self.status or ''}, {len(self.fields)} headers)"
+
+
+def malformed(text: str) -> StreamFault:
+    """The list of headers breaks a rule."""
+    return StreamFault(ErrorCode.PROTOCOL_ERROR, text)
+
+
+def request(fields: list[Field]) -> Head:
+    """Raises StreamFault."""
+    pseudo: dict[bytes, bytes] = {}
+    named: dict[bytes, bytes] = {}
+    regular: list[tuple[bytes, bytes]] = []
+    for name, value, kind, _ in fields:
+        if kind == REGULAR:
+            named[name] = value
+            regular.append((name, value))
+        elif kind == REFUSED or regular or name in pseudo:
+            raise malformed("a header is not allowed in requests, comes twice, or too late")
+        else:
+            pseudo[name] = value
+    method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
+    if not method or not target or b":scheme" not in pseudo or len(pseudo) > 3 + (b":authority" in pseudo):
+        raise malformed("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
+    if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
+        raise malformed("a request needs a path; CONNECT is not served")
+    authority, host = pseudo.get(b":authority", b""), named.get(b"host")
+    if host is not None and (authority and authority != host or _differ(regular, b"host")):
+        raise malformed("host is not :authority")
+    return Head(method, target, authority or host or b"", regular, named)
+
+
+def response(fields: list[Field]) -> Head:
+    """Raises StreamFault."""
+    if not fields or fields[0][0] != b":status":
+        raise malformed("an answer begins with :status")
+    status = fields[0][1]
+    if len(status) != 3 or not status.isdigit():
+        raise malformed("the status is not a number of three digits")
+    regular = trailers(fields[1:])
+    return Head(b"", b"", b"", regular, dict(regular), int(status))
+
+
+def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
+    """Raises StreamFault."""
+    if any(kind in (PSEUDO, REFUSED) for _, _, kind, _ in fields):
+        raise malformed("a header is not allowed here")
+    return [(name, value) for name, value, _, _ in fields]
+
+
+def content_length(head: Head) -> int:
+    """-1: it says none. Raises StreamFault: it is not a length, or says two."""
+    value = head.named.get(b"content-length")
+    if value is None:
+        return -1
+    if not value.isdigit() or len(value) > _DIGITS or _differ(head.fields, b"content-length"):
+        raise malformed("content-length is not a length")
+    return int(value)
+
+
+def _differ(fields: list[tuple[bytes, bytes]], wanted: bytes) -> bool:
+    return len({value for name, value in fields if name == wanted}) > 1

@@ -1,0 +1,206 @@
+"""Header blocks (RFC 7541): decoded with the dynamic table that the peer fills, encoded without any.
+
+A field is looked at once, when it is read or enters the table; whoever refers to it later gets the same verdict.
+Nothing is remembered by the bytes of a block: what they mean depends on the table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final
+
+from serving.h2 import huffman
+
+REGULAR: Final = 0
+PSEUDO: Final = 1
+REFUSED: Final = 2  # no request or answer may hold it
+
+Field = tuple[bytes, bytes, int, int]
+"""Name, value, kind, and its size as RFC 7541 counts it: 32 bytes more than both."""
+
+_OVERHEAD: Final = 32
+_NAME: Final = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_HOP: Final = frozenset((b"connection", b"proxy-connection", b"keep-alive", b"transfer-encoding", b"upgrade"))
+
+# fmt: off
+_STATIC_TEXT: Final = (
+    ":authority", ":method GET", ":method POST", ":path /", ":path /index.html", ":scheme http", ":scheme https",
+    ":status 200", ":status 204", ":status 206", ":status 304", ":status 400", ":status 404", ":status 500",
+    "accept-charset", "accept-encoding gzip, deflate", "accept-language", "accept-ranges", "accept",
+    "access-control-allow-origin", "age", "allow", "authorization", "cache-control", "content-disposition",
+    "content-encoding", "content-language", "content-length", "content-location", "content-range", "content-type",
+    "cookie", "date", "etag", "expect", "expires", "from", "host", "if-match", "if-modified-since", "if-none-match",
+    "if-range", "if-unmodified-since", "last-modified", "link", "location", "max-forwards", "proxy-authenticate",
+    "proxy-authorization", "range", "referer", "refresh", "retry-after", "server", "set-cookie",
+    "strict-transport-security", "transfer-encoding", "user-agent", "vary", "via", "www-authenticate",
+)
+# fmt: on
+
+
+class HpackError(ValueError):
+    """The block cannot be decoded; the table is lost, and with it the connection."""
+
+
+@lru_cache(4_096)
+def _kind_of_name(name: bytes) -> int:
+    if name[:1] == b":":
+        return PSEUDO
+    return REFUSED if name in _HOP or not _NAME.fullmatch(name) else REGULAR
+
+
+def field(name: bytes, value: bytes) -> Field:
+    """With the verdict on it."""
+    kind = _kind_of_name(name)
+    if b"\0" in value or b"\r" in value or b"\n" in value or value != value.strip(b" \t"):
+        kind = REFUSED
+    elif name == b"te" and value != b"trailers":
+        kind = REFUSED
+    return name, value, kind, len(name) + len(value) + _OVERHEAD
+
+
+_STATIC: Final = ((b"", b"", REFUSED, 0), *(field(*text.encode().partition(b" ")[::2]) for text in _STATIC_TEXT))
+_DYNAMIC: Final = len(_STATIC)  # the first index into the dynamic table: its newest field
+
+
+class Decoder:
+    """The peer's side of the compression of one connection; blocks must be decoded in the order in which they came."""
+
+    __slots__ = ("_bytes", "_fields", "_limit", "_most")
+
+    def __init__(self, table_bytes: int = 4_096) -> None:
+        """`table_bytes`: what our settings allow the peer's table to hold."""
+        self._fields: list[Field] = []  # the newest is the last
+        self._bytes = 0
+        self._limit = self._most = table_bytes
+
+    @property
+    def table_bytes(self) -> int:
+        """What the dynamic table holds."""
+        return self._bytes
+
+    def decode(self, block: bytes, most_bytes: int) -> tuple[list[Field], int]:
+        """The fields, and their size; of more than `most_bytes` the rest is left out, and counted.
+
+        Raises:
+            HpackError: it is not a header block.
+        """
+        try:
+            return self._decode(block, most_bytes)
+        except IndexError:
+            raise HpackError("the block ends within a field, or names one that is not in the table") from None
+        except huffman.HuffmanError as error:
+            raise HpackError(str(error)) from None
+
+    def _decode(self, block: bytes, most_bytes: int) -> tuple[list[Field], int]:
+        found: list[Field] = []
+        size, at, end, dynamic = 0, 0, len(block), self._fields
+        while at < end:
+            first = block[at]
+            if first >= 0x80:
+                index, at = (first & 0x7F, at + 1) if first != 0xFF else _integer(block, at, 0x7F)
+                one = _STATIC[index] if index < _DYNAMIC else dynamic[_DYNAMIC - 1 - index]
+                if not index:
+                    raise HpackError("index 0 names no field")
+            elif first & 0xE0 == 0x20:
+                if found or size:
+                    raise HpackError("the table is resized behind a field")
+                at = self._resize(block, at)
+                continue
+            else:
+                is_kept = first & 0x40
+                one, at = self._literal(block, at, 0x3F if is_kept else 0x0F)
+                if is_kept:
+                    self._keep(one)
+            size += one[3]
+            if size <= most_bytes:
+                found.append(one)
+        return found, size
+
+    def _literal(self, block: bytes, at: int, mask: int) -> tuple[Field, int]:
+        index, at = _integer(block, at, mask)
+        if not index:
+            name, at = _string(block, at)
+        else:
+            name = _STATIC[index][0] if index < _DYNAMIC else self._fields[_DYNAMIC - 1 - index][0]
+        value, at = _string(block, at)
+        return field(name, value), at
+
+    def _keep(self, one: Field) -> None:
+        self._fields.append(one)
+        self._bytes += one[3]
+        if self._bytes > self._limit:
+            self._evict()
+
+    def _evict(self) -> None:
+        gone = 0
+        while self._bytes > self._limit:
+            self._bytes -= self._fields[gone][3]
+            gone += 1
+        del self._fields[:gone]
+
+    def _resize(self, block: bytes, at: int) -> int:
+        limit, at = _integer(block, at, 0x1F)
+        if limit > self._most:
+            raise HpackError(f"the table is resized to {limit} bytes, {self._most} are allowed")
+        self._limit = limit
+        self._evict()
+        return at
+
+
+def _integer(block: bytes, at: int, mask: int) -> tuple[int, int]:
+    value = block[at] & mask
+    at += 1
+    if value < mask:
+        return value, at
+    for shift in range(0, 28, 7):
+        byte = block[at]
+        at += 1
+        value += (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    raise HpackError("an integer is too large")
+
+
+def _string(block: bytes, at: int) -> tuple[bytes, int]:
+    is_huffman = block[at] & 0x80
+    length, at = _integer(block, at, 0x7F)
+    end = at + length
+    text = block[at:end]
+    if len(text) < length:
+        raise HpackError("the block ends within a string")
+    return huffman.decode(text) if is_huffman else text, end
+
+
+# --- encoding -----------------------------------------------------------------------------------------------
+
+_WHOLE: Final = {(name, value): index for index, (name, value, _, _) in enumerate(_STATIC) if value}
+_NAMES: Final = {name: index for index, (name, _, _, _) in reversed([*enumerate(_STATIC)]) if name}
+
+
+def encode(fields: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """A block that any decoder reads, whatever its table holds: nothing enters the table, or comes from it."""
+    parts = bytearray()
+    for name, value in fields:
+        if index := _WHOLE.get((name, value)):
+            parts.append(0x80 | index)
+            continue
+        if index := _NAMES.get(name):
+            parts += _prefixed(index, 0x0F)
+        else:
+            parts += b"\0" + _prefixed(len(name), 0x7F) + name
+        parts += _prefixed(len(value), 0x7F) + value
+    return bytes(parts)
+
+
+def _prefixed(value: int, mask: int) -> bytes:
+    if value < mask:
+        return bytes((value,))
+    parts = bytearray((mask,))
+    value -= mask
+    while value >= 0x80:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)

@@ -1,0 +1,308 @@
+"""One HTTP/2 connection, either side of it: bytes in, events out; what is to be written lies in `outgoing`.
+
+Whatever a peer sends, nothing but events comes of it. A fault of the connection is the last of them (FAILED), with a
+GOAWAY to be written; a fault of one stream resets that stream. Frames that carry nothing cost credit, which bytes and
+answers earn and time gives back: who floods with them ends in ENHANCE_YOUR_CALM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from serving.h2 import frames, heads, hpack
+from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
+from serving.h2.state import BY_PEER, DATA, GOAWAY, HEADERS, PONG, RESET, TRAILERS, Event, State
+from serving.h2.stream import Stream
+
+_RAPID: Final = 5  # what the reset of a stream costs that was opened in the same turn
+
+
+class Machine(State):
+    """Reads for a connection."""
+
+    # --- what comes in ---
+
+    def receive(self, data: bytes) -> None:
+        """More bytes from the peer; `events` says what they mean."""
+        self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
+        self._at = 0
+
+    def events(self, most: int = 64) -> list[Event]:
+        """What the bytes mean, up to `most` new streams; then call again while `is_behind`."""
+        self._turn += 1
+        self._opened = 0
+        try:
+            if self._is_greeted or self._preface():
+                self._frames(most)
+            if self._credit < self.settings.credit and self.outgoing.earned:
+                self.earn(0)
+        except ConnectionFault as fault:
+            self._fail(fault)
+        events, self._events = self._events, []
+        return events
+
+    @property
+    def is_behind(self) -> bool:
+        """The last call of `events` stopped early."""
+        return self._opened > 0 and not self.failed and len(self._buffer) - self._at >= frames.HEADER_BYTES
+
+    def _preface(self) -> bool:
+        wanted, got = frames.PREFACE, self._buffer[: len(frames.PREFACE)]
+        if not wanted.startswith(got):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the connection does not begin as HTTP/2 does")
+        self._is_greeted = len(got) == len(wanted)
+        if self._is_greeted:
+            self._at = len(wanted)
+        return self._is_greeted
+
+    def _frames(self, most: int) -> None:
+        buffer, at, end, largest = self._buffer, self._at, len(self._buffer), self.settings.max_frame_bytes
+        unpack = frames.FRAME.unpack_from
+        while end - at >= frames.HEADER_BYTES and not self.failed:
+            high, low, kind, flags, stream_id = unpack(buffer, at)
+            stop = at + frames.HEADER_BYTES + (high << 8 | low)
+            if high << 8 | low > largest:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame is over the {largest} bytes allowed")
+            if stop > end:
+                break
+            self._at = stop
+            self._frame(kind, flags, stream_id & frames.MAX_STREAM_ID, buffer[at + frames.HEADER_BYTES : stop])
+            at = stop
+            if self._opened >= most:
+                break
+
+    def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block[0]):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a list of headers was not continued")
+        if not self._has_settings:
+            if kind != frames.SETTINGS or flags & frames.ACK:
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
+            self._has_settings = True
+        if kind >= len(_HANDLERS):
+            self._pay(1)  # of a kind that we do not know
+            return
+        try:
+            _HANDLERS[kind](self, flags, stream_id, payload)
+        except StreamFault as fault:
+            self._pay(1)
+            self._reset(stream_id, fault.code)
+
+    # --- requests, answers, trailers ---
+
+    def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
+        payload = frames.unpadded(flags, payload)
+        depends_on_itself = False
+        if flags & frames.WITH_PRIORITY:
+            if len(payload) < 5:
+                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a priority has five bytes")
+            depends_on_itself = frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID == stream_id
+            payload = payload[5:]
+        if stream_id & 1 == 0 or (self.is_client and stream_id >= self._next_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not for requests")
+        if depends_on_itself:
+            flags |= frames.PADDED  # read already: from here on it says that the stream is at fault
+        else:
+            flags &= ~frames.PADDED
+        if flags & frames.END_HEADERS:
+            self._on_block(stream_id, flags, payload)
+        else:
+            self._block = stream_id, flags, bytearray(payload)
+
+    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if self._block is None:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "nothing is to be continued")
+        self._pay(1)
+        block = self._block[2]
+        block += payload
+        if len(block) > 2 * self.settings.max_header_bytes:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a block of headers is far over the limit")
+        if flags & frames.END_HEADERS:
+            first_flags, self._block = self._block[1], None
+            self._on_block(stream_id, first_flags, bytes(block))
+
+    def _on_block(self, stream_id: int, flags: int, block: bytes) -> None:
+        # Decoded whatever becomes of it: the table must be what the peer takes it for.
+        try:
+            fields, size = self._decoder.decode(block, self.settings.max_header_bytes)
+        except hpack.HpackError as error:
+            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, str(error)) from None
+        is_large = size > self.settings.max_header_bytes
+        end, stream = bool(flags & frames.END_STREAM), self.streams.get(stream_id)
+        if flags & frames.PADDED:
+            if stream is None and stream_id > self.last_id and not self.is_client:
+                self.last_id = stream_id
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
+        if stream is None:
+            self._on_request(stream_id, fields, end=end, is_large=is_large)
+        elif stream.is_received:
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "the stream has ended")
+        elif is_large:
+            raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "the headers are over the limit")
+        elif self.is_client and not stream.has_head:
+            self._on_answer(stream, fields, end=end)
+        elif not end:
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "trailers do not end the stream")
+        else:
+            self._check_length(stream, end=True)
+            self._event(TRAILERS, stream, heads.trailers(fields), end=True)
+
+    def _on_request(self, stream_id: int, fields: list[hpack.Field], *, end: bool, is_large: bool) -> None:
+        if stream_id <= self.last_id or self.is_client:
+            self._on_closed(stream_id)
+            return
+        self.last_id = stream_id
+        self._opened += 1
+        if stream_id > self._refuse_above:
+            return
+        if len(self.streams) >= self.settings.max_streams:
+            raise StreamFault(ErrorCode.REFUSED_STREAM, "there are too many streams")
+        head = None if is_large else heads.request(fields)
+        stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
+        if head is not None and b"content-length" in head.named:
+            stream.expected = heads.content_length(head)
+            self._check_length(stream, end=end)
+        self.streams[stream_id] = stream
+        self._event(HEADERS, stream, head, end=end)
+
+    def _on_answer(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
+        head = heads.response(fields)
+        if 100 <= head.status < 200:
+            self._pay(1)
+            if end:
+                raise StreamFault(ErrorCode.PROTOCOL_ERROR, "an interim answer ends the stream")
+            return
+        stream.has_head = True
+        if b"content-length" in head.named and not end:
+            stream.expected = heads.content_length(head)
+        self._event(HEADERS, stream, head, end=end)
+
+    # --- the other frames ---
+
+    def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if not stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA belongs to a stream")
+        size = len(payload)
+        self._window -= size
+        if self._window < 0:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the connection allows")
+        self._unread += size
+        if self._unread * 2 >= self.settings.connection_window_bytes:  # what is kept is bounded by stream
+            self.outgoing.control(frames.window_update(0, self._unread))
+            self._window += self._unread
+            self._unread = 0
+        data = frames.unpadded(flags, payload)
+        stream = self.streams.get(stream_id)
+        if stream is None:
+            self._on_closed(stream_id)
+            return
+        if stream.is_received or (self.is_client and not stream.has_head):
+            raise StreamFault(ErrorCode.STREAM_CLOSED, "the stream has ended, or not begun")
+        stream.credit -= size
+        if stream.credit < 0:
+            raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the stream allows")
+        end = bool(flags & frames.END_STREAM)
+        if stream.expected >= 0:
+            stream.expected -= len(data)
+            self._check_length(stream, end=end)
+        if not data and not end:
+            self._pay(1)
+        if size > len(data):
+            self.consumed(stream, size - len(data))
+        self._event(DATA, stream, data, end=end)
+
+    def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        self._pay(1)
+        if not stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PRIORITY belongs to a stream")
+        if len(payload) != 5:
+            raise StreamFault(ErrorCode.FRAME_SIZE_ERROR, "a priority has five bytes")
+        if frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID == stream_id:
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
+
+    def _on_reset(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if not stream_id or self._is_idle(stream_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "RST_STREAM belongs to a stream that was opened")
+        if len(payload) != 4:
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "an error code has four bytes")
+        stream = self.streams.get(stream_id)
+        self._pay(_RAPID if stream is not None and stream.opened_in == self._turn else 1)
+        if stream is not None:
+            self._remove(stream, BY_PEER)
+            self._event(RESET, stream, frames.WORD.unpack(payload)[0], end=True)
+
+    def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
+        self._pay(1)
+        if stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "SETTINGS belong to no stream")
+        if len(payload) % 6 or (flags & frames.ACK and payload):
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS have six bytes each")
+        if flags & frames.ACK:
+            return
+        for name, value in frames.SETTING.iter_unpack(payload):
+            self._on_setting(name, value)
+        self.outgoing.control(frames.frame(frames.SETTINGS, frames.ACK, 0))
+
+    def _on_setting(self, name: int, value: int) -> None:
+        out = self.outgoing
+        if name == frames.INITIAL_WINDOW_SIZE:
+            if value > frames.MAX_WINDOW or not out.resize(value, [*self.streams.values()]):
+                raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "a window is too large")
+        elif name == frames.MAX_FRAME_SIZE:
+            if not 16_384 <= value <= 0xFFFFFF:
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "frames cannot be of that size")
+            out.max_frame = value
+        elif name == frames.ENABLE_PUSH:
+            if value > (0 if self.is_client else 1):
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "ENABLE_PUSH is 0 or 1")
+        elif name == frames.HEADER_TABLE_SIZE:
+            if value < self.settings.table_bytes:
+                out.shrink_table()
+        elif name == frames.MAX_HEADER_LIST_SIZE:
+            out.most_header_bytes = value
+        elif name == frames.MAX_CONCURRENT_STREAMS:
+            self.peer_max_streams = value
+
+    def _on_push(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
+        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "nobody asked for a push")
+
+    def _on_ping(self, flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "PING belongs to no stream")
+        if len(payload) != 8:
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a PING has eight bytes")
+        self._pay(1)
+        if flags & frames.ACK:
+            self._event(PONG, None, payload, end=False)
+        else:
+            self.outgoing.control(frames.frame(frames.PING, frames.ACK, 0, payload))
+
+    def _on_goaway(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if stream_id:
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "GOAWAY belongs to no stream")
+        if len(payload) < 8:
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a GOAWAY has at least eight bytes")
+        self._pay(1)
+        self._event(GOAWAY, None, frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID, end=False)
+
+    def _on_window(self, _flags: int, stream_id: int, payload: bytes) -> None:
+        if len(payload) != 4:
+            raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a WINDOW_UPDATE has four bytes")
+        if stream_id and self._is_idle(stream_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} was not opened")
+        self._pay(1)
+        more = frames.WORD.unpack(payload)[0] & frames.MAX_WINDOW
+        stream = self.streams.get(stream_id)
+        fault = ErrorCode.NO_ERROR if more else ErrorCode.PROTOCOL_ERROR
+        if more and (stream is not None or not stream_id) and not self.outgoing.opened(stream, more):
+            fault = ErrorCode.FLOW_CONTROL_ERROR
+        if fault and stream_id:
+            raise StreamFault(fault, "a window cannot be opened so")
+        if fault:
+            raise ConnectionFault(fault, "a window cannot be opened so")
+
+
+_HANDLERS: Final[tuple[Callable[[Machine, int, int, bytes], None], ...]] = (
+    *(Machine._on_data, Machine._on_headers, Machine._on_priority, Machine._on_reset, Machine._on_settings),
+    *(Machine._on_push, Machine._on_ping, Machine._on_goaway, Machine._on_window, Machine._on_continuation),
+)

@@ -1,0 +1,225 @@
+"""Frames on their way out: what windows and room allow goes, the rest waits in its stream, and all take turns."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+from serving.h2 import frames
+from serving.h2.frames import CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, head
+from serving.h2.stream import NOT_ENDING, Stream
+
+_TURN_BYTES: Final = 65_536
+_EARNED: Final = 4  # frames that a peer may send for each of ours: it acknowledges, pings, and opens windows
+_EARNED_BYTES: Final = 4_096  # and one more for each of so many bytes
+
+
+class Outgoing:
+    """The sending half of a connection. Nothing here raises: whether it may be said was decided before.
+
+    Attributes:
+        room: bytes of DATA that may become frames until the driver says more: its transport takes no more now.
+        waiting: bytes that wait in streams.
+        window: bytes of DATA that the peer lets us send on all streams together.
+        most_header_bytes: of one list of headers, as the peer said it; 0: it did not.
+        earned: frames that the peer may send for what it was sent.
+        ended: streams whose last frame was made; drained: those in which nothing waits any more.
+    """
+
+    __slots__ = (
+        *("_initial_window", "_ready", "_shrink", "drained", "earned", "ended", "frames", "max_frame"),
+        *("most_header_bytes", "room", "size", "waiting", "window"),
+    )
+
+    def __init__(self) -> None:
+        self.frames: list[bytes | memoryview] = []
+        self.size = 0
+        self.window = self._initial_window = 65_535
+        self.max_frame = 16_384
+        self.most_header_bytes = 0
+        self.room = self.waiting = self.earned = 0
+        self._ready: deque[Stream] = deque()
+        self._shrink = b""
+        self.ended: list[Stream] = []
+        self.drained: list[Stream] = []
+
+    @property
+    def initial_window(self) -> int:
+        """Of streams that are opened now."""
+        return self._initial_window
+
+    @property
+    def is_ready(self) -> bool:
+        """Something waits that windows allow."""
+        return bool(self._ready) and self.window > 0
+
+    def take(self) -> list[bytes | memoryview]:
+        """What is to be written now."""
+        taken, self.frames, self.size = self.frames, [], 0
+        return taken
+
+    def control(self, frame: bytes) -> None:
+        """A frame that no window holds back."""
+        self.frames.append(frame)
+        self.size += len(frame)
+
+    # --- what streams say ---
+
+    def headers(self, stream: Stream, block: bytes, *, end: bool) -> None:
+        """A list of headers, as a block of `hpack.encode`; they must be the first or the last of the stream."""
+        self.control(self._header_frames(stream.id, block, END_STREAM if end else 0))
+        self.earned += _EARNED
+        if end:
+            self._ended(stream)
+
+    def data(self, stream: Stream, chunk: bytes, *, end: bool = False) -> None:
+        """More of the body."""
+        size = len(chunk)
+        if not stream.queued and size <= self.room and size <= stream.window and size <= self.window:
+            if size or end:
+                self._emit(stream, chunk, size, END_STREAM if end else 0)
+            if end:
+                self._ended(stream)
+            return
+        if stream.queue is None:
+            stream.queue = deque()
+        if size:
+            stream.queue.append(chunk)
+            stream.queued += size
+            self.waiting += size
+        if end:
+            stream.ending = b""
+        self._schedule(stream)
+
+    def trailers(self, stream: Stream, block: bytes) -> None:
+        """The end of the stream, behind whatever waits."""
+        if stream.queued:
+            stream.ending = block
+        else:
+            self.headers(stream, block, end=True)
+
+    def answer(self, stream: Stream, block: bytes, chunk: bytes, trailers: bytes) -> None:
+        """All of an answer with trailers at once."""
+        size, most = len(chunk), self.max_frame
+        if size > self.room or size > stream.window or size > self.window or size > most or self._shrink:
+            self.headers(stream, block, end=False)
+            self.data(stream, chunk)
+            self.trailers(stream, trailers)
+            return
+        number = stream.id
+        whole = b"".join(
+            (
+                *(head(len(block), HEADERS, END_HEADERS, number), block, head(size, DATA, 0, number), chunk),
+                *(head(len(trailers), HEADERS, END_HEADERS | END_STREAM, number), trailers),
+            )
+        )
+        self.frames.append(whole)
+        self.size += len(whole)
+        self.room -= size
+        self.window -= size
+        self.earned += _EARNED * 2
+        self._ended(stream)
+
+    def forget(self, stream: Stream) -> None:
+        """The stream is gone, with all that waits in it."""
+        if stream.queue:
+            self.waiting -= stream.queued
+            stream.queue, stream.queued = None, 0
+            self.drained.append(stream)
+        stream.ending = NOT_ENDING
+
+    # --- what the peer says ---
+
+    def opened(self, stream: Stream | None, more: int) -> bool:
+        """A window was opened further, of one stream or of all together. False: it would be too large."""
+        if stream is None:
+            self.window += more
+            return self.window <= frames.MAX_WINDOW
+        stream.window += more
+        if stream.queued and stream.window > 0:
+            self._schedule(stream)
+        return stream.window <= frames.MAX_WINDOW
+
+    def resize(self, initial_window: int, streams: list[Stream]) -> bool:
+        """The peer has set the window of all streams, and of those to come. False: one would be too large."""
+        more, self._initial_window = initial_window - self._initial_window, initial_window
+        return all([self.opened(stream, more) for stream in streams])
+
+    def shrink_table(self) -> None:
+        """The peer wants a smaller table: we use none, but must say so where it is smaller than what we might use."""
+        self._shrink = b"\x20"
+
+    # --- turns ---
+
+    def pump(self) -> None:
+        """Make frames of what waits, as far as windows and room allow, a portion of each stream in turn."""
+        ready = self._ready
+        while ready and self.room > 0 and self.window > 0:
+            stream = ready.popleft()
+            stream.is_scheduled = False
+            if stream.queue is not None and not stream.is_sent:
+                self._portion(stream, min(stream.window, self.window, self.room, _TURN_BYTES))
+
+    def _portion(self, stream: Stream, left: int) -> None:
+        queue = stream.queue
+        assert queue is not None
+        while queue and left > 0:
+            chunk = queue[0]
+            if len(chunk) > left:
+                view = memoryview(chunk)
+                chunk, queue[0] = view[:left], view[left:]
+            else:
+                queue.popleft()
+            size = len(chunk)
+            stream.queued -= size
+            self.waiting -= size
+            left -= size
+            self._emit(stream, chunk, size, END_STREAM if not queue and stream.ending == b"" else 0)
+        if queue:
+            if stream.window > 0:
+                self._schedule(stream)
+            return
+        self.drained.append(stream)
+        if stream.ending == b"":
+            self._ended(stream)
+        elif stream.ending != NOT_ENDING:
+            self.headers(stream, stream.ending, end=True)
+
+    def _emit(self, stream: Stream, chunk: bytes | memoryview, size: int, flags: int) -> None:
+        self.room -= size
+        self.window -= size
+        stream.window -= size
+        most = self.max_frame
+        if size <= most:
+            self.frames += (head(size, DATA, flags, stream.id), chunk)
+            self.size += size + frames.HEADER_BYTES
+        else:
+            view = memoryview(chunk)
+            full = head(most, DATA, 0, stream.id)
+            last = (size - 1) // most * most
+            for start in range(0, last, most):
+                self.frames += (full, view[start : start + most])
+            self.frames += (head(size - last, DATA, flags, stream.id), view[last:])
+            self.size += size + frames.HEADER_BYTES * (last // most + 1)
+        self.earned += _EARNED + size // _EARNED_BYTES
+
+    def _schedule(self, stream: Stream) -> None:
+        if not stream.is_scheduled:
+            stream.is_scheduled = True
+            self._ready.append(stream)
+
+    def _ended(self, stream: Stream) -> None:
+        stream.is_sent = True
+        self.ended.append(stream)
+
+    def _header_frames(self, stream_id: int, block: bytes, flags: int) -> bytes:
+        if self._shrink:
+            block, self._shrink = self._shrink + block, b""
+        most = self.max_frame
+        if len(block) <= most:
+            return head(len(block), HEADERS, flags | END_HEADERS, stream_id) + block
+        parts = [block[start : start + most] for start in range(0, len(block), most)]
+        made = [frames.frame(HEADERS, flags, stream_id, parts[0])]
+        made += [frames.frame(CONTINUATION, 0, stream_id, part) for part in parts[1:-1]]
+        made.append(frames.frame(CONTINUATION, END_HEADERS, stream_id, parts[-1]))
+        return b"".join(made)

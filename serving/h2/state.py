@@ -1,0 +1,193 @@
+"""What one HTTP/2 connection is in, and what its driver may say: open, answer, reset, ping, go away."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from serving.h2 import frames, hpack
+from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
+from serving.h2.outgoing import Outgoing
+from serving.h2.stream import Stream
+
+HEADERS, TRAILERS, DATA, RESET, GOAWAY, PONG, FAILED = range(7)
+
+Event = tuple[int, "Stream | None", Any, bool]
+"""Kind, stream, what it carries, and whether the stream ends with it: Head or None if it is too large (HEADERS), list
+of pairs (TRAILERS), bytes (DATA), an error code (RESET), the last stream that will be served (GOAWAY), eight bytes
+(PONG), a sentence (FAILED)."""
+
+_MOST_CREDIT: Final = 10_000
+_GONE: Final = 1_000  # streams of which is known how they ended
+_BY_US, BY_PEER = True, False
+
+
+class Settings(NamedTuple):
+    """What we tell the peer at the beginning, and hold it to."""
+
+    max_streams: int = 10_000
+    max_header_bytes: int = 32 * 1024  # of one list of headers, as HPACK counts
+    window_bytes: int = 65_535  # of each stream
+    connection_window_bytes: int = 1 << 20
+    max_frame_bytes: int = 16_384
+    table_bytes: int = 4_096
+    credit: int = 5_000  # frames that carry nothing, until some credit is earned
+
+
+class State:
+    """One side of a connection; `Machine` reads for it.
+
+    Attributes: those of the constructor, and
+        outgoing: what is to be written; the driver takes it after each turn, and says how much room there is.
+        streams: those that are open, or have still something to send.
+        last_id: the highest stream that the peer opened.
+        peer_max_streams: so many may be open on a client's side.
+        failed: the last event was; nothing is read any more.
+    """
+
+    def __init__(self, settings: Settings, *, is_client: bool = False) -> None:
+        self.settings, self.is_client = settings, is_client
+        self.outgoing = Outgoing()
+        self.streams: dict[int, Stream] = {}
+        self.last_id = 0
+        self.failed = False
+        self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID
+        self._decoder = hpack.Decoder(settings.table_bytes)
+        self._gone: dict[int, bool] = {}
+        self._next_id = 1
+        self._refuse_above = frames.MAX_STREAM_ID
+        self._credit = settings.credit
+        self._window, self._unread = settings.connection_window_bytes, 0
+        self._turn = self._opened = 0
+        self._buffer, self._at = b"", 0
+        self._events: list[Event] = []
+        self._block: tuple[int, int, bytearray] | None = None  # of a list of headers that goes on: stream, flags
+        self._is_greeted, self._has_settings = is_client, False
+        self._greet()
+
+    def _greet(self) -> None:
+        s, out = self.settings, self.outgoing
+        if self.is_client:
+            out.control(frames.PREFACE)
+        told = {
+            frames.HEADER_TABLE_SIZE: s.table_bytes,
+            frames.INITIAL_WINDOW_SIZE: s.window_bytes,
+            frames.MAX_FRAME_SIZE: s.max_frame_bytes,
+            frames.MAX_HEADER_LIST_SIZE: s.max_header_bytes,
+        }
+        more = {frames.ENABLE_PUSH: 0} if self.is_client else {frames.MAX_CONCURRENT_STREAMS: s.max_streams}
+        out.control(frames.settings(told | more))
+        if s.connection_window_bytes > 65_535:
+            out.control(frames.window_update(0, s.connection_window_bytes - 65_535))
+
+    # --- what the driver says; `outgoing` has the rest ---
+
+    def open(self, block: bytes, *, end: bool) -> Stream:
+        """A client's next stream, with its headers as a block of `hpack.encode`."""
+        stream = Stream(self._next_id, self.outgoing.initial_window, self.settings.window_bytes)
+        self._next_id += 2
+        self.streams[stream.id] = stream
+        self.outgoing.headers(stream, block, end=end)
+        return stream
+
+    def consumed(self, stream: Stream, size: int) -> None:
+        """So many bytes of DATA events are held no more: as many others may come."""
+        stream.unread += size
+        if stream.unread * 2 >= self.settings.window_bytes and not stream.is_received and stream.id in self.streams:
+            self.outgoing.control(frames.window_update(stream.id, stream.unread))
+            stream.credit += stream.unread
+            stream.unread = 0
+
+    def reset(self, stream: Stream, code: int) -> None:
+        """End a stream before its time; what waits in it is dropped."""
+        if stream.id in self.streams:
+            self._remove(stream, _BY_US)
+            self.outgoing.control(frames.reset(stream.id, code))
+
+    def ping(self, payload: bytes) -> None:
+        """Ask the peer whether it is there: PONG brings the eight bytes back."""
+        self.outgoing.control(frames.frame(frames.PING, 0, 0, payload))
+
+    def go_away(self, code: ErrorCode = ErrorCode.NO_ERROR, text: str = "", *, soon: bool = False) -> None:
+        """Serve no streams beyond those that were opened; `soon`: a warning first, none is refused yet."""
+        if not soon:
+            self._refuse_above = min(self._refuse_above, self.last_id)
+        self.outgoing.control(frames.goaway(frames.MAX_STREAM_ID if soon else self._refuse_above, code, text))
+
+    def pump(self) -> None:
+        """Make frames of what waits, as far as windows and room allow; forget the streams that are through."""
+        self.outgoing.pump()
+        self.settle()
+
+    def settle(self) -> None:
+        """Forget the streams that have ended on both sides; a server's early answer ends the request, too."""
+        ended = self.outgoing.ended
+        if ended:
+            for stream in ended:
+                if stream.is_received:
+                    self.streams.pop(stream.id, None)
+                elif not self.is_client:
+                    self.reset(stream, ErrorCode.NO_ERROR)
+            ended.clear()
+
+    def earn(self, more: int) -> None:
+        """Time has passed: the peer may send so many more frames that carry nothing."""
+        self._credit = min(self._credit + more + self.outgoing.earned, _MOST_CREDIT)
+        self.outgoing.earned = 0
+
+    # --- for the machine ---
+
+    def _pay(self, cost: int) -> None:
+        self._credit -= cost
+        if self._credit < 0:
+            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
+
+    def _event(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
+        self._events.append((kind, stream, what, end))
+        if end and stream is not None and kind != RESET:
+            stream.is_received = True
+            if stream.is_sent:
+                self.streams.pop(stream.id, None)
+
+    def _check_length(self, stream: Stream, *, end: bool) -> None:
+        if stream.expected < -1 or (end and stream.expected > 0):
+            stream.expected = -1
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "the body is not as long as its content-length")
+
+    def _reset(self, stream_id: int, code: ErrorCode) -> None:
+        stream = self.streams.get(stream_id)
+        self.outgoing.control(frames.reset(stream_id, code))
+        if stream is None:
+            self._note_gone(stream_id, _BY_US)
+        else:
+            self._remove(stream, _BY_US)
+            self._event(RESET, stream, code, end=True)
+
+    def _remove(self, stream: Stream, by: bool) -> None:
+        self.streams.pop(stream.id, None)
+        self.outgoing.forget(stream)
+        self._note_gone(stream.id, by)
+
+    def _note_gone(self, stream_id: int, by: bool) -> None:
+        self._gone[stream_id] = by
+        if len(self._gone) > _GONE:
+            del self._gone[next(iter(self._gone))]
+
+    def _on_closed(self, stream_id: int) -> None:
+        """Something came on a stream that is not open: what we reset may still be sent to for a while."""
+        if self._is_idle(stream_id):
+            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} was not opened")
+        by = self._gone.get(stream_id)
+        self._pay(1)
+        if by is None and not self.is_client:
+            raise ConnectionFault(ErrorCode.STREAM_CLOSED, f"stream {stream_id} has ended")
+        if by is BY_PEER:
+            raise StreamFault(ErrorCode.STREAM_CLOSED, f"stream {stream_id} was reset by its peer")
+
+    def _is_idle(self, stream_id: int) -> bool:
+        ours = stream_id & 1 == self.is_client
+        return stream_id >= self._next_id if ours and self.is_client else stream_id > self.last_id
+
+    def _fail(self, fault: ConnectionFault) -> None:
+        self.failed = True
+        self.go_away(fault.code, str(fault))
+        self._event(FAILED, None, f"{fault.code.name}: {fault}", end=True)

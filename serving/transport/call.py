@@ -1,0 +1,82 @@
+"""A call as those who serve it see it, worked out from its exchange when somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from serving.calls.current import CURRENT
+from serving.calls.incoming import RequestIds, acceptable_request_id
+from serving.calls.methods import Call
+from serving.rights.access import UNCHECKED
+from serving.transport.exchange import Exchange
+
+
+class ExchangeCall(Call):
+    """A call over our own transport, whichever protocol it speaks.
+
+    Attributes:
+        head_fields, trailer_fields: sent beside those of the protocol.
+        gzip_answers: compress the answers of this call over gRPC, where the caller takes that.
+    """
+
+    __slots__ = ("_deadline", "_exchange", "_ids", "_request_id", "gzip_answers", "head_fields", "trailer_fields")
+    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+
+    def __init__(self, exchange: Exchange, ids: RequestIds) -> None:
+        CURRENT.set(self)
+        self.access = UNCHECKED  # type: ignore[misc]
+        self._exchange = exchange
+        self._deadline: float | None = None
+        self._ids = ids
+        self._request_id = ""
+        self.gzip_answers = False
+        self.head_fields: Sequence[tuple[bytes, bytes]] = ()
+        self.trailer_fields: Sequence[tuple[bytes, bytes]] = ()
+
+    def set_deadline(self, deadline: float) -> None:
+        """Make known when the caller stops waiting."""
+        self._deadline = deadline
+
+    @property
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    @property
+    def host(self) -> str:
+        return self._exchange.peer.host
+
+    @property
+    def peer(self) -> str:
+        return self._exchange.peer.name
+
+    def certificate(self) -> bytes:
+        return self._exchange.peer.certificate
+
+    def header(self, name: str) -> str:
+        return self._exchange.head.named.get(name.encode(), b"").decode("latin-1")
+
+    def all_headers(self, name: str) -> tuple[str, ...]:
+        encoded, head = name.encode(), self._exchange.head
+        if encoded not in head.named:
+            return ()
+        return tuple([v.decode("latin-1") for k, v in head.fields if k == encoded])
+
+    def fields(self) -> Sequence[tuple[bytes, bytes]]:
+        return self._exchange.head.fields
+
+    def answer_header(self, name: str, value: str) -> None:
+        self.head_fields = (*self.head_fields, (name.encode(), value.encode("latin-1")))
+
+    def answer_trailer(self, name: str, value: str) -> None:
+        self.trailer_fields = (*self.trailer_fields, (name.encode(), value.encode("latin-1")))
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
+        return self._request_id
+
+    @property
+    def echoed_request_id(self) -> str:
+        """The request id, if the caller sent one or somebody asked for it already; else empty."""
+        return self.request_id if self._request_id or b"x-request-id" in self._exchange.head.named else ""

@@ -1,0 +1,187 @@
+"""The bytes of one client: what waits for it is counted, and no wait is without an end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from serving.h2.frames import PREFACE
+from serving.limiting.shares import address_of
+from serving.transport.exchange import Peer
+
+if TYPE_CHECKING:
+    from serving.transport.server import Core
+
+LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
+_JOINED_BYTES: Final = 64 * 1024
+
+
+class Connection(asyncio.Protocol):
+    """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds.
+
+    Attributes:
+        waiting: bytes that were not taken yet: our own queues, the transport's, and the system's while it is full.
+    """
+
+    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer) -> None:
+        self.core, self.transport, self.peer = core, transport, peer
+        self.loop = core.loop
+        self.waiting = 0
+        self.is_paused = self.is_closing = self.is_lost = False
+        self._retire_at = core.loop.time() + core.limits.max_connection_age_s
+        self._kernel_bytes = core.kernel_bytes
+        self._stalled: tuple[float, int] | None = None  # since when, and how many bytes had been written by then
+        self._written = 0
+        core.connections.add(self)
+
+    # --- writing ---
+
+    def write(self, parts: list[Any], size: int) -> None:
+        """Hand bytes to the transport, in as few calls of the system as may be."""
+        self._written += size
+        if size <= _JOINED_BYTES or self.peer.is_secure:
+            self.transport.write(b"".join(parts) if len(parts) > 1 else parts[0])
+        else:
+            self.transport.writelines(parts)
+
+    def account(self, queued: int) -> None:
+        """Count what waits now, of which so much in queues of ours."""
+        waiting = queued
+        if self.is_paused:
+            waiting += self.transport.get_write_buffer_size() + self._kernel_bytes
+        if waiting != self.waiting:
+            change, self.waiting = waiting - self.waiting, waiting
+            if not self.core.admission.weigh(self.peer.host, change):
+                self.relieve()
+
+    def relieve(self) -> None:
+        """Too much waits for this peer, or for all: give up what waits here."""
+        self.core.admission.refused["max_answers_bytes"] += 1
+        self.abort()
+
+    def pause_writing(self) -> None:
+        self.is_paused = True
+
+    def resume_writing(self) -> None:
+        self.is_paused = False
+
+    def check_stall(self, now: float) -> None:
+        """Cut off a reader that takes less than it must: no byte at all, or too few of those that wait for long."""
+        if not self.waiting:
+            self._stalled = None
+            return
+        taken = self._written - self.waiting
+        if self._stalled is None:
+            self._stalled = now, taken
+            return
+        since, before = self._stalled
+        limits = self.core.limits
+        if now - since < limits.stalled_write_s:
+            return
+        if taken - before < limits.min_read_bytes_per_s * (now - since):
+            self.core.admission.refused["stalled_write_s"] += 1
+            self.abort()
+        else:
+            self._stalled = now, taken
+
+    # --- ends ---
+
+    def tick(self, now: float) -> None:
+        """Time has passed."""
+
+    def shut_down(self) -> None:
+        """Take no more requests, finish those under way, then close."""
+        raise NotImplementedError
+
+    def expire(self) -> None:
+        """End all that is under way, with errors that say so."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Write what is left, and hang up; whoever does not take it is cut off."""
+        if self.is_closing or self.is_lost:
+            return
+        self.is_closing = True
+        self.loop.call_later(LINGER_S, self.abort)
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+            self.transport.resume_reading()  # unread bytes would make the system throw the last answer away
+        else:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Hang up at once."""
+        if not self.is_lost:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        self.core.connections.discard(self)
+        self.core.close_connection(self.peer)
+        if self.waiting:
+            self.core.admission.weigh(self.peer.host, -self.waiting)
+            self.waiting = 0
+
+
+class Arrival(asyncio.Protocol):
+    """A connection of which nobody knows yet which HTTP it speaks."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._begun = b""
+        self._refusal = ""
+        self._is_counted = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
+        transport.set_write_buffer_limits(high=0)
+        self._peer = peer_of(transport)
+        self._timer = self._core.loop.call_later(self._core.limits.slow_request_s, self._late)
+        self._refusal = self._core.open_connection(self._peer)
+        self._is_counted = not self._refusal
+        secure = transport.get_extra_info("ssl_object")
+        if secure is not None and secure.selected_alpn_protocol() == "h2":
+            self._begin(is_h2=True)
+
+    def data_received(self, data: bytes) -> None:
+        begun = self._begun = self._begun + data
+        if len(begun) >= len(PREFACE) or not PREFACE.startswith(begun):
+            self._begin(is_h2=begun.startswith(PREFACE))
+
+    def eof_received(self) -> None:
+        """Leave it to the transport to close."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        if self._is_counted:
+            self._core.close_connection(self._peer)
+
+    def _late(self) -> None:
+        self._begin(is_h2=False)
+
+    def _begin(self, *, is_h2: bool) -> None:
+        self._timer.cancel()
+        if self._transport.is_closing():
+            return
+        connection = self._core.connection(self._transport, self._peer, is_h2=is_h2, refusal=self._refusal)
+        self._is_counted = False
+        self._transport.set_protocol(connection)
+        connection.data_received(self._begun)
+
+
+def peer_of(transport: asyncio.Transport) -> Peer:
+    """Who is at the other end."""
+    secure = transport.get_extra_info("ssl_object")
+    certificate = b""
+    if secure is not None:
+        der = secure.getpeercert(True)
+        certificate = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
+    sock = transport.get_extra_info("socket")
+    if sock is not None and sock.family == socket.AF_UNIX:
+        return Peer("unix", "unix", certificate, is_secure=secure is not None)
+    name = transport.get_extra_info("peername") or ("", 0)
+    host = address_of(name[0])
+    shown = f"[{host}]" if ":" in host else host
+    return Peer(host, f"{shown}:{name[1]}", certificate, is_secure=secure is not None)

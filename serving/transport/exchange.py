@@ -1,0 +1,151 @@
+"""One request and the way to answer it, whichever HTTP it came over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Protocol
+
+from serving.h2 import hpack
+from serving.h2.heads import Head
+
+Fields = Sequence[tuple[bytes, bytes]]
+
+
+class Peer:
+    """Who is at the other end of a connection.
+
+    Attributes:
+        host: the address without its port, which limits count by; name: with it, for messages.
+        certificate: in PEM form, verified; empty: none was shown.
+    """
+
+    __slots__ = ("certificate", "host", "is_secure", "name")
+
+    def __init__(self, host: str, name: str, certificate: bytes = b"", *, is_secure: bool = False) -> None:
+        self.host, self.name, self.certificate, self.is_secure = host, name, certificate, is_secure
+
+
+class AnswerHead:
+    """Status and headers of an answer, encoded once for each HTTP: those that repeat are made when a server starts."""
+
+    __slots__ = ("_block", "_lines", "fields", "status")
+
+    def __init__(self, status: int, fields: Fields) -> None:
+        self.status, self.fields = status, fields
+        self._block = self._lines = b""
+
+    @property
+    def block(self) -> bytes:
+        """For HTTP/2."""
+        if not self._block:
+            self._block = hpack.encode([(b":status", b"%d" % self.status), *self.fields])
+        return self._block
+
+    @property
+    def lines(self) -> bytes:
+        """For HTTP/1.1, without the empty line behind them."""
+        if not self._lines:
+            phrase = HTTPStatus(self.status).phrase if self.status in _STATUSES else ""
+            first = b"HTTP/1.1 %d %s\r\n" % (self.status, phrase.encode())
+            self._lines = first + b"".join([name + b": " + value + b"\r\n" for name, value in self.fields])
+        return self._lines
+
+
+_STATUSES = frozenset(status.value for status in HTTPStatus)
+
+
+class Handler(Protocol):
+    """What serves one exchange. None of its methods raises."""
+
+    def data(self, chunk: bytes, *, end: bool) -> None:
+        """More of the body; each chunk is given back by `Exchange.consumed`."""
+        ...
+
+    def late(self) -> None:
+        """The request has not arrived in time."""
+        ...
+
+    def gone(self) -> None:
+        """Nobody waits for the answer any more."""
+        ...
+
+    def expire(self) -> None:
+        """The server ends, or the connection is too old: end with an error that says so."""
+        ...
+
+
+class Exchange:
+    """A request that has begun. What is said to one whose peer has left goes nowhere.
+
+    Attributes:
+        is_over: the answer is complete, or nobody waits for it.
+        sent_any: the answer has begun.
+    """
+
+    __slots__ = ("_drained", "handler", "head", "is_over", "peer", "sent_any")
+
+    def __init__(self, head: Head, peer: Peer) -> None:
+        self.head, self.peer = head, peer
+        self.handler: Handler | None = None
+        self.is_over = self.sent_any = False
+        self._drained: asyncio.Future[None] | None = None
+
+    # --- what handlers say ---
+
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
+        """All of the answer. `trailers` may be a block of `hpack.encode`, on HTTP/2 only."""
+        raise NotImplementedError
+
+    def begin(self, head: AnswerHead) -> None:
+        """The head of an answer whose body comes in pieces."""
+        raise NotImplementedError
+
+    def send(self, chunk: bytes) -> None:
+        """A piece of the body; `drained` says when the next one may come."""
+        raise NotImplementedError
+
+    def finish(self, trailers: Fields | None = None) -> None:
+        """The end of the body."""
+        raise NotImplementedError
+
+    def abort(self) -> None:
+        """Break the answer off: it cannot be ended well any more."""
+        raise NotImplementedError
+
+    def consumed(self, size: int) -> None:
+        """So much of the body is not held any more."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Part of the answer has not left yet."""
+        raise NotImplementedError
+
+    @property
+    def most_trailer_bytes(self) -> int:
+        """As the peer bounds a list of headers; 0: it did not say."""
+        return 0
+
+    async def drained(self) -> None:
+        """Return when what was sent has left, so that one message of a stream waits at a time."""
+        while self.is_waiting and not self.is_over:
+            self._drained = asyncio.get_running_loop().create_future()
+            await self._drained
+
+    # --- what connections say ---
+
+    def wake(self) -> None:
+        """What was sent has left."""
+        if self._drained is not None:
+            if not self._drained.done():
+                self._drained.set_result(None)
+            self._drained = None
+
+    def leave(self) -> None:
+        """The peer has left."""
+        if not self.is_over:
+            self.is_over = True
+            if self.handler is not None:
+                self.handler.gone()
+        self.wake()

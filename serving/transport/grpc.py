@@ -1,0 +1,132 @@
+"""gRPC over HTTP/2: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md"""
+
+from __future__ import annotations
+
+import base64
+from functools import lru_cache
+from typing import Final
+
+from serving import wire
+from serving.calls.methods import Call
+from serving.encoding import gzipping
+from serving.errors import HqError, invalid
+from serving.errors.exchanges import UnsupportedEncoding
+from serving.h2 import hpack
+from serving.transport.call import ExchangeCall
+from serving.transport.exchange import AnswerHead, Exchange
+from serving.transport.wires import COMPRESSED, Envelopes, Message, envelope, gunzip
+
+_UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
+_OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
+_OK_TRAILERS: Final = hpack.encode([(b"grpc-status", b"0")])
+_MOST_TRAILER_BYTES: Final = 8 * 1024  # what clients take if they say nothing else
+_ENCODINGS: Final = (b"grpc-accept-encoding", b"identity,gzip")
+_UNESCAPED: Final = frozenset(range(0x20, 0x7F)) - {0x25}
+
+
+@lru_cache(1_024)
+def timeout_s(text: bytes) -> float:
+    """Of a grpc-timeout. Raises InvalidRequest."""
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS_S or not number.isdigit() or len(number) > 8:
+        raise invalid("", "grpc-timeout must be a whole number of at most eight digits, and one of H, M, S, m, u, n")
+    return int(number) * _UNITS_S[unit]
+
+
+class Grpc:
+    """One call."""
+
+    __slots__ = ("_compress", "_encoding", "_envelopes", "_exchange", "json_in", "json_out", "timeout_s")
+
+    transport = "grpc"
+
+    def __init__(self, exchange: Exchange, max_bytes: int) -> None:
+        """Raises HqError: a timeout or an encoding that is not understood."""
+        named = exchange.head.named
+        self._exchange = exchange
+        self._envelopes = Envelopes(max_bytes)
+        self._encoding = self._compress = ""
+        self.json_in = self.json_out = False
+        timeout = named.get(b"grpc-timeout")
+        self.timeout_s = None if timeout is None else timeout_s(timeout)
+        encoding = named.get(b"grpc-encoding")
+        if encoding is not None and encoding != b"identity":
+            self._encoding = encoding.decode("latin-1")
+            if self._encoding != "gzip":
+                raise UnsupportedEncoding(self._encoding)
+
+    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        return self._envelopes.take(chunk, end=end) if chunk or end else []
+
+    def decompress(self, payload: bytes) -> bytes:
+        return gunzip(self._encoding, payload, self._envelopes.max_bytes)
+
+    def whole(self, call: Call, payload: bytes) -> None:
+        head, trailers = _OK, _OK_TRAILERS
+        assert isinstance(call, ExchangeCall)
+        if call.gzip_answers:
+            head, payload = self._head(call), self._enveloped(payload)
+        else:
+            payload = envelope(0, payload)
+            if call.head_fields:
+                head = self._head(call)
+        if request_id := call.echoed_request_id:
+            call.answer_trailer("x-request-id", request_id)
+        if call.trailer_fields:
+            trailers = hpack.encode([(b"grpc-status", b"0"), *call.trailer_fields])
+        self._exchange.answer(head, payload, trailers)
+
+    def begin(self, call: Call) -> None:
+        assert isinstance(call, ExchangeCall)
+        self._exchange.begin(self._head(call) if call.head_fields or call.gzip_answers else _OK)
+
+    def message(self, payload: bytes) -> None:
+        self._exchange.send(self._enveloped(payload))
+
+    def end(self, call: Call) -> None:
+        assert isinstance(call, ExchangeCall)
+        self._exchange.finish([(b"grpc-status", b"0"), *call.trailer_fields])
+
+    def fail(self, call: Call, error: HqError) -> None:
+        assert isinstance(call, ExchangeCall)
+        ended = [*status_fields(error, self._exchange.most_trailer_bytes), *call.trailer_fields]
+        if self._exchange.sent_any:
+            self._exchange.finish(ended)
+        else:
+            also = [_ENCODINGS] if isinstance(error, UnsupportedEncoding) else []
+            head = AnswerHead(200, [*_OK.fields, *also, *call.head_fields, *ended])
+            self._exchange.answer(head, b"")
+
+    def _head(self, call: ExchangeCall) -> AnswerHead:
+        fields = [*_OK.fields, *call.head_fields]
+        accepted = self._exchange.head.named.get(b"grpc-accept-encoding", b"")
+        if call.gzip_answers and b"gzip" in accepted:
+            self._compress = "gzip"
+            fields.append((b"grpc-encoding", b"gzip"))
+        return AnswerHead(200, fields)
+
+    def _enveloped(self, payload: bytes) -> bytes:
+        if not self._compress:
+            return envelope(0, payload)
+        return envelope(COMPRESSED, gzipping.compressed(payload, 1))
+
+
+def status_fields(error: HqError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:
+    """The error as trailers; its details are left out where the peer takes no more."""
+    status = wire.status_of(error)
+    fields = [(b"grpc-status", b"%d" % status.code), (b"grpc-message", escaped(status.message))]
+    size = sum(len(name) + len(value) + 32 for name, value in fields)
+    for name, value in wire.grpc_trailers(error, status):
+        encoded = base64.b64encode(value).rstrip(b"=") if isinstance(value, bytes) else value.encode()
+        size += len(name) + len(encoded) + 32
+        if size <= (most_bytes or _MOST_TRAILER_BYTES):
+            fields.append((name.encode(), encoded))
+    return fields
+
+
+def escaped(text: str) -> bytes:
+    """As grpc-message has it: percent-encoded but for printable ASCII."""
+    raw = text.encode("utf-8", "replace")
+    if raw.isascii() and b"%" not in raw and text.isprintable():
+        return raw
+    return b"".join([bytes((byte,)) if byte in _UNESCAPED else b"%%%02X" % byte for byte in raw])

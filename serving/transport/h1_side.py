@@ -1,0 +1,301 @@
+"""One HTTP/1.1 connection: its machine, and its exchanges, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from serving import wire
+from serving.calls.current import CURRENT
+from serving.errors import HqError, Retry
+from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
+from serving.h1 import machine
+from serving.h1.machine import Begun, Event, Fault, Machine
+from serving.transport import connect
+from serving.transport.connection import LINGER_S, Connection
+from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer
+
+if TYPE_CHECKING:
+    from serving.transport.server import Core
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_NO_BODY: Final = (204, 304)
+
+
+class H1Exchange(Exchange):
+    """One request; its answer has a length, or comes in chunks."""
+
+    __slots__ = ("_begun", "_is_chunked", "_side", "is_received", "keeps_alive")
+
+    def __init__(self, side: H1Side, begun: Begun) -> None:
+        super().__init__(begun.head, side.peer)
+        self._side, self._begun = side, begun
+        self._is_chunked = self.is_received = False
+        self.keeps_alive = begun.keep_alive
+
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
+        if self.is_over:
+            return
+        self.is_over = self.sent_any = True
+        parts = [head.lines, self._side.core.date_line]
+        if head.status not in _NO_BODY:
+            parts.append(b"content-length: %d\r\n" % len(body))
+        self._side.put([*parts, self._ending(), b"" if self.head.method == b"HEAD" else body])
+        self._side.over(self)
+
+    def begin(self, head: AnswerHead) -> None:
+        if self.is_over:
+            return
+        self.sent_any = True
+        self._is_chunked = not self._begun.is_old
+        self.keeps_alive = self.keeps_alive and self._is_chunked
+        chunked = b"transfer-encoding: chunked\r\n" if self._is_chunked else b""
+        self._side.put([head.lines, self._side.core.date_line, chunked, self._ending()])
+
+    def send(self, chunk: bytes) -> None:
+        if self.is_over or not chunk:
+            return
+        self._side.put([b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._is_chunked else [chunk])
+
+    def finish(self, trailers: Fields | None = None) -> None:
+        if not self.is_over:
+            self.is_over = True
+            if self._is_chunked:
+                self._side.put([b"0\r\n\r\n"])
+            self._side.over(self)
+
+    def abort(self) -> None:
+        self.is_over = True
+        self._side.abort()
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._side.is_paused
+
+    def _ending(self) -> bytes:
+        return b"\r\n" if self.keeps_alive else b"connection: close\r\n\r\n"
+
+
+class H1Side(Connection):
+    """The connection."""
+
+    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, refusal: str = "") -> None:
+        super().__init__(core, transport, peer)
+        self._machine = Machine(core.limits.max_header_bytes)
+        self._events: deque[Event] = deque()
+        self._exchange: H1Exchange | None = None
+        self._is_advancing = self._is_full = self._is_leaving = False
+        self._out: list[bytes] = []
+        self._idle_at = self.loop.time()
+        self._begun_at: float | None = None  # when the request began that has not arrived yet
+        self._body_bytes = self._unwanted_bytes = 0
+        if refusal:
+            self._refuse(TooManyConnections(refusal))
+
+    # --- reading ---
+
+    def data_received(self, data: bytes) -> None:
+        if self.is_closing:
+            self._drop(len(data))
+            return
+        events = self._machine.receive(data)
+        if self._machine.is_reading_body and self._exchange is not None and not events:
+            self._count(len(data))
+        if events:
+            self._events += events
+            self._advance()
+        if self._machine.is_reading_head or self._machine.is_reading_body:
+            if self._begun_at is None:
+                self._begun_at = self.loop.time()
+        else:
+            self._begun_at = None
+
+    def eof_received(self) -> None:
+        """Whoever does not speak any more is not answered, either."""
+
+    def _advance(self) -> None:
+        if self._is_advancing:
+            return
+        self._is_advancing = True
+        try:
+            while self._events and not self.is_closing:
+                kind, what, end = self._events[0]
+                if kind != machine.BODY and self._exchange is not None and kind == machine.HEAD:
+                    break
+                self._events.popleft()
+                if kind == machine.HEAD:
+                    self._open(what)
+                elif kind == machine.BODY:
+                    self._body(what, end=end)
+                elif self._exchange is None or not self._exchange.sent_any:
+                    self._refuse_fault(what)
+                else:
+                    self.close()
+        finally:
+            self._is_advancing = False
+        CURRENT.set(None)
+        self._flush()
+        self._hold_back()
+
+    def _open(self, begun: Begun) -> None:
+        if self._is_leaving or self.loop.time() > self._retire_at:
+            begun = begun._replace(keep_alive=False)
+        exchange = self._exchange = H1Exchange(self, begun)
+        self._body_bytes = self._unwanted_bytes = 0
+        self.core.router.open(exchange)
+        if begun.expects_continue and not exchange.is_over:
+            self._out.append(_CONTINUE)
+
+    def _body(self, chunk: bytes, *, end: bool) -> None:
+        exchange = self._exchange
+        if exchange is None:
+            return
+        exchange.is_received = exchange.is_received or end
+        if exchange.is_over and chunk:
+            self._unwanted_bytes += len(chunk)
+            if self._unwanted_bytes > self.core.limits.max_request_bytes and not end:
+                self.close()
+                return
+        if exchange.handler is not None:
+            exchange.handler.data(chunk, end=end)
+        if exchange.is_over:
+            self.over(exchange)
+
+    def _count(self, size: int) -> None:
+        """What comes around a body without being any of it."""
+        self._body_bytes += size
+        if self._body_bytes > 2 * self.core.limits.max_request_bytes:
+            self._refuse(MalformedHttp("the body comes with more around it than a body may have"))
+
+    def _drop(self, size: int) -> None:
+        """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""
+        self._unwanted_bytes += size
+        if self._unwanted_bytes > self.core.limits.max_request_bytes and not self.is_lost:
+            self.transport.pause_reading()
+
+    def _hold_back(self) -> None:
+        """Read no more while requests wait for the one ahead of them, or answers for their reader."""
+        must_wait = bool(self._events) or self.is_paused
+        if must_wait != self._is_full and not self.is_closing and not self.is_lost:
+            self._is_full = must_wait
+            if must_wait:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    # --- writing ---
+
+    def put(self, parts: list[bytes]) -> None:
+        """Write, at the end of this turn of the loop where one is going on."""
+        self._out += parts
+        if not self._is_advancing:
+            self._flush()
+
+    def over(self, exchange: H1Exchange) -> None:
+        """The answer is complete, though it may not have left."""
+        if exchange is not self._exchange:
+            return
+        if not exchange.keeps_alive:
+            self._flush()
+            self.close()
+        elif exchange.is_received:
+            self._exchange = None
+            self._idle_at = self.loop.time()
+            if not self._is_advancing:
+                self._advance()
+
+    def _flush(self) -> None:
+        if self._out and not self.is_lost:
+            parts, self._out = self._out, []
+            self.write(parts, sum(map(len, parts)))
+        if self.waiting or self.is_paused:
+            self.account(0)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.account(0)
+        if self._exchange is not None:
+            self._exchange.wake()
+        self._hold_back()
+
+    # --- refusals ---
+
+    def _refuse_fault(self, fault: Fault) -> None:
+        if fault.limit:
+            most = self.core.limits.max_header_bytes
+            self._refuse(HeadersTooLarge(f"the headers are over the limit of {most} bytes"))
+        else:
+            self._refuse(MalformedHttp(fault.text))
+
+    def _refuse(self, error: HqError) -> None:
+        """Answer with an error, listen to nothing any more, and hang up."""
+        self.core.admission.count(error)
+        exchange = self._exchange
+        has_begun = exchange is not None and exchange.sent_any
+        if exchange is not None and not exchange.is_over:
+            exchange.leave()
+        if not has_begun:
+            self._out.append(_raw_answer(error))
+        self._flush()
+        self.close()
+
+    # --- time and ends ---
+
+    def tick(self, now: float) -> None:
+        limits = self.core.limits
+        if self.is_closing:
+            return
+        self._check_late(now)
+        if self.waiting:
+            self.account(0)
+            self.check_stall(now)
+        is_idle = self._exchange is None and self._begun_at is None and not self._events
+        if is_idle and now - self._idle_at > limits.keep_alive_s and not self.is_paused:
+            self.close()
+        if now > self._retire_at + limits.max_connection_age_grace_s:
+            self.expire()
+
+    def _check_late(self, now: float) -> None:
+        patience_s = self.core.limits.slow_request_s
+        if self._begun_at is None or now - self._begun_at <= patience_s or self._events:
+            return
+        exchange = self._exchange
+        if exchange is not None and (exchange.is_over or exchange.is_received):
+            if exchange.is_over:
+                self.close()
+            return
+        self._begun_at = None
+        if exchange is not None and exchange.handler is not None:
+            exchange.keeps_alive = False
+            exchange.handler.late()
+        else:
+            self._refuse(SlowRequest(f"the request did not arrive within {patience_s:g} s"))
+
+    def shut_down(self) -> None:
+        self._is_leaving = True
+        if self._exchange is None and not self._events:
+            self.close()
+        elif self._exchange is not None and not self._exchange.sent_any:
+            self._exchange.keeps_alive = False
+
+    def expire(self) -> None:
+        self.shut_down()
+        if self._exchange is not None and self._exchange.handler is not None and not self._exchange.is_over:
+            self._exchange.handler.expire()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._events.clear()
+        if self._exchange is not None:
+            self._exchange.leave()
+
+
+def _raw_answer(error: HqError) -> bytes:
+    body = wire.connect_error_body(error)
+    fields = [(b"content-type", b"application/json"), *connect.error_fields(error)]
+    length = b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body)
+    return AnswerHead(wire.http_status(error), fields).lines + length + body
+
+
+__all__ = ["LINGER_S", "H1Exchange", "H1Side", "Retry"]

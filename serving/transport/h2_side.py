@@ -1,0 +1,358 @@
+"""One HTTP/2 connection: its machine, its exchanges, and the turns that they take."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+from serving.calls.current import CURRENT
+from serving.h2 import frames, hpack, state
+from serving.h2.frames import ErrorCode
+from serving.h2.heads import Head
+from serving.h2.machine import Machine
+from serving.h2.state import Settings
+from serving.h2.stream import Stream
+from serving.transport.connection import Connection
+from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer
+
+if TYPE_CHECKING:
+    from serving.transport.server import Core
+
+_ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
+_BATCH, _TURN, _TURN_S = 16, 64, 0.002  # requests between looks at the clock, and in one turn
+_EARNED_PER_S: Final = 100.0
+_DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word
+_DRAINING, _ALIVE = b"draining", b"alive?  "
+_NO_HEAD: Final = Head(b"", b"/", b"", [], {})
+
+
+class H2Exchange(Exchange):
+    """One stream."""
+
+    __slots__ = ("_side", "_stream")
+
+    def __init__(self, side: H2Side, stream: Stream, head: Head) -> None:
+        super().__init__(head, side.peer)
+        self._side, self._stream = side, stream
+
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
+        if self.is_over:
+            return
+        self.is_over = self.sent_any = True
+        side, stream = self._side, self._stream
+        out = side.machine.outgoing
+        if isinstance(trailers, bytes):
+            out.answer(stream, head.block, body, trailers)
+        elif trailers is None:
+            is_bare = not body or self.head.method == b"HEAD"
+            block = head.block if not body else head.block + hpack.encode([(b"content-length", b"%d" % len(body))])
+            out.headers(stream, block, end=is_bare)
+            if not is_bare:
+                out.data(stream, body, end=True)
+        else:
+            out.headers(stream, head.block, end=False)
+            out.data(stream, body)
+            out.trailers(stream, hpack.encode(trailers))
+        side.over(self)
+
+    def begin(self, head: AnswerHead) -> None:
+        if not self.is_over:
+            self.sent_any = True
+            self._side.machine.outgoing.headers(self._stream, head.block, end=False)
+            self._side.flush_soon()
+
+    def send(self, chunk: bytes) -> None:
+        if not self.is_over:
+            self._side.machine.outgoing.data(self._stream, chunk)
+            self._side.flush_soon()
+
+    def finish(self, trailers: Fields | None = None) -> None:
+        if not self.is_over:
+            self.is_over = True
+            out = self._side.machine.outgoing
+            if trailers is None:
+                out.data(self._stream, b"", end=True)
+            else:
+                out.trailers(self._stream, hpack.encode(trailers))
+            self._side.over(self)
+
+    def abort(self) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self._side.machine.reset(self._stream, ErrorCode.INTERNAL_ERROR)
+            self._side.over(self)
+
+    def consumed(self, size: int) -> None:
+        self._side.machine.consumed(self._stream, size)
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._stream.queued > 0
+
+    @property
+    def most_trailer_bytes(self) -> int:
+        return self._side.machine.outgoing.most_header_bytes
+
+
+class H2Side(Connection):
+    """The connection; the machine says what bytes mean, here is what comes of it."""
+
+    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, refusal: str = "") -> None:
+        super().__init__(core, transport, peer)
+        limits = core.limits
+        settings = Settings(max_streams=limits.max_streams_per_connection, max_header_bytes=limits.max_header_bytes)
+        self.machine = Machine(settings)
+        self._incomplete: dict[Exchange, float] = {}
+        self._blocked: dict[Stream, tuple[float, int]] = {}
+        self._in_turn = self._is_flushing = self._is_full = False
+        self._is_leaving = self._has_left = False
+        self._heard_at = self._busy_at = self.loop.time()
+        self._is_heard = False
+        self._pinged_at: float | None = None
+        self._leave_timer: asyncio.TimerHandle | None = None
+        if refusal:
+            self.machine.go_away(ErrorCode.ENHANCE_YOUR_CALM, refusal)
+            self.machine.failed = True
+            self._flush()
+            self.close()
+        else:
+            self._flush()
+
+    # --- reading ---
+
+    def data_received(self, data: bytes) -> None:
+        self._is_heard = True
+        if self.is_closing or self.machine.failed:
+            return
+        self.machine.receive(data)
+        if not self._is_full:
+            self._take_turn()
+
+    def eof_received(self) -> None:
+        """Whoever does not speak any more is not answered, either."""
+
+    def _take_turn(self) -> None:
+        if self.is_lost:
+            return
+        machine, now = self.machine, self.loop.time
+        until, opened = now() + _TURN_S, 0
+        self._in_turn = True
+        machine.outgoing.room = 0 if self.is_paused else _ROOM_BYTES
+        while True:
+            for kind, stream, what, end in machine.events(_BATCH):
+                self._handle(kind, stream, what, end=end)
+            opened += _BATCH
+            if not machine.is_behind or opened >= _TURN or now() > until:
+                break
+        self._in_turn = False
+        CURRENT.set(None)
+        self._flush()
+        if machine.is_behind:
+            if not self._is_full:
+                self._is_full = True
+                self.transport.pause_reading()
+            self.loop.call_soon(self._take_turn)
+        elif self._is_full:
+            self._is_full = False
+            if not self.is_closing:
+                self.transport.resume_reading()
+
+    def _handle(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
+        if kind == state.HEADERS:
+            assert stream is not None
+            self._open(stream, what, end=end)
+        elif stream is not None and kind in (state.DATA, state.TRAILERS):
+            exchange: Exchange | None = stream.owner
+            if exchange is None:
+                return
+            if end:
+                self._incomplete.pop(exchange, None)
+            if exchange.handler is not None:
+                exchange.handler.data(what if kind == state.DATA else b"", end=end)
+            else:
+                exchange.consumed(len(what))
+        elif kind == state.RESET:
+            assert stream is not None
+            if stream.owner is not None:
+                self._incomplete.pop(stream.owner, None)
+                stream.owner.leave()
+        else:
+            self._handle_rest(kind, what)
+
+    def _handle_rest(self, kind: int, what: Any) -> None:
+        if kind == state.PONG:
+            self._pinged_at = None
+            if what == _DRAINING and self._is_leaving:
+                self._say_last()
+        elif kind == state.FAILED:
+            self.core.count_fault(what)
+            self._leave_all()
+            self._flush()
+            self.close()
+
+    def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
+        exchange = stream.owner = H2Exchange(self, stream, head or _NO_HEAD)
+        if head is None:
+            self.core.router.refuse_headers(exchange)
+            return
+        if not end:
+            self._incomplete[exchange] = self.loop.time()
+            if not exchange.is_over and head.named.get(b"expect") == b"100-continue":
+                self.machine.outgoing.control(_continue(stream.id))
+        self.core.router.open(exchange)
+        if end and exchange.handler is not None:
+            exchange.handler.data(b"", end=True)
+
+    # --- writing ---
+
+    def over(self, exchange: Exchange) -> None:
+        """The answer is complete, though it may not have left."""
+        self._incomplete.pop(exchange, None)
+        self.flush_soon()
+
+    def flush_soon(self) -> None:
+        """Something is to be written; once in a turn is enough."""
+        if not self._in_turn and not self._is_flushing:
+            self._is_flushing = True
+            self.loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        if self.is_lost:
+            return
+        machine, out = self.machine, self.machine.outgoing
+        machine.settle()
+        if out.waiting and not self.is_paused:
+            out.room = _ROOM_BYTES - out.size
+            machine.pump()
+        if out.frames:
+            size = out.size
+            self.write(out.take(), size)
+        if out.drained:
+            drained, out.drained = out.drained, []
+            for stream in drained:
+                if stream.owner is not None:
+                    stream.owner.wake()
+        out.room = 0 if self.is_paused else _ROOM_BYTES
+        if out.is_ready and not self.is_paused:
+            self.flush_soon()
+        if out.waiting or self.waiting or self.is_paused:
+            self.account(out.waiting)
+        if self._has_left and not machine.streams and not out.frames:
+            self.close()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._flush()
+
+    def relieve(self) -> None:
+        """The stream that waits with most goes first; if it was the last, the connection."""
+        self.core.admission.refused["max_answers_bytes"] += 1
+        slowest = max(self.machine.streams.values(), key=lambda stream: stream.queued, default=None)
+        if slowest is None or not slowest.queued:
+            self.abort()
+            return
+        self.machine.reset(slowest, ErrorCode.ENHANCE_YOUR_CALM)
+        if slowest.owner is not None:
+            slowest.owner.leave()
+        self.flush_soon()
+
+    # --- time ---
+
+    def tick(self, now: float) -> None:
+        self.machine.earn(max(1, round(_EARNED_PER_S * self.core.tick_s)))
+        if self._is_heard:
+            self._is_heard, self._heard_at, self._pinged_at = False, now, None
+        if self._incomplete:
+            self._check_late(now)
+        if self.waiting or self.machine.outgoing.waiting:
+            self.check_stall(now)
+            self._check_blocked(now)
+        if self.machine.streams:
+            self._busy_at = now
+        limits = self.core.limits
+        if now > self._retire_at + limits.max_connection_age_grace_s:
+            self.expire()
+        elif now > self._retire_at or now - self._busy_at > limits.max_connection_idle_s:
+            self.shut_down()
+        self._check_alive(now)
+
+    def _check_late(self, now: float) -> None:
+        oldest = now - self.core.limits.slow_request_s
+        late = [exchange for exchange, since in self._incomplete.items() if since < oldest]
+        for exchange in late:
+            self._incomplete.pop(exchange, None)
+            if exchange.handler is not None and not exchange.is_over:
+                exchange.handler.late()
+
+    def _check_blocked(self, now: float) -> None:
+        """Streams whose reader opens no window, while the connection goes on."""
+        limits, blocked = self.core.limits, self._blocked
+        queued = {stream: stream.queued for stream in self.machine.streams.values() if stream.queued}
+        self._blocked = {stream: blocked.get(stream, (now, size)) for stream, size in queued.items()}
+        for stream, (since, before) in self._blocked.items():
+            patience_s = now - since
+            if patience_s < limits.stalled_write_s:
+                continue
+            if before - stream.queued < min(before, limits.min_read_bytes_per_s * patience_s):
+                self.core.admission.refused["stalled_write_s"] += 1
+                self.machine.reset(stream, ErrorCode.ENHANCE_YOUR_CALM)
+                if stream.owner is not None:
+                    stream.owner.leave()
+                self.flush_soon()
+            else:
+                self._blocked[stream] = now, stream.queued
+
+    def _check_alive(self, now: float) -> None:
+        limits = self.core.limits
+        if self._pinged_at is not None and now - self._pinged_at > limits.ping_timeout_s:
+            self.abort()
+        elif self._pinged_at is None and now - self._heard_at > limits.ping_interval_s and not self.is_closing:
+            self._pinged_at = now
+            self.machine.ping(_ALIVE)
+            self.flush_soon()
+
+    # --- ends ---
+
+    def shut_down(self) -> None:
+        if self._is_leaving or self.is_closing:
+            return
+        self._is_leaving = True
+        self.machine.go_away(soon=True)
+        self.machine.ping(_DRAINING)
+        self._leave_timer = self.loop.call_later(_DRAIN_S, self._say_last)
+        self.flush_soon()
+
+    def _say_last(self) -> None:
+        if self._leave_timer is not None:
+            self._leave_timer.cancel()
+        if not self._has_left and not self.is_closing:
+            self._has_left = True
+            self.machine.go_away()
+            self.flush_soon()
+
+    def expire(self) -> None:
+        self.shut_down()
+        for stream in [*self.machine.streams.values()]:
+            if stream.owner is not None and not stream.owner.is_over and stream.owner.handler is not None:
+                stream.owner.handler.expire()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._leave_timer is not None:
+            self._leave_timer.cancel()
+        self._leave_all()
+
+    def _leave_all(self) -> None:
+        streams = [*self.machine.streams.values()]
+        self.machine.streams.clear()
+        self._incomplete.clear()
+        self._blocked.clear()
+        for stream in streams:
+            self.machine.outgoing.forget(stream)
+            if stream.owner is not None:
+                stream.owner.leave()
+
+
+def _continue(stream_id: int) -> bytes:
+    return frames.frame(frames.HEADERS, frames.END_HEADERS, stream_id, hpack.encode([(b":status", b"100")]))

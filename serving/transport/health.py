@@ -1,0 +1,93 @@
+"""grpc.health.v1 over our own health: checks look at once, watches within a second; methods like any other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
+
+from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.errors import NotFound
+from serving.health import Health
+from serving.rights.rules import OPEN
+
+SERVICE: Final = "grpc.health.v1.Health"
+_LOOK_EVERY_S: Final = 1.0
+_REQUEST: Final = health_pb2.HealthCheckRequest
+_STATUS: Final = health_pb2.HealthCheckResponse
+
+
+class HealthCalls:
+    """SERVING while reads can be served, for the server as a whole ("") and for each of its services."""
+
+    def __init__(self, own: Health, services: Sequence[str]) -> None:
+        self._own, self._services = own, frozenset(("", *services))
+        self._leaving = False
+        self._last, self._changed = self._now(), asyncio.Event()
+        self._looking: asyncio.Task[None] | None = None
+
+    def methods(self) -> list[Method]:
+        """Check and Watch, which everybody may call."""
+        parsers = self._known(parse_proto(_REQUEST)), self._known(parse_json(_REQUEST))
+        return [
+            Unary(f"{SERVICE}/Check", *parsers, self._check, OPEN),
+            Streaming(f"{SERVICE}/Watch", *parsers, self._watch, OPEN),
+        ]
+
+    def start(self) -> None:
+        """Begin to look after the watches."""
+        self._looking = asyncio.create_task(self._look_forever(), name="grpc health")
+
+    async def stop(self) -> None:
+        """NOT_SERVING from now on, whatever the health."""
+        if self._looking is not None:
+            self._looking.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._looking
+        self._leaving = True
+        self._look()
+        self._wake()  # those who know already that it does not serve: their streams end, too
+
+    def _known(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
+        """Whether the service is one of ours; its name is kept nowhere, for it may be as long as a caller likes."""
+        return lambda body: parse(body).service in self._services
+
+    def _check(self, is_known: bool, _: Call) -> Answer:
+        if not is_known:
+            raise NotFound("there is no such service here")
+        return MessageAnswer(_STATUS(status=self._now()))
+
+    async def _watch(self, is_known: bool, _: Call) -> AsyncIterator[Answer]:
+        told: int | None = None
+        while True:
+            self._look()  # what is told here must be what changes are measured by
+            changed, status = self._changed, self._last if is_known else _STATUS.SERVICE_UNKNOWN
+            if status != told:
+                told = status
+                yield MessageAnswer(_STATUS(status=status))
+            elif self._leaving:
+                return  # nothing else will come, and a watch that stays open would take all of the grace
+            else:
+                await changed.wait()
+
+    def _now(self) -> int:
+        is_serving = not self._leaving and self._own.live() and self._own.loaded()
+        return int(_STATUS.SERVING if is_serving else _STATUS.NOT_SERVING)
+
+    def _look(self) -> None:
+        if self._now() != self._last:
+            self._last = self._now()
+            self._wake()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+    async def _look_forever(self) -> None:
+        while True:
+            self._look()
+            await asyncio.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,117 @@
+"""Whose a request is: a method's in one of the protocols, by its path and content type, or a page's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from serving.calls.methods import Duplex, Method, Streaming, Unary
+from serving.errors import HqError, UnknownMethod
+from serving.errors.exchanges import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
+from serving.http.pages import Page
+from serving.surroundings import Surroundings
+from serving.transport import connect
+from serving.transport.call import ExchangeCall
+from serving.transport.connect import ConnectStream, ConnectUnary
+from serving.transport.exchange import AnswerHead, Exchange
+from serving.transport.grpc import Grpc, status_fields
+from serving.transport.grpc_web import GrpcWeb
+from serving.transport.paging import Paging
+from serving.transport.rpc import Endpoint, Rpc, UnaryRpc
+from serving.transport.streams import DuplexRpc, StreamRpc
+from serving.transport.wires import Wire
+
+_KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
+_GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
+
+
+class Router:
+    """The table of methods and pages of one server."""
+
+    def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
+        self._shared, self._limits = shared, shared.limits
+        self._endpoints = {b"/" + method.path.encode(): Endpoint(method, shared) for method in methods}
+        self._pages = Paging(pages, shared)
+
+    def open(self, exchange: Exchange) -> None:
+        """A request has begun: from now on it has a handler, or is answered."""
+        head = exchange.head
+        endpoint = self._endpoints.get(head.target)
+        kind = head.named.get(b"content-type", b"")
+        if endpoint is not None and kind in _GRPC and head.method == b"POST":
+            self._open(endpoint, exchange, Grpc)
+        elif kind.startswith(b"application/grpc"):
+            self._other_grpc(endpoint, exchange, kind)
+        elif endpoint is not None and head.method == b"POST":
+            self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is Unary else ConnectStream)
+        else:
+            self._get(exchange)
+
+    def refuse_headers(self, exchange: Exchange) -> None:
+        """The headers are over the limit, and it is not known what they were."""
+        error = HeadersTooLarge(f"the headers are over the limit of {self._limits.max_header_bytes} bytes")
+        self._shared.admission.count(error)
+        fields = status_fields(error)
+        exchange.answer(AnswerHead(431, [(b"content-type", b"application/grpc"), *fields]), b"")
+
+    def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Any]) -> None:
+        limit: Any = self._limits.max_request_bytes if issubclass(protocol, Grpc) else self._limits
+        try:
+            spoken: Wire = protocol(exchange, limit)
+        except HqError as error:
+            self._refuse(exchange, endpoint, error)
+            return
+        rpc = _KINDS[type(endpoint.method)](endpoint, exchange, spoken)
+        rpc.start()
+
+    def _other_grpc(self, endpoint: Endpoint | None, exchange: Exchange, kind: bytes) -> None:
+        main = kind.partition(b";")[0].strip().lower()
+        is_web = main.startswith(b"application/grpc-web")
+        if endpoint is None:
+            self._refuse(exchange, None, UnknownMethod(f"there is no method {_text(exchange.head.target)!r} here"))
+        elif exchange.head.method != b"POST":
+            self._refuse(exchange, endpoint, MethodNotAllowed(_text(exchange.head.method), "POST"))
+        elif is_web and main.partition(b"+")[2] in (b"", b"proto"):
+            self._open(endpoint, exchange, GrpcWeb)
+        elif main in _GRPC:
+            self._open(endpoint, exchange, Grpc)
+        else:
+            error = UnsupportedMediaType(_text(kind), "application/grpc, application/grpc-web, application/json")
+            self._refuse(exchange, endpoint, error)
+
+    def _get(self, exchange: Exchange) -> None:
+        head = exchange.head
+        path = head.target.partition(b"?")[0]
+        endpoint = self._endpoints.get(path)
+        if endpoint is None:
+            self._pages.open(exchange)
+        elif isinstance(endpoint.method, Unary) and endpoint.method.safe and head.method == b"GET":
+            self._open(endpoint, exchange, ConnectUnary)
+        elif head.method == b"POST":
+            self._pages.open(exchange)
+        else:
+            allowed = "GET, POST" if isinstance(endpoint.method, Unary) and endpoint.method.safe else "POST"
+            self._refuse(exchange, endpoint, MethodNotAllowed(_text(head.method), allowed))
+
+    def _refuse(self, exchange: Exchange, endpoint: Endpoint | None, error: HqError) -> None:
+        """A request that no protocol could read: told as the protocol that it seems to be."""
+        call = ExchangeCall(exchange, self._shared.ids)
+        error.request_id = call.request_id
+        self._shared.admission.count(error)
+        kind = exchange.head.named.get(b"content-type", b"")
+        is_grpc = kind.startswith(b"application/grpc") and not isinstance(error, UnsupportedMediaType)
+        if endpoint is not None:
+            endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
+        if is_grpc and not kind.startswith(b"application/grpc-web"):
+            also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
+            fields = [(b"content-type", b"application/grpc"), *also, *status_fields(error)]
+            exchange.answer(AnswerHead(200, fields), b"")
+        elif is_grpc:
+            fields = [(b"content-type", b"application/grpc-web+proto"), *status_fields(error)]
+            exchange.answer(AnswerHead(200, fields), b"")
+        else:
+            connect.refuse(exchange, error)
+
+
+def _text(raw: bytes) -> str:
+    return raw[:200].decode("latin-1")

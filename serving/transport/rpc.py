@@ -1,0 +1,248 @@
+"""One call: let in, read, run, answered; once, whatever happens, with the errors that its protocol knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from serving import wire
+from serving.calls.methods import Answer, Method, Unary, settled
+from serving.encoding.jsonio import refuse_deep
+from serving.errors import ShuttingDown, invalid
+from serving.errors.exchanges import SlowRequest
+from serving.limiting.admission import LARGE_BYTES
+from serving.surroundings import Surroundings
+from serving.transport.call import ExchangeCall
+from serving.transport.exchange import Exchange
+from serving.transport.wires import Message, Wire
+
+# A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
+_DEADLINE_GRACE_S: Final = 0.25
+_LONG_JSON_BYTES: Final = 32 * 1024
+
+
+class Endpoint:
+    """One method, with what each call of it needs; made once."""
+
+    def __init__(self, method: Method, shared: Surroundings) -> None:
+        self.method, self.shared = method, shared
+        self.guard = shared.guard(method.path, method.rule)
+        self.run: Callable[[Any, Any], Any] = self.guard.recorded(method) if isinstance(method, Unary) else method.run
+        self.admission, self.limits = shared.admission, shared.limits
+        self.now, self.ids = shared.clock.now, shared.ids
+        self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
+        # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
+        self.is_free = method.rule.is_open and isinstance(method, Unary)
+
+    def parse(self, payload: bytes, *, is_json: bool) -> Any:
+        """The request. Raises InvalidRequest."""
+        if not is_json:
+            return self.method.parse(payload)
+        refuse_deep(payload, self.limits.max_json_depth)
+        return self.method.parse_json(payload)
+
+
+class Rpc:
+    """A call in its exchange: what all kinds of calls share. It is the exchange's handler."""
+
+    __slots__ = (
+        *("_body_bytes", "_call", "_endpoint", "_exchange", "_held_bytes", "_is_closed", "_is_gone", "_is_open"),
+        *("_message", "_task", "_wire"),
+    )
+
+    def __init__(self, endpoint: Endpoint, exchange: Exchange, spoken: Wire) -> None:
+        self._endpoint, self._exchange, self._wire = endpoint, exchange, spoken
+        self._call = ExchangeCall(exchange, endpoint.ids)
+        self._task: asyncio.Task[None] | None = None
+        self._message: Message | None = None
+        self._body_bytes = 0  # counted, of a request that is not complete
+        self._held_bytes = 0  # counted, of a large request under way
+        self._is_open = self._is_gone = self._is_closed = False  # open: among the calls or streams that are counted
+        exchange.handler = self
+
+    def start(self) -> None:
+        """The headers are here: whoever may not call is told so before anything else is read."""
+        try:
+            if self._wire.timeout_s is not None:
+                self._call.set_deadline(self._endpoint.now() + self._wire.timeout_s)
+            if self._endpoint.guard.admit is not None:
+                self._endpoint.guard.admit(self._call)
+        except BaseException as error:
+            self._fail(error)
+
+    # --- what the exchange says ---
+
+    def data(self, chunk: bytes, *, end: bool) -> None:
+        exchange = self._exchange
+        exchange.consumed(len(chunk))
+        if self._is_closed or self._task is not None:
+            return
+        try:
+            for message in self._wire.take(chunk, end=end):
+                if self._message is not None:
+                    raise invalid("", "there is more than one message: this call takes one")
+                self._message = message
+            if end:
+                if self._message is None:
+                    raise invalid("", "the call ended without a request")
+                self._count_body(0)
+                self._run(*self._message)
+            elif self._body_bytes or not self._message:
+                self._count_body(self._body_bytes + len(chunk))
+        except BaseException as error:
+            self._fail(error)
+
+    def late(self) -> None:
+        if not self._is_closed and self._task is None:
+            patience_s = self._endpoint.limits.slow_request_s
+            self._fail(SlowRequest(f"the request did not arrive within {patience_s:g} s"))
+
+    def gone(self) -> None:
+        self._is_gone = True
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._close("CANCELLED")
+
+    def expire(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        elif not self._is_closed:
+            self._fail(ShuttingDown("this replica shuts down: send the call to another one", 0.0))
+
+    # --- for each kind of call ---
+
+    def _run(self, is_compressed: bool, payload: bytes) -> None:
+        raise NotImplementedError
+
+    def _release(self) -> None:
+        """Count out what `_run` counted in."""
+
+    def _work_on(self, work: Any) -> None:
+        self._task = asyncio.get_running_loop().create_task(work)
+
+    async def _request(self, is_compressed: bool, payload: bytes) -> Any:
+        """The message, read beside the loop where that takes long."""
+        endpoint, is_json = self._endpoint, self._wire.json_in
+        if is_compressed:
+            payload = await asyncio.to_thread(self._wire.decompress, payload)
+        if is_json and len(payload) >= _LONG_JSON_BYTES:
+            refuse_deep(payload, endpoint.limits.max_json_depth)
+            return await endpoint.shared.aside.run(endpoint.method.parse_json, payload)
+        return endpoint.parse(payload, is_json=is_json)
+
+    def _check_size(self, payload: bytes) -> None:
+        admission = self._endpoint.admission
+        if len(payload) > admission.max_response_bytes:
+            admission.refuse_answer(len(payload))
+
+    def _count_body(self, size: int) -> None:
+        held, peer = self._body_bytes, self._exchange.peer.host
+        if size > held:
+            self._endpoint.admission.hold_body(peer, size - held)
+        elif size < held:
+            self._endpoint.admission.release_body(peer, held - size)
+        self._body_bytes = size
+
+    def _close(self, code: str) -> None:
+        """The call is over: once. An empty code: it was counted already."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self._message = None
+        if self._body_bytes:
+            self._count_body(0)
+        self._release()
+        if code:
+            self._endpoint.stats[self._wire.transport].ended(code)
+
+    def _fail(self, error: BaseException) -> None:
+        """The call ends with this error, unless nobody is there to be told."""
+        if self._is_closed:
+            return
+        call, endpoint = self._call, self._endpoint
+        if self._is_gone:
+            self._close("CANCELLED")
+            return
+        told = wire.as_hq_error(self._meant(error), call)
+        endpoint.admission.count(told)
+        endpoint.guard.refused(call, told)
+        self._close(told.code)
+        self._wire.fail(call, told)
+
+    def _meant(self, error: BaseException) -> BaseException:
+        return error
+
+
+class UnaryRpc(Rpc):
+    """One message, one answer: at once where memory has it."""
+
+    __slots__ = ("_started",)
+
+    def _run(self, is_compressed: bool, payload: bytes) -> None:
+        endpoint, call, peer = self._endpoint, self._call, self._exchange.peer.host
+        admission = endpoint.admission
+        if not endpoint.is_free:
+            admission.open_call(peer)
+            self._is_open = True
+            admission.check_rate(call.caller)
+        if len(payload) >= LARGE_BYTES:
+            admission.hold_body(peer, len(payload))
+            self._held_bytes = len(payload)
+        self._started = endpoint.now()
+        if is_compressed or (self._wire.json_in and len(payload) >= _LONG_JSON_BYTES):
+            self._work_on(self._read_and_run(is_compressed, payload))
+            return
+        result = endpoint.run(endpoint.parse(payload, is_json=self._wire.json_in), call)
+        if isinstance(result, Awaitable):
+            self._work_on(self._awaited(result))
+            return
+        answer = result.json() if self._wire.json_out else result.proto()
+        if isinstance(answer, bytes):
+            self._answer(answer)
+        else:
+            self._work_on(self._awaited(answer))
+
+    def _release(self) -> None:
+        admission, peer = self._endpoint.admission, self._exchange.peer.host
+        if self._is_open:
+            admission.close_call(peer)
+        if self._held_bytes:
+            admission.release_body(peer, self._held_bytes)
+
+    async def _read_and_run(self, is_compressed: bool, payload: bytes) -> None:
+        async def run() -> Answer:
+            request = await self._request(is_compressed, payload)
+            answer: Answer = await settled(self._endpoint.run(request, self._call))
+            return answer
+
+        await self._awaited(run())
+
+    async def _awaited(self, result: Awaitable[Answer | bytes]) -> None:
+        timeout_s = self._wire.timeout_s
+        try:
+            if timeout_s is None:
+                payload = await self._payload(result)
+            else:
+                async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
+                    payload = await self._payload(result)
+            self._answer(payload)
+        except BaseException as error:
+            self._fail(error)
+
+    async def _payload(self, result: Awaitable[Answer | bytes]) -> bytes:
+        answer = await result
+        if isinstance(answer, bytes):
+            return answer
+        return await settled(answer.json()) if self._wire.json_out else answer.proto()
+
+    def _answer(self, payload: bytes) -> None:
+        endpoint, call = self._endpoint, self._call
+        self._check_size(payload)
+        seconds = endpoint.now() - self._started
+        self._close("")
+        if self._is_gone:
+            return
+        endpoint.stats[self._wire.transport].answered(seconds)
+        self._wire.whole(call, payload)

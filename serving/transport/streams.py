@@ -1,0 +1,154 @@
+"""Calls with a stream of answers, or of requests, too: one message in flight at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from serving.calls.incoming import closing_stream
+from serving.calls.methods import Answer, settled
+from serving.errors import DeadlineExceeded, Overloaded, Retry, ShuttingDown
+from serving.transport.rpc import Rpc
+from serving.transport.wires import Message
+
+_BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond it the sender waits
+
+
+class StreamRpc(Rpc):
+    """One message, many answers."""
+
+    __slots__ = ("_has_begun",)
+
+    def _run(self, is_compressed: bool, payload: bytes) -> None:
+        self._has_begun = False
+        self._admit(len(payload))
+        self._work_on(self._stream(is_compressed, payload))
+
+    def _admit(self, size: int) -> None:
+        admission, peer = self._endpoint.admission, self._exchange.peer.host
+        admission.open_stream(peer)
+        self._is_open = True
+        admission.check_rate(self._call.caller)
+        admission.hold_body(peer, size)
+        self._held_bytes = size
+
+    def _release(self) -> None:
+        admission, peer = self._endpoint.admission, self._exchange.peer.host
+        if self._is_open:
+            admission.close_stream(peer)
+            admission.release_body(peer, self._held_bytes)
+
+    async def _stream(self, is_compressed: bool, payload: bytes) -> None:
+        try:
+            request = await self._request(is_compressed, payload)
+            # Callers may wait for the headers, and the first message may be long in coming.
+            asyncio.get_running_loop().call_soon(self._begin)
+            await self._pump(self._endpoint.run(request, self._call))
+            self._end()
+        except BaseException as error:
+            self._fail(error)
+
+    async def _pump(self, answers: AsyncIterator[Answer]) -> None:
+        spoken, exchange = self._wire, self._exchange
+        age_s, timeout_s = self._endpoint.limits.max_stream_age_s, spoken.timeout_s
+        limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
+        try:
+            async with limit, self._endpoint.guard.lease(self._call), closing_stream(answers):
+                async for answer in answers:
+                    payload = await settled(answer.json()) if spoken.json_out else answer.proto()
+                    self._check_size(payload)
+                    self._begin()
+                    spoken.message(payload)
+                    if exchange.is_waiting:
+                        await exchange.drained()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            if timeout_s is not None and timeout_s <= age_s:
+                raise DeadlineExceeded(f"the stream ends at its deadline, after {timeout_s:g} s") from error
+            raise Retry(f"the stream ends after {age_s:g} s: go on at any replica", 0.0) from error
+
+    def _begin(self) -> None:
+        if not self._has_begun and not self._is_closed:
+            self._has_begun = True
+            if request_id := self._call.echoed_request_id:
+                self._call.answer_header("x-request-id", request_id)
+            self._wire.begin(self._call)
+
+    def _end(self) -> None:
+        self._begin()
+        self._close("OK")
+        self._wire.end(self._call)
+
+    def _meant(self, error: BaseException) -> BaseException:
+        if isinstance(error, asyncio.CancelledError):
+            return ShuttingDown("this replica shuts down: go on at another one", 0.0)
+        return error
+
+
+class DuplexRpc(StreamRpc):
+    """Many messages, many answers, at the same time; or one answer at the end."""
+
+    __slots__ = ("_arrived", "_backlog", "_backlog_bytes", "_is_complete", "_unread_bytes")
+
+    def start(self) -> None:
+        self._backlog: deque[Message] = deque()
+        self._backlog_bytes = self._unread_bytes = 0
+        self._is_complete = self._has_begun = False
+        self._arrived = asyncio.Event()
+        super().start()
+        if self._is_closed:
+            return
+        try:
+            self._admit(0)
+        except Overloaded as error:
+            self._fail(error)
+            return
+        self._work_on(self._duplex())
+
+    def data(self, chunk: bytes, *, end: bool) -> None:
+        self._unread_bytes += len(chunk)
+        if self._is_closed:
+            self._give_back()
+            return
+        try:
+            for message in self._wire.take(chunk, end=end):
+                self._backlog.append(message)
+                self._backlog_bytes += len(message[1])
+        except BaseException as error:
+            self._fail(error)
+            if self._task is not None:
+                self._task.cancel()
+        if self._backlog_bytes <= _BACKLOG_BYTES:
+            self._give_back()
+        self._is_complete = self._is_complete or end
+        self._arrived.set()
+
+    def late(self) -> None:
+        """Requests may come for as long as the stream lives."""
+
+    def _give_back(self) -> None:
+        self._exchange.consumed(self._unread_bytes)
+        self._unread_bytes = 0
+
+    async def _duplex(self) -> None:
+        try:
+            await self._pump(self._endpoint.run(self._requests(), self._call))
+            self._end()
+        except BaseException as error:
+            self._fail(error)
+
+    async def _requests(self) -> AsyncIterator[Any]:
+        while True:
+            while self._backlog:
+                is_compressed, payload = self._backlog.popleft()
+                self._backlog_bytes -= len(payload)
+                if self._backlog_bytes <= _BACKLOG_BYTES:
+                    self._give_back()
+                yield await self._request(is_compressed, payload)
+            if self._is_complete:
+                return
+            self._arrived.clear()
+            await self._arrived.wait()

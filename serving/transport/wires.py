@@ -1,0 +1,128 @@
+"""What the protocols have in common: how messages, answers, ends and errors of one call go over an exchange."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, Protocol
+
+from serving.calls.methods import Call
+from serving.encoding import gzipping
+from serving.errors import HqError, TooLarge, invalid
+from serving.transport.exchange import Exchange
+
+PREFIX_BYTES: Final = 5
+COMPRESSED: Final = 0b01
+_PREFIX: Final = struct.Struct(">BL")
+
+Message = tuple[bool, bytes]
+"""Whether it is compressed, and the message."""
+
+
+class Wire(Protocol):
+    """One protocol in one call. The constructor raises HqError for headers that it cannot serve.
+
+    Attributes:
+        transport: as metrics name it.
+        json_in, json_out: proto3 JSON instead of the binary encoding.
+        timeout_s: how long the caller waits; None: it did not say.
+        is_streaming: messages come and go in envelopes, any number of them.
+    """
+
+    transport: str
+    json_in: bool
+    json_out: bool
+    timeout_s: float | None
+
+    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        """The messages that have become complete. Raises HqError."""
+        ...
+
+    def decompress(self, payload: bytes) -> bytes:
+        """Of a message that is compressed; may take long. Raises HqError."""
+        ...
+
+    def whole(self, call: Call, payload: bytes) -> None:
+        """The one answer of a call, and its end."""
+        ...
+
+    def begin(self, call: Call) -> None:
+        """Answers will come."""
+        ...
+
+    def message(self, payload: bytes) -> None:
+        """One of the answers."""
+        ...
+
+    def end(self, call: Call) -> None:
+        """All went well."""
+        ...
+
+    def fail(self, call: Call, error: HqError) -> None:
+        """The end of a call, whether its answer has begun or not."""
+        ...
+
+
+class Envelopes:
+    """Messages behind five bytes each (flags, length), as gRPC and Connect's streams have them, in any pieces."""
+
+    __slots__ = ("_held", "max_bytes")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self._held = bytearray()
+
+    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        """The messages that have become complete.
+
+        Raises:
+            TooLarge: one is over the limit; nothing of it is kept.
+            InvalidRequest: flags that mean nothing in a request; or it ends within a message.
+        """
+        if not self._held and len(chunk) >= PREFIX_BYTES:
+            flags, size = _PREFIX.unpack_from(chunk)
+            if size + PREFIX_BYTES == len(chunk):  # almost always
+                return [self._message(flags, size, chunk[PREFIX_BYTES:])]
+        return self._take(chunk, end=end)
+
+    @property
+    def held_bytes(self) -> int:
+        """Of messages that are not complete."""
+        return len(self._held)
+
+    def _take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        self._held += chunk
+        found, at, held = [], 0, self._held
+        while len(held) - at >= PREFIX_BYTES:
+            flags, size = _PREFIX.unpack_from(held, at)
+            self._check(flags, size)
+            start, stop = at + PREFIX_BYTES, at + PREFIX_BYTES + size
+            if stop > len(held):
+                break
+            found.append(self._message(flags, size, bytes(held[start:stop])))
+            at = stop
+        del held[:at]
+        if end and held:
+            raise invalid("", "the request ends within a message")
+        return found
+
+    def _message(self, flags: int, size: int, payload: bytes) -> Message:
+        self._check(flags, size)
+        return bool(flags & COMPRESSED), payload
+
+    def _check(self, flags: int, size: int) -> None:
+        if flags & ~COMPRESSED:
+            raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
+        if size > self.max_bytes:
+            raise TooLarge(f"the message is over the limit of {self.max_bytes} bytes")
+
+
+def envelope(flags: int, payload: bytes) -> bytes:
+    """A message behind its five bytes."""
+    return _PREFIX.pack(flags, len(payload)) + payload
+
+
+def gunzip(encoding: str, payload: bytes, max_bytes: int) -> bytes:
+    """A compressed message. Raises InvalidRequest: the headers did not say how; TooLarge."""
+    if encoding != "gzip":
+        raise invalid("", "a message says that it is compressed, but the headers do not say how")
+    return gzipping.decompressed(payload, max_bytes)

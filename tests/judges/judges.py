@@ -1,0 +1,43 @@
+"""All judges by name, in the order in which they run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+from tests.judges import curl, everyday, interop, javascript, prometheus, suites
+from tests.judges.verdict import Missing, Verdict
+
+Judge = Callable[[Path], Awaitable[Verdict]]
+
+JUDGES: Final[dict[str, Judge]] = {
+    "h2spec": suites.h2spec,
+    "h2spec-tls": suites.h2spec_tls,
+    "conformance": suites.conformance,
+    "interop-go": interop.go,
+    "interop-go-tls": interop.go_tls,
+    "interop-python": interop.python,
+    "interop-java": interop.java_netty,
+    "interop-java-okhttp": interop.java_okhttp,
+    "interop-node": interop.node_js,
+    "curl": curl.curl,
+    "grpcurl": everyday.grpcurl,
+    "ghz": everyday.ghz,
+    "buf-curl": everyday.buf,
+    "connect-node": javascript.connect_node,
+    "browser": javascript.browser,
+    "prometheus": prometheus.prometheus,
+}
+
+
+async def run_judge(name: str) -> Verdict:
+    """Run one judge. That the server cannot even be started is a failure; that the judge is not here is not."""
+    with tempfile.TemporaryDirectory(prefix="hq-judge-") as directory:
+        try:
+            return await JUDGES[name](Path(directory))
+        except Missing as missing:
+            return Verdict(skipped=str(missing))
+        except Exception as error:  # one judge that breaks down does not stop the others
+            return Verdict(failed=[f"all of it: {type(error).__name__}: {error}"])

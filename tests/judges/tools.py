@@ -1,0 +1,171 @@
+"""The judges' programs: which version of each, where it lies, and how to get it.
+
+They lie in $HQ_JUDGES (default: ~/.cache/hq-judges), outside the tree. `python -m tests.judges --install` gets all that
+the ordinary clients of Go, npm and Maven can get; what comes with Debian is named.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.judges.processes import must, run
+from tests.judges.verdict import Missing
+
+FOLDER: Final = Path(os.environ.get("HQ_JUDGES") or Path.home() / ".cache/hq-judges").absolute()
+_HERE: Final = Path(__file__).parent
+_INSTALL: Final = "get it with `.venv/bin/python -m tests.judges --install`"
+_INSTALL_S: Final = 900.0
+_LOOK_S: Final = 60.0
+
+
+class GoTool(NamedTuple):
+    """A program out of a Go module."""
+
+    name: str  # of the program that `go install` makes
+    package: str
+    module: str
+    version: str
+
+
+GO: Final = {
+    "h2spec": GoTool(
+        "h2spec", "github.com/summerwind/h2spec/cmd/h2spec", "github.com/summerwind/h2spec", "v2.2.1+incompatible"
+    ),
+    "connectconformance": GoTool(
+        "connectconformance",
+        "connectrpc.com/conformance/cmd/connectconformance",
+        "connectrpc.com/conformance",
+        "v1.0.7",
+    ),
+    "interop": GoTool("client", "google.golang.org/grpc/interop/client", "google.golang.org/grpc", "v1.84.0"),
+    "grpcurl": GoTool(
+        "grpcurl", "github.com/fullstorydev/grpcurl/cmd/grpcurl", "github.com/fullstorydev/grpcurl", "v1.9.4"
+    ),
+    "ghz": GoTool("ghz", "github.com/bojand/ghz/cmd/ghz", "github.com/bojand/ghz", "v0.93.0"),
+}
+
+
+async def go_tool(name: str) -> tuple[Path, str]:
+    """A program and its version. Raises Missing: it is not there, or another version is."""
+    tool = GO[name]
+    path = FOLDER / "bin" / tool.name
+    if not path.exists():
+        raise Missing(f"{tool.package} is not in {FOLDER}: {_INSTALL}")
+    if shutil.which("go") is None:
+        return path, tool.version
+    built = (await run(("go", "version", "-m", path), _LOOK_S)).out
+    if f"{tool.module}\t{tool.version}" not in built:
+        raise Missing(f"{path} is not {tool.module}@{tool.version}: {_INSTALL}")
+    return path, f"{name} {tool.version}"
+
+
+async def go_module(name: str) -> Path:
+    """The folder of a tool's own module, with files that belong to it. Raises Missing."""
+    tool = GO[name]
+    if shutil.which("go") is None:
+        raise Missing("there is no go on PATH")
+    found = await run(("go", "mod", "download", "-json", f"{tool.module}@{tool.version}"), _INSTALL_S)
+    if found.code:
+        raise Missing(f"go cannot find {tool.module}@{tool.version}: {found.text[:300]}")
+    return Path(json.loads(found.out)["Dir"])
+
+
+async def on_path(name: str, debian: str, *places: Path) -> tuple[Path, str]:
+    """A program of the system, or at one of these places, and what it says of its version. Raises Missing."""
+    found = next((str(place) for place in places if place.exists()), None) or shutil.which(name)
+    if found is None:
+        raise Missing(f"there is no {name} on PATH: get it with `apt-get install {debian}`")
+    said = (await run((found, "--version"), _LOOK_S)).text
+    return Path(found), said.splitlines()[0].strip() if said else name
+
+
+async def buf() -> tuple[Path, str]:
+    """The buf of .venv (`make setup` brings it). Raises Missing."""
+    path = Path(sys.executable).parent / "buf"
+    if not path.exists():
+        raise Missing("there is no buf in .venv: `make setup` brings it")
+    return path, f"buf {(await run((path, '--version'), _LOOK_S)).text}"
+
+
+async def node(package: str) -> tuple[Path, str]:
+    """The folder for Node programs with all their packages, and this package's version. Raises Missing."""
+    if shutil.which("node") is None:
+        raise Missing("there is no node on PATH: get it with `apt-get install nodejs`")
+    folder = FOLDER / "node"
+    told = folder / "node_modules" / package / "package.json"
+    if not told.exists() or _differ(_HERE / "node" / "package-lock.json", folder / "package-lock.json"):
+        raise Missing(f"the packages of tests/judges/node are not in {folder}: {_INSTALL}")
+    for program in (_HERE / "node").glob("*.mjs"):  # imports are looked up from where a program lies
+        shutil.copy(program, folder)
+    return folder, f"{package} {json.loads(told.read_text())['version']}"
+
+
+async def java() -> tuple[Path, str]:
+    """The folder with the jars, and the version of grpc-java. Raises Missing."""
+    if shutil.which("java") is None:
+        raise Missing("there is no java on PATH: get it with `apt-get install default-jre-headless`")
+    found = sorted((FOLDER / "java").glob("grpc-interop-testing-*.jar"))
+    if not found or _differ(_HERE / "java" / "pom.xml", FOLDER / "java" / "pom.xml"):
+        raise Missing(f"the jars of tests/judges/java are not in {FOLDER}: {_INSTALL}")
+    return FOLDER / "java", f"grpc-java {found[-1].stem.rpartition('-')[2]}"
+
+
+def _differ(one: Path, other: Path) -> bool:
+    return not other.exists() or one.read_bytes() != other.read_bytes()
+
+
+async def install() -> None:
+    """Get everything that is missing; what cannot be had is said, and the rest goes on."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for step in (*(_install_go(name) for name in GO), _install_node(), _install_java(), _install_prometheus()):
+        try:
+            await step
+        except (RuntimeError, OSError, TimeoutError) as error:
+            print(f"not installed: {error}"[:2_000])
+
+
+async def _install_go(name: str) -> None:
+    try:
+        await go_tool(name)
+    except Missing:
+        tool = GO[name]
+        print(f"go install {tool.package}@{tool.version}", flush=True)
+        order = ("env", f"GOBIN={FOLDER / 'bin'}", "go", "install", f"{tool.package}@{tool.version}")
+        await must(order, _INSTALL_S)
+
+
+async def _install_node() -> None:
+    folder = FOLDER / "node"
+    folder.mkdir(exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(_HERE / "node" / name, folder)
+    print("npm ci", flush=True)
+    await must(("npm", "ci", "--no-audit", "--no-fund", "--prefix", folder), _INSTALL_S)
+
+
+async def _install_java() -> None:
+    folder = FOLDER / "java"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    shutil.copy(_HERE / "java" / "pom.xml", folder)
+    print("mvn dependency:copy-dependencies", flush=True)
+    goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+    await must(("mvn", "-q", "-B", "-f", folder / "pom.xml", goal, f"-DoutputDirectory={folder}"), _INSTALL_S)
+
+
+async def _install_prometheus() -> None:
+    """Debian's package, unpacked and not installed: installing it would start a service."""
+    if shutil.which("prometheus") or PROMETHEUS.exists() or not shutil.which("dpkg-deb"):
+        return
+    folder = FOLDER / "debian"
+    folder.mkdir(exist_ok=True)
+    print("apt-get download prometheus", flush=True)
+    await must(("sh", "-c", f"cd '{folder}' && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb ."), 300)
+
+
+PROMETHEUS: Final = FOLDER / "debian/usr/bin/prometheus"
