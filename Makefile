@@ -67,6 +67,10 @@ proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md ane
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
 	$(VENV)/python tools/lock.py $(UPGRADE)
 
+.PHONY: judges
+judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: one; `--install` gets them: tests/judges)
+	@$(VENV)/python -m tests.judges $(if $(ONLY),--only $(ONLY))
+
 .PHONY: faults
 faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
 	@PYTHONPATH=.:proto $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \

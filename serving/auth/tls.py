@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import ssl
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -43,7 +46,6 @@ class ServerTls:
         self.http = _context()
         # A handshake takes the newest certificate; loading it into this context could leave it half changed.
         self.http.sni_callback = self._choose
-        self._cert, self._key = cert, key
         self._newest: ssl.SSLContext | None = None
         self._newest_of: tuple[object, object] = None, None
 
@@ -83,22 +85,17 @@ class ServerTls:
 
     def _choose_newest(self, connection: Any, _name: str | None, _context: ssl.SSLContext) -> None:
         state = self._state()
-        if state != self._newest_of and (made := self._made()) is not None:
-            self._newest, self._newest_of = made, state
-        if self._newest is not None:
-            connection.context = self._newest
+        if state != self._newest_of:
+            self._newest, self._newest_of = self._made(), state
+        connection.context = self._newest
 
-    def _made(self) -> ssl.SSLContext | None:
-        """A context of what is in force; None: the files are just being changed, and will be read again soon."""
-        context = self._offering(_context())
-        try:
-            context.load_cert_chain(self._cert, self._key, password=_NO_PASSWORD)
-            if (self._cert.read_bytes(), self._key.read_bytes()) != self._pair.current[:2]:
-                return None
-            if self._client_ca is not None:  # how it is verified is the listener's, by whom is this one's
-                context.load_verify_locations(cadata=self._client_ca.current.decode())
-        except (ssl.SSLError, OSError, ValueError):
-            return None
+    def _made(self) -> ssl.SSLContext:
+        """A context of what is in force."""
+        context, pair = self._offering(_context()), self._pair.current
+        with _as_file(pair.chain + b"\n" + pair.key) as path:
+            context.load_cert_chain(path, password=_NO_PASSWORD)
+        if self._client_ca is not None:  # how it is verified is the listener's, by whom is this one's
+            context.load_verify_locations(cadata=self._client_ca.current.decode())
         return context
 
     def _offering(self, context: ssl.SSLContext) -> ssl.SSLContext:
@@ -153,6 +150,21 @@ def _check_time(chain: bytes, now_s: float) -> float:
     if expires_at <= now_s:
         raise BadSecurity(f"the certificate expired at {datetime.fromtimestamp(expires_at, UTC):%Y-%m-%d %H:%M} UTC")
     return expires_at
+
+
+@contextmanager
+def _as_file(contents: bytes) -> Iterator[str]:
+    """A path for OpenSSL, which reads keys from files only; the bytes lie in memory where the system can do that."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("tls"), "wb") as file:
+            file.write(contents)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(contents)
+            file.flush()
+            yield file.name
 
 
 def _authority(contents: Sequence[bytes]) -> bytes:

@@ -110,7 +110,7 @@ class Machine:
         has_upgrade = parser.should_upgrade()
         authority = self._check(method, version, named, has_upgrade)
         self._was_last = has_upgrade or not parser.should_keep_alive()
-        head = Head(method, self._target, authority, self._fields, named)
+        head = Head(method, self._target, authority, self._fields, named, has_twins=len(named) < len(self._fields))
         expects = named.get(b"expect", b"").lower() == b"100-continue"
         begun = Begun(head, not self._was_last, version == "1.0", expects)
         self.is_reading_body = True

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from serving.h2.frames import ErrorCode, StreamFault
-from serving.h2.hpack import PSEUDO, REFUSED, REGULAR, Field
+from serving.h2.hpack import PSEUDO, REFUSED, Field
 
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
 
@@ -18,24 +19,33 @@ class Head:
         status: of an answer.
         named: the value of each header; of several with one name the last.
         fields: all of them in order; the pseudo-headers are not among them.
+        has_twins: some name occurs more than once.
     """
 
-    __slots__ = ("authority", "fields", "method", "named", "status", "target")
+    __slots__ = ("_raw", "authority", "has_twins", "method", "named", "status", "target")
 
     def __init__(
         self,
         method: bytes,
         target: bytes,
         authority: bytes,
-        fields: list[tuple[bytes, bytes]],
+        raw: Sequence[Sequence[Any]],
         named: dict[bytes, bytes],
         status: int = 0,
+        *,
+        has_twins: bool = False,
     ) -> None:
+        """`raw`: names and values of all headers; more about each is ignored, and so are pseudo-headers."""
         self.method, self.target, self.authority = method, target, authority
-        self.fields, self.named, self.status = fields, named, status
+        self._raw, self.named, self.status, self.has_twins = raw, named, status, has_twins
 
     def __repr__(self) -> str:
-        return f"Head({self.method!r}, {self.target!r}, {self.status or ''}, {len(self.fields)} headers)"
+        return f"Head({self.method!r}, {self.target!r}, {self.status or ''}, {len(self.named)} headers)"
+
+    @property
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """All headers in order."""
+        return [(one[0], one[1]) for one in self._raw if one[0][:1] != b":"]
 
 
 def malformed(text: str) -> StreamFault:
@@ -47,24 +57,24 @@ def request(fields: list[Field]) -> Head:
     """Raises StreamFault."""
     pseudo: dict[bytes, bytes] = {}
     named: dict[bytes, bytes] = {}
-    regular: list[tuple[bytes, bytes]] = []
     for name, value, kind, _ in fields:
-        if kind == REGULAR:
+        if not kind:  # REGULAR
             named[name] = value
-            regular.append((name, value))
-        elif kind == REFUSED or regular or name in pseudo:
+        elif kind == REFUSED or named or name in pseudo:
             raise malformed("a header is not allowed in requests, comes twice, or too late")
         else:
             pseudo[name] = value
-    method, target = pseudo.get(b":method", b""), pseudo.get(b":path", b"")
+    method, target = pseudo.get(b":method"), pseudo.get(b":path")
+    authority, host = pseudo.get(b":authority", b""), named.get(b"host")
     if not method or not target or b":scheme" not in pseudo or len(pseudo) > 3 + (b":authority" in pseudo):
         raise malformed("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
     if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
         raise malformed("a request needs a path; CONNECT is not served")
-    authority, host = pseudo.get(b":authority", b""), named.get(b"host")
-    if host is not None and (authority and authority != host or _differ(regular, b"host")):
+    has_twins = len(named) + len(pseudo) < len(fields)
+    head = Head(method, target, authority or host or b"", fields, named, has_twins=has_twins)
+    if host is not None and ((authority and authority != host) or _differ(head, b"host")):
         raise malformed("host is not :authority")
-    return Head(method, target, authority or host or b"", regular, named)
+    return head
 
 
 def response(fields: list[Field]) -> Head:
@@ -75,7 +85,8 @@ def response(fields: list[Field]) -> Head:
     if len(status) != 3 or not status.isdigit():
         raise malformed("the status is not a number of three digits")
     regular = trailers(fields[1:])
-    return Head(b"", b"", b"", regular, dict(regular), int(status))
+    named = dict(regular)
+    return Head(b"", b"", b"", regular, named, int(status), has_twins=len(named) < len(regular))
 
 
 def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
@@ -90,10 +101,10 @@ def content_length(head: Head) -> int:
     value = head.named.get(b"content-length")
     if value is None:
         return -1
-    if not value.isdigit() or len(value) > _DIGITS or _differ(head.fields, b"content-length"):
+    if not value.isdigit() or len(value) > _DIGITS or _differ(head, b"content-length"):
         raise malformed("content-length is not a length")
     return int(value)
 
 
-def _differ(fields: list[tuple[bytes, bytes]], wanted: bytes) -> bool:
-    return len({value for name, value in fields if name == wanted}) > 1
+def _differ(head: Head, wanted: bytes) -> bool:
+    return head.has_twins and len({value for name, value in head.fields if name == wanted}) > 1

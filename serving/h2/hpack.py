@@ -53,9 +53,13 @@ def _kind_of_name(name: bytes) -> int:
 def field(name: bytes, value: bytes) -> Field:
     """With the verdict on it."""
     kind = _kind_of_name(name)
-    if b"\0" in value or b"\r" in value or b"\n" in value or value != value.strip(b" \t"):
-        kind = REFUSED
-    elif name == b"te" and value != b"trailers":
+    if (
+        b"\0" in value
+        or b"\r" in value
+        or b"\n" in value
+        or value != value.strip(b" \t")
+        or (name == b"te" and value != b"trailers")
+    ):
         kind = REFUSED
     return name, value, kind, len(name) + len(value) + _OVERHEAD
 
@@ -98,34 +102,36 @@ class Decoder:
         size, at, end, dynamic = 0, 0, len(block), self._fields
         while at < end:
             first = block[at]
+            at += 1
             if first >= 0x80:
-                index, at = (first & 0x7F, at + 1) if first != 0xFF else _integer(block, at, 0x7F)
+                index = first & 0x7F
+                if index == 0x7F:
+                    index, at = _more(block, at, index)
                 one = _STATIC[index] if index < _DYNAMIC else dynamic[_DYNAMIC - 1 - index]
                 if not index:
                     raise HpackError("index 0 names no field")
             elif first & 0xE0 == 0x20:
-                if found or size:
+                if size:
                     raise HpackError("the table is resized behind a field")
-                at = self._resize(block, at)
+                at = self._resize(block, at, first & 0x1F)
                 continue
             else:
-                is_kept = first & 0x40
-                one, at = self._literal(block, at, 0x3F if is_kept else 0x0F)
-                if is_kept:
+                mask = 0x3F if first & 0x40 else 0x0F
+                index = first & mask
+                if index == mask:
+                    index, at = _more(block, at, index)
+                if not index:
+                    name, at = _string(block, at)
+                else:
+                    name = _STATIC[index][0] if index < _DYNAMIC else dynamic[_DYNAMIC - 1 - index][0]
+                value, at = _string(block, at)
+                one = field(name, value)
+                if mask == 0x3F:
                     self._keep(one)
             size += one[3]
             if size <= most_bytes:
                 found.append(one)
         return found, size
-
-    def _literal(self, block: bytes, at: int, mask: int) -> tuple[Field, int]:
-        index, at = _integer(block, at, mask)
-        if not index:
-            name, at = _string(block, at)
-        else:
-            name = _STATIC[index][0] if index < _DYNAMIC else self._fields[_DYNAMIC - 1 - index][0]
-        value, at = _string(block, at)
-        return field(name, value), at
 
     def _keep(self, one: Field) -> None:
         self._fields.append(one)
@@ -140,8 +146,9 @@ class Decoder:
             gone += 1
         del self._fields[:gone]
 
-    def _resize(self, block: bytes, at: int) -> int:
-        limit, at = _integer(block, at, 0x1F)
+    def _resize(self, block: bytes, at: int, limit: int) -> int:
+        if limit == 0x1F:
+            limit, at = _more(block, at, limit)
         if limit > self._most:
             raise HpackError(f"the table is resized to {limit} bytes, {self._most} are allowed")
         self._limit = limit
@@ -149,11 +156,8 @@ class Decoder:
         return at
 
 
-def _integer(block: bytes, at: int, mask: int) -> tuple[int, int]:
-    value = block[at] & mask
-    at += 1
-    if value < mask:
-        return value, at
+def _more(block: bytes, at: int, value: int) -> tuple[int, int]:
+    """An integer whose first bits are all ones: the rest of it, and where it ends."""
     for shift in range(0, 28, 7):
         byte = block[at]
         at += 1
@@ -164,13 +168,16 @@ def _integer(block: bytes, at: int, mask: int) -> tuple[int, int]:
 
 
 def _string(block: bytes, at: int) -> tuple[bytes, int]:
-    is_huffman = block[at] & 0x80
-    length, at = _integer(block, at, 0x7F)
+    first = block[at]
+    at += 1
+    length = first & 0x7F
+    if length == 0x7F:
+        length, at = _more(block, at, length)
     end = at + length
     text = block[at:end]
     if len(text) < length:
         raise HpackError("the block ends within a string")
-    return huffman.decode(text) if is_huffman else text, end
+    return huffman.decode(text) if first & 0x80 else text, end
 
 
 # --- encoding -----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Machine(State):
 
     def _frames(self, most: int) -> None:
         buffer, at, end, largest = self._buffer, self._at, len(self._buffer), self.settings.max_frame_bytes
-        unpack = frames.FRAME.unpack_from
+        unpack, handlers = frames.FRAME.unpack_from, _HANDLERS
         while end - at >= frames.HEADER_BYTES and not self.failed:
             high, low, kind, flags, stream_id = unpack(buffer, at)
             stop = at + frames.HEADER_BYTES + (high << 8 | low)
@@ -66,104 +66,104 @@ class Machine(State):
                 raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame is over the {largest} bytes allowed")
             if stop > end:
                 break
-            self._at = stop
-            self._frame(kind, flags, stream_id & frames.MAX_STREAM_ID, buffer[at + frames.HEADER_BYTES : stop])
-            at = stop
+            payload = buffer[at + frames.HEADER_BYTES : stop]
+            self._at = at = stop
+            if not self._is_between or kind >= _KNOWN:
+                self._check_order(kind, flags, stream_id)
+            try:
+                handlers[kind](self, flags, stream_id & frames.MAX_STREAM_ID, payload)
+            except StreamFault as fault:
+                self._pay(1)
+                self._reset(stream_id & frames.MAX_STREAM_ID, fault.code)
             if self._opened >= most:
                 break
 
-    def _frame(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+    def _check_order(self, kind: int, flags: int, stream_id: int) -> None:
+        """The rare cases: at the beginning, within a list of headers, and frames of a kind that we do not know."""
         if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block[0]):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a list of headers was not continued")
         if not self._has_settings:
             if kind != frames.SETTINGS or flags & frames.ACK:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
             self._has_settings = True
-        if kind >= len(_HANDLERS):
-            self._pay(1)  # of a kind that we do not know
-            return
-        try:
-            _HANDLERS[kind](self, flags, stream_id, payload)
-        except StreamFault as fault:
+        if kind >= _KNOWN:
             self._pay(1)
-            self._reset(stream_id, fault.code)
+        self._is_between = self._block is None
 
     # --- requests, answers, trailers ---
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        payload = frames.unpadded(flags, payload)
-        depends_on_itself = False
-        if flags & frames.WITH_PRIORITY:
-            if len(payload) < 5:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a priority has five bytes")
-            depends_on_itself = frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID == stream_id
-            payload = payload[5:]
-        if stream_id & 1 == 0 or (self.is_client and stream_id >= self._next_id):
+        is_at_fault = False
+        if flags & (frames.PADDED | frames.WITH_PRIORITY):
+            payload, is_at_fault = _stripped(flags, stream_id, payload)
+        if not stream_id & 1 or (self.is_client and stream_id >= self._next_id):
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not for requests")
-        if depends_on_itself:
-            flags |= frames.PADDED  # read already: from here on it says that the stream is at fault
-        else:
-            flags &= ~frames.PADDED
         if flags & frames.END_HEADERS:
-            self._on_block(stream_id, flags, payload)
+            self._on_block(stream_id, payload, end=bool(flags & frames.END_STREAM), is_at_fault=is_at_fault)
         else:
-            self._block = stream_id, flags, bytearray(payload)
+            self._block = stream_id, flags, is_at_fault, bytearray(payload)
+            self._is_between = False
 
-    def _on_continuation(self, flags: int, stream_id: int, payload: bytes) -> None:
+    def _on_continuation(self, flags: int, _stream_id: int, payload: bytes) -> None:
         if self._block is None:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "nothing is to be continued")
         self._pay(1)
-        block = self._block[2]
+        stream_id, first_flags, is_at_fault, block = self._block
         block += payload
         if len(block) > 2 * self.settings.max_header_bytes:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a block of headers is far over the limit")
         if flags & frames.END_HEADERS:
-            first_flags, self._block = self._block[1], None
-            self._on_block(stream_id, first_flags, bytes(block))
+            self._block, self._is_between = None, True
+            end = bool(first_flags & frames.END_STREAM)
+            self._on_block(stream_id, bytes(block), end=end, is_at_fault=is_at_fault)
 
-    def _on_block(self, stream_id: int, flags: int, block: bytes) -> None:
+    def _on_block(self, stream_id: int, block: bytes, *, end: bool, is_at_fault: bool) -> None:
         # Decoded whatever becomes of it: the table must be what the peer takes it for.
+        most = self.settings.max_header_bytes
         try:
-            fields, size = self._decoder.decode(block, self.settings.max_header_bytes)
+            fields, size = self._decoder.decode(block, most)
         except hpack.HpackError as error:
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, str(error)) from None
-        is_large = size > self.settings.max_header_bytes
-        end, stream = bool(flags & frames.END_STREAM), self.streams.get(stream_id)
-        if flags & frames.PADDED:
-            if stream is None and stream_id > self.last_id and not self.is_client:
-                self.last_id = stream_id
-            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
-        if stream is None:
-            self._on_request(stream_id, fields, end=end, is_large=is_large)
+        stream = self.streams.get(stream_id)
+        if stream is None and stream_id > self.last_id and not self.is_client:
+            self._on_request(stream_id, None if size > most else fields, end=end, is_at_fault=is_at_fault)
+        elif is_at_fault:
+            raise _depends_on_itself()
+        elif stream is None:
+            self._on_closed(stream_id)
         elif stream.is_received:
             raise StreamFault(ErrorCode.STREAM_CLOSED, "the stream has ended")
-        elif is_large:
+        elif size > most:
             raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "the headers are over the limit")
         elif self.is_client and not stream.has_head:
             self._on_answer(stream, fields, end=end)
-        elif not end:
-            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "trailers do not end the stream")
         else:
-            self._check_length(stream, end=True)
-            self._event(TRAILERS, stream, heads.trailers(fields), end=True)
+            self._on_trailers(stream, fields, end=end)
 
-    def _on_request(self, stream_id: int, fields: list[hpack.Field], *, end: bool, is_large: bool) -> None:
-        if stream_id <= self.last_id or self.is_client:
-            self._on_closed(stream_id)
-            return
+    def _on_trailers(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
+        if not end:
+            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "trailers do not end the stream")
+        self._check_length(stream, end=True)
+        self._event(TRAILERS, stream, heads.trailers(fields), end=True)
+
+    def _on_request(self, stream_id: int, fields: list[hpack.Field] | None, *, end: bool, is_at_fault: bool) -> None:
+        """`fields` None: there are too many."""
         self.last_id = stream_id
         self._opened += 1
+        if is_at_fault:
+            raise _depends_on_itself()
         if stream_id > self._refuse_above:
             return
         if len(self.streams) >= self.settings.max_streams:
             raise StreamFault(ErrorCode.REFUSED_STREAM, "there are too many streams")
-        head = None if is_large else heads.request(fields)
+        head = None if fields is None else heads.request(fields)
         stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
         if head is not None and b"content-length" in head.named:
             stream.expected = heads.content_length(head)
             self._check_length(stream, end=end)
+        stream.is_received = end
         self.streams[stream_id] = stream
-        self._event(HEADERS, stream, head, end=end)
+        self._events.append((HEADERS, stream, head, end))
 
     def _on_answer(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
         head = heads.response(fields)
@@ -180,20 +180,16 @@ class Machine(State):
     # --- the other frames ---
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
-        if not stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA belongs to a stream")
         size = len(payload)
         self._window -= size
-        if self._window < 0:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the connection allows")
         self._unread += size
-        if self._unread * 2 >= self.settings.connection_window_bytes:  # what is kept is bounded by stream
-            self.outgoing.control(frames.window_update(0, self._unread))
-            self._window += self._unread
-            self._unread = 0
-        data = frames.unpadded(flags, payload)
+        if self._unread > self._half_window:
+            self._open_window()
+        data = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
         stream = self.streams.get(stream_id)
         if stream is None:
+            if not stream_id:
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA belongs to a stream")
             self._on_closed(stream_id)
             return
         if stream.is_received or (self.is_client and not stream.has_head):
@@ -210,6 +206,14 @@ class Machine(State):
         if size > len(data):
             self.consumed(stream, size - len(data))
         self._event(DATA, stream, data, end=end)
+
+    def _open_window(self) -> None:
+        """Of the connection, as soon as half of it was used: what is kept is bounded by streams."""
+        if self._window < 0:
+            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the connection allows")
+        self.outgoing.control(frames.window_update(0, self._unread))
+        self._window += self._unread
+        self._unread = 0
 
     def _on_priority(self, _flags: int, stream_id: int, payload: bytes) -> None:
         self._pay(1)
@@ -244,22 +248,26 @@ class Machine(State):
         self.outgoing.control(frames.frame(frames.SETTINGS, frames.ACK, 0))
 
     def _on_setting(self, name: int, value: int) -> None:
-        out = self.outgoing
+        out, fault = self.outgoing, ErrorCode.PROTOCOL_ERROR
         if name == frames.INITIAL_WINDOW_SIZE:
-            if value > frames.MAX_WINDOW or not out.resize(value, [*self.streams.values()]):
-                raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "a window is too large")
+            is_good = value <= frames.MAX_WINDOW and out.resize(value, [*self.streams.values()])
+            fault = ErrorCode.FLOW_CONTROL_ERROR
         elif name == frames.MAX_FRAME_SIZE:
-            if not 16_384 <= value <= 0xFFFFFF:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "frames cannot be of that size")
-            out.max_frame = value
+            is_good = 16_384 <= value <= 0xFFFFFF
+            out.max_frame = value if is_good else out.max_frame
         elif name == frames.ENABLE_PUSH:
-            if value > (0 if self.is_client else 1):
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "ENABLE_PUSH is 0 or 1")
-        elif name == frames.HEADER_TABLE_SIZE:
-            if value < self.settings.table_bytes:
-                out.shrink_table()
+            is_good = value <= (0 if self.is_client else 1)
+        else:
+            is_good = True
+            self._on_free_setting(name, value)
+        if not is_good:
+            raise ConnectionFault(fault, f"setting {name} cannot be {value}")
+
+    def _on_free_setting(self, name: int, value: int) -> None:
+        if name == frames.HEADER_TABLE_SIZE and value < self.settings.table_bytes:
+            self.outgoing.shrink_table()
         elif name == frames.MAX_HEADER_LIST_SIZE:
-            out.most_header_bytes = value
+            self.outgoing.most_header_bytes = value
         elif name == frames.MAX_CONCURRENT_STREAMS:
             self.peer_max_streams = value
 
@@ -302,7 +310,28 @@ class Machine(State):
             raise ConnectionFault(fault, "a window cannot be opened so")
 
 
+def _stripped(flags: int, stream_id: int, payload: bytes) -> tuple[bytes, bool]:
+    """Without padding and priority, and whether the stream depends on itself."""
+    payload = frames.unpadded(flags, payload)
+    if not flags & frames.WITH_PRIORITY:
+        return payload, False
+    if len(payload) < 5:
+        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a priority has five bytes")
+    return payload[5:], frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID == stream_id
+
+
+def _depends_on_itself() -> StreamFault:
+    return StreamFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
+
+
+def _ignored(_machine: Machine, _flags: int, _stream_id: int, _payload: bytes) -> None:
+    """A frame of a kind that we do not know."""
+
+
+_M = Machine
+_KNOWN: Final = 10
 _HANDLERS: Final[tuple[Callable[[Machine, int, int, bytes], None], ...]] = (
-    *(Machine._on_data, Machine._on_headers, Machine._on_priority, Machine._on_reset, Machine._on_settings),
-    *(Machine._on_push, Machine._on_ping, Machine._on_goaway, Machine._on_window, Machine._on_continuation),
+    *(_M._on_data, _M._on_headers, _M._on_priority, _M._on_reset, _M._on_settings),  # noqa: SLF001
+    *(_M._on_push, _M._on_ping, _M._on_goaway, _M._on_window, _M._on_continuation),  # noqa: SLF001
+    *(_ignored,) * (256 - _KNOWN),
 )

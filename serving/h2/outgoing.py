@@ -101,20 +101,26 @@ class Outgoing:
     def answer(self, stream: Stream, block: bytes, chunk: bytes, trailers: bytes) -> None:
         """All of an answer with trailers at once."""
         size, most = len(chunk), self.max_frame
-        if size > self.room or size > stream.window or size > self.window or size > most or self._shrink:
+        if (
+            size > self.room
+            or size > stream.window
+            or size > self.window
+            or size > most
+            or self._shrink
+            or len(block) > 255
+            or len(trailers) > 255
+        ):
             self.headers(stream, block, end=False)
             self.data(stream, chunk)
             self.trailers(stream, trailers)
             return
-        number = stream.id
-        whole = b"".join(
-            (
-                *(head(len(block), HEADERS, END_HEADERS, number), block, head(size, DATA, 0, number), chunk),
-                *(head(len(trailers), HEADERS, END_HEADERS | END_STREAM, number), trailers),
-            )
+        pack, number = frames.FRAME.pack, stream.id
+        self.frames += (  # frames of headers are short here: one of 16 KiB would not be sent so
+            pack(0, len(block), HEADERS, END_HEADERS, number) + block + pack(size >> 8, size & 0xFF, DATA, 0, number),
+            chunk,
+            pack(0, len(trailers), HEADERS, END_HEADERS | END_STREAM, number) + trailers,
         )
-        self.frames.append(whole)
-        self.size += len(whole)
+        self.size += size + len(block) + len(trailers) + 3 * frames.HEADER_BYTES
         self.room -= size
         self.window -= size
         self.earned += _EARNED * 2

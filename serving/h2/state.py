@@ -57,11 +57,14 @@ class State:
         self._refuse_above = frames.MAX_STREAM_ID
         self._credit = settings.credit
         self._window, self._unread = settings.connection_window_bytes, 0
+        self._half_window = settings.connection_window_bytes // 2
         self._turn = self._opened = 0
         self._buffer, self._at = b"", 0
         self._events: list[Event] = []
-        self._block: tuple[int, int, bytearray] | None = None  # of a list of headers that goes on: stream, flags
+        # A list of headers that goes on: its stream, its flags, whether the stream is at fault, and the block so far.
+        self._block: tuple[int, int, bool, bytearray] | None = None
         self._is_greeted, self._has_settings = is_client, False
+        self._is_between = False  # the next frame may be of any kind
         self._greet()
 
     def _greet(self) -> None:

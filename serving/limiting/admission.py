@@ -146,6 +146,17 @@ class Admission:
         self.answers_of.count(peer, change)
         return change <= 0 or (self.answers_bytes <= self.max_answers_bytes and self.answers_of.has_room(peer))
 
+    def check_room(self, peer: str, size_bytes: int) -> None:
+        """Look whether a large answer may lie until its peer takes it.
+
+        Raises:
+            Overloaded: too much waits already, for all or for this peer.
+        """
+        if self.answers_bytes + size_bytes > self.max_answers_bytes:
+            words = "too many large answers are on their way: ask again later, or elsewhere"
+            raise Overloaded(words, limit="max_answers_bytes")
+        self.answers_of.check(peer, size_bytes)
+
     def release_answer(self, peer: str, size_bytes: int) -> None:
         """Count an answer out."""
         self.answers_bytes -= size_bytes

@@ -32,9 +32,17 @@ class Shares:
         """
         held = self._held.get(peer, 0) + amount
         if held > self._most:
-            raise Overloaded(f"{peer} has {self._most} {self._words} already: end some first", limit=self._limit)
+            raise self._over(peer)
         if held:
             self._held[peer] = held
+
+    def check(self, peer: str, amount: int) -> None:
+        """Whether as much more could be counted in. Raises Overloaded: as `take`."""
+        if self._held.get(peer, 0) + amount > self._most:
+            raise self._over(peer)
+
+    def _over(self, peer: str) -> Overloaded:
+        return Overloaded(f"{peer} has {self._most} {self._words} already: end some first", limit=self._limit)
 
     def count(self, peer: str, amount: int = 1) -> None:
         """Count in, or out, whatever the limit."""

@@ -19,19 +19,18 @@ class ExchangeCall(Call):
         gzip_answers: compress the answers of this call over gRPC, where the caller takes that.
     """
 
-    __slots__ = ("_deadline", "_exchange", "_ids", "_request_id", "gzip_answers", "head_fields", "trailer_fields")
     __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+
+    _deadline: float | None = None
+    _request_id = ""
+    gzip_answers = False
+    head_fields: Sequence[tuple[bytes, bytes]] = ()
+    trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
     def __init__(self, exchange: Exchange, ids: RequestIds) -> None:
         CURRENT.set(self)
         self.access = UNCHECKED  # type: ignore[misc]
-        self._exchange = exchange
-        self._deadline: float | None = None
-        self._ids = ids
-        self._request_id = ""
-        self.gzip_answers = False
-        self.head_fields: Sequence[tuple[bytes, bytes]] = ()
-        self.trailer_fields: Sequence[tuple[bytes, bytes]] = ()
+        self._exchange, self._ids = exchange, ids
 
     def set_deadline(self, deadline: float) -> None:
         """Make known when the caller stops waiting."""

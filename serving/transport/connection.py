@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from serving.transport.server import Core
 
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
+_REFUSED_S: Final = 0.5  # one connection too many may say so long which HTTP it is to be told in
 _JOINED_BYTES: Final = 64 * 1024
 
 
@@ -99,15 +100,18 @@ class Connection(asyncio.Protocol):
         """End all that is under way, with errors that say so."""
         raise NotImplementedError
 
-    def close(self) -> None:
-        """Write what is left, and hang up; whoever does not take it is cut off."""
+    def close(self, *, lingers: bool = False) -> None:
+        """Write what is left, and hang up; whoever does not take it is cut off.
+
+        `lingers`: more may come from the peer, which is dropped: unread, it would take the last answer away.
+        """
         if self.is_closing or self.is_lost:
             return
         self.is_closing = True
         self.loop.call_later(LINGER_S, self.abort)
-        if self.transport.can_write_eof():
+        if lingers and self.transport.can_write_eof():
             self.transport.write_eof()
-            self.transport.resume_reading()  # unread bytes would make the system throw the last answer away
+            self.transport.resume_reading()
         else:
             self.transport.close()
 
@@ -136,11 +140,14 @@ class Arrival(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
-        transport.set_write_buffer_limits(high=0)
+        # Written at once, and paused as soon as anything is left, so that what waits is known: for TLS "from 1 byte on".
+        transport.set_write_buffer_limits(high=1 if transport.get_extra_info("ssl_object") else 0, low=0)
         self._peer = peer_of(transport)
-        self._timer = self._core.loop.call_later(self._core.limits.slow_request_s, self._late)
+        self._core.arrivals.add(self)
         self._refusal = self._core.open_connection(self._peer)
         self._is_counted = not self._refusal
+        patience_s = _REFUSED_S if self._refusal else self._core.limits.slow_request_s
+        self._timer = self._core.loop.call_later(patience_s, self._late)
         secure = transport.get_extra_info("ssl_object")
         if secure is not None and secure.selected_alpn_protocol() == "h2":
             self._begin(is_h2=True)
@@ -153,8 +160,13 @@ class Arrival(asyncio.Protocol):
     def eof_received(self) -> None:
         """Leave it to the transport to close."""
 
+    def leave(self) -> None:
+        """The server ends."""
+        self._transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._timer.cancel()
+        self._core.arrivals.discard(self)
         if self._is_counted:
             self._core.close_connection(self._peer)
 
@@ -163,6 +175,7 @@ class Arrival(asyncio.Protocol):
 
     def _begin(self, *, is_h2: bool) -> None:
         self._timer.cancel()
+        self._core.arrivals.discard(self)
         if self._transport.is_closing():
             return
         connection = self._core.connection(self._transport, self._peer, is_h2=is_h2, refusal=self._refusal)

@@ -30,18 +30,13 @@ class Peer:
 class AnswerHead:
     """Status and headers of an answer, encoded once for each HTTP: those that repeat are made when a server starts."""
 
-    __slots__ = ("_block", "_lines", "fields", "status")
+    __slots__ = ("_lines", "block", "fields", "status")
 
     def __init__(self, status: int, fields: Fields) -> None:
+        """`block`: for HTTP/2."""
         self.status, self.fields = status, fields
-        self._block = self._lines = b""
-
-    @property
-    def block(self) -> bytes:
-        """For HTTP/2."""
-        if not self._block:
-            self._block = hpack.encode([(b":status", b"%d" % self.status), *self.fields])
-        return self._block
+        self.block = hpack.encode([(b":status", b"%d" % status), *fields])
+        self._lines = b""
 
     @property
     def lines(self) -> bytes:
@@ -81,16 +76,16 @@ class Exchange:
 
     Attributes:
         is_over: the answer is complete, or nobody waits for it.
+        is_h2: it came over HTTP/2, so that trailers can be sent.
         sent_any: the answer has begun.
     """
 
-    __slots__ = ("_drained", "handler", "head", "is_over", "peer", "sent_any")
+    is_h2 = is_over = sent_any = False
+    handler: Handler | None = None
+    _drained: asyncio.Future[None] | None = None
 
     def __init__(self, head: Head, peer: Peer) -> None:
         self.head, self.peer = head, peer
-        self.handler: Handler | None = None
-        self.is_over = self.sent_any = False
-        self._drained: asyncio.Future[None] | None = None
 
     # --- what handlers say ---
 

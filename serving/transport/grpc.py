@@ -14,7 +14,7 @@ from serving.errors.exchanges import UnsupportedEncoding
 from serving.h2 import hpack
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
-from serving.transport.wires import COMPRESSED, Envelopes, Message, envelope, gunzip
+from serving.transport.wires import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
@@ -36,30 +36,32 @@ def timeout_s(text: bytes) -> float:
 class Grpc:
     """One call."""
 
-    __slots__ = ("_compress", "_encoding", "_envelopes", "_exchange", "json_in", "json_out", "timeout_s")
-
     transport = "grpc"
+    json_in = json_out = False
+    timeout_s: float | None = None
+    _compress = _encoding = ""
+    _envelopes: Envelopes | None = None
 
     def __init__(self, exchange: Exchange, max_bytes: int) -> None:
         """Raises HqError: a timeout or an encoding that is not understood."""
+        self._exchange, self._max_bytes = exchange, max_bytes
         named = exchange.head.named
-        self._exchange = exchange
-        self._envelopes = Envelopes(max_bytes)
-        self._encoding = self._compress = ""
-        self.json_in = self.json_out = False
-        timeout = named.get(b"grpc-timeout")
-        self.timeout_s = None if timeout is None else timeout_s(timeout)
-        encoding = named.get(b"grpc-encoding")
-        if encoding is not None and encoding != b"identity":
-            self._encoding = encoding.decode("latin-1")
+        if b"grpc-timeout" in named:
+            self.timeout_s = timeout_s(named[b"grpc-timeout"])
+        if b"grpc-encoding" in named and named[b"grpc-encoding"] != b"identity":
+            self._encoding = named[b"grpc-encoding"].decode("latin-1")
             if self._encoding != "gzip":
                 raise UnsupportedEncoding(self._encoding)
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
+        if self._envelopes is None:
+            if is_whole(chunk, self._max_bytes):  # almost always
+                return [(False, chunk[PREFIX_BYTES:])]
+            self._envelopes = Envelopes(self._max_bytes)
         return self._envelopes.take(chunk, end=end) if chunk or end else []
 
     def decompress(self, payload: bytes) -> bytes:
-        return gunzip(self._encoding, payload, self._envelopes.max_bytes)
+        return gunzip(self._encoding, payload, self._max_bytes)
 
     def whole(self, call: Call, payload: bytes) -> None:
         head, trailers = _OK, _OK_TRAILERS

@@ -20,8 +20,6 @@ _MOST_TRAILER_BYTES: Final = 64 * 1024
 class GrpcWeb(Grpc):
     """One call."""
 
-    __slots__ = ("_is_text", "_partial")
-
     def __init__(self, exchange: Exchange, max_bytes: int) -> None:
         """Raises HqError, as Grpc does."""
         self._is_text = exchange.head.named.get(b"content-type", b"").startswith(b"application/grpc-web-text")

@@ -26,8 +26,6 @@ _NO_BODY: Final = (204, 304)
 class H1Exchange(Exchange):
     """One request; its answer has a length, or comes in chunks."""
 
-    __slots__ = ("_begun", "_is_chunked", "_side", "is_received", "keeps_alive")
-
     def __init__(self, side: H1Side, begun: Begun) -> None:
         super().__init__(begun.head, side.peer)
         self._side, self._begun = side, begun
@@ -103,6 +101,9 @@ class H1Side(Connection):
         if self._machine.is_reading_body and self._exchange is not None and not events:
             self._count(len(data))
         if events:
+            if events[-1][0] == machine.FAULT and self._must_wait():
+                self._refuse_fault(events[-1][1])  # whoever sends so is not answered what it sent before
+                return
             self._events += events
             self._advance()
         if self._machine.is_reading_head or self._machine.is_reading_body:
@@ -113,6 +114,10 @@ class H1Side(Connection):
 
     def eof_received(self) -> None:
         """Whoever does not speak any more is not answered, either."""
+
+    def _must_wait(self) -> bool:
+        exchange = self._exchange
+        return exchange is not None and exchange.is_received and not exchange.is_over
 
     def _advance(self) -> None:
         if self._is_advancing:
@@ -131,7 +136,7 @@ class H1Side(Connection):
                 elif self._exchange is None or not self._exchange.sent_any:
                     self._refuse_fault(what)
                 else:
-                    self.close()
+                    self.close(lingers=True)
         finally:
             self._is_advancing = False
         CURRENT.set(None)
@@ -154,8 +159,8 @@ class H1Side(Connection):
         exchange.is_received = exchange.is_received or end
         if exchange.is_over and chunk:
             self._unwanted_bytes += len(chunk)
-            if self._unwanted_bytes > self.core.limits.max_request_bytes and not end:
-                self.close()
+            if self._unwanted_bytes > 2 * self.core.limits.max_request_bytes and not end:
+                self.close(lingers=True)
                 return
         if exchange.handler is not None:
             exchange.handler.data(chunk, end=end)
@@ -198,15 +203,19 @@ class H1Side(Connection):
             return
         if not exchange.keeps_alive:
             self._flush()
-            self.close()
+            self.close(lingers=not exchange.is_received)
         elif exchange.is_received:
             self._exchange = None
             self._idle_at = self.loop.time()
             if not self._is_advancing:
                 self._advance()
 
+    def close(self, *, lingers: bool = False) -> None:
+        self._flush()
+        super().close(lingers=lingers)
+
     def _flush(self) -> None:
-        if self._out and not self.is_lost:
+        if self._out and not (self.is_lost or self.is_closing):
             parts, self._out = self._out, []
             self.write(parts, sum(map(len, parts)))
         if self.waiting or self.is_paused:
@@ -232,13 +241,13 @@ class H1Side(Connection):
         """Answer with an error, listen to nothing any more, and hang up."""
         self.core.admission.count(error)
         exchange = self._exchange
-        has_begun = exchange is not None and exchange.sent_any
+        may_answer = exchange is None or not (exchange.sent_any or exchange.is_received)
         if exchange is not None and not exchange.is_over:
             exchange.leave()
-        if not has_begun:
+        if may_answer:
             self._out.append(_raw_answer(error))
         self._flush()
-        self.close()
+        self.close(lingers=True)
 
     # --- time and ends ---
 

@@ -29,11 +29,10 @@ _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
 class H2Exchange(Exchange):
     """One stream."""
 
-    __slots__ = ("_side", "_stream")
+    is_h2 = True
 
     def __init__(self, side: H2Side, stream: Stream, head: Head) -> None:
-        super().__init__(head, side.peer)
-        self._side, self._stream = side, stream
+        self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
 
     def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
         if self.is_over:
@@ -114,7 +113,7 @@ class H2Side(Connection):
             self.machine.go_away(ErrorCode.ENHANCE_YOUR_CALM, refusal)
             self.machine.failed = True
             self._flush()
-            self.close()
+            self.close(lingers=True)
         else:
             self._flush()
 
@@ -188,7 +187,7 @@ class H2Side(Connection):
             self.core.count_fault(what)
             self._leave_all()
             self._flush()
-            self.close()
+            self.close(lingers=True)
 
     def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
         exchange = stream.owner = H2Exchange(self, stream, head or _NO_HEAD)
@@ -207,11 +206,14 @@ class H2Side(Connection):
 
     def over(self, exchange: Exchange) -> None:
         """The answer is complete, though it may not have left."""
-        self._incomplete.pop(exchange, None)
+        if self._incomplete:
+            self._incomplete.pop(exchange, None)
         self.flush_soon()
 
     def flush_soon(self) -> None:
         """Something is to be written; once in a turn is enough."""
+        if self.machine.outgoing.waiting:
+            self.account(self.machine.outgoing.waiting)
         if not self._in_turn and not self._is_flushing:
             self._is_flushing = True
             self.loop.call_soon(self._flush)
@@ -336,6 +338,7 @@ class H2Side(Connection):
         for stream in [*self.machine.streams.values()]:
             if stream.owner is not None and not stream.owner.is_over and stream.owner.handler is not None:
                 stream.owner.handler.expire()
+        self._say_last()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

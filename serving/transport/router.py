@@ -30,7 +30,9 @@ class Router:
 
     def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
         self._shared, self._limits = shared, shared.limits
-        self._endpoints = {b"/" + method.path.encode(): Endpoint(method, shared) for method in methods}
+        self._endpoints = {
+            b"/" + method.path.encode(): Endpoint(method, shared, _KINDS[type(method)]) for method in methods
+        }
         self._pages = Paging(pages, shared)
 
     def open(self, exchange: Exchange) -> None:
@@ -38,8 +40,13 @@ class Router:
         head = exchange.head
         endpoint = self._endpoints.get(head.target)
         kind = head.named.get(b"content-type", b"")
-        if endpoint is not None and kind in _GRPC and head.method == b"POST":
-            self._open(endpoint, exchange, Grpc)
+        if kind in _GRPC and endpoint is not None and head.method == b"POST" and exchange.is_h2:
+            try:
+                spoken = Grpc(exchange, self._limits.max_request_bytes)
+            except HqError as error:
+                self._refuse(exchange, endpoint, error)
+                return
+            endpoint.kind(endpoint, exchange, spoken).start()
         elif kind.startswith(b"application/grpc"):
             self._other_grpc(endpoint, exchange, kind)
         elif endpoint is not None and head.method == b"POST":
@@ -61,19 +68,20 @@ class Router:
         except HqError as error:
             self._refuse(exchange, endpoint, error)
             return
-        rpc = _KINDS[type(endpoint.method)](endpoint, exchange, spoken)
-        rpc.start()
+        endpoint.kind(endpoint, exchange, spoken).start()
 
     def _other_grpc(self, endpoint: Endpoint | None, exchange: Exchange, kind: bytes) -> None:
         main = kind.partition(b";")[0].strip().lower()
         is_web = main.startswith(b"application/grpc-web")
-        if endpoint is None:
+        if endpoint is None and (is_web or exchange.is_h2):
             self._refuse(exchange, None, UnknownMethod(f"there is no method {_text(exchange.head.target)!r} here"))
+        elif endpoint is None:
+            self._get(exchange)
         elif exchange.head.method != b"POST":
             self._refuse(exchange, endpoint, MethodNotAllowed(_text(exchange.head.method), "POST"))
         elif is_web and main.partition(b"+")[2] in (b"", b"proto"):
             self._open(endpoint, exchange, GrpcWeb)
-        elif main in _GRPC:
+        elif main in _GRPC and exchange.is_h2:
             self._open(endpoint, exchange, Grpc)
         else:
             error = UnsupportedMediaType(_text(kind), "application/grpc, application/grpc-web, application/json")

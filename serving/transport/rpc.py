@@ -9,13 +9,13 @@ from typing import Any, Final
 from serving import wire
 from serving.calls.methods import Answer, Method, Unary, settled
 from serving.encoding.jsonio import refuse_deep
-from serving.errors import ShuttingDown, invalid
+from serving.errors import ShuttingDown, TooLarge, invalid
 from serving.errors.exchanges import SlowRequest
 from serving.limiting.admission import LARGE_BYTES
 from serving.surroundings import Surroundings
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange
-from serving.transport.wires import Message, Wire
+from serving.transport.wires import PREFIX_BYTES, Message, Wire
 
 # A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
 _DEADLINE_GRACE_S: Final = 0.25
@@ -25,8 +25,8 @@ _LONG_JSON_BYTES: Final = 32 * 1024
 class Endpoint:
     """One method, with what each call of it needs; made once."""
 
-    def __init__(self, method: Method, shared: Surroundings) -> None:
-        self.method, self.shared = method, shared
+    def __init__(self, method: Method, shared: Surroundings, kind: type[Rpc]) -> None:
+        self.method, self.shared, self.kind = method, shared, kind
         self.guard = shared.guard(method.path, method.rule)
         self.run: Callable[[Any, Any], Any] = self.guard.recorded(method) if isinstance(method, Unary) else method.run
         self.admission, self.limits = shared.admission, shared.limits
@@ -46,52 +46,63 @@ class Endpoint:
 class Rpc:
     """A call in its exchange: what all kinds of calls share. It is the exchange's handler."""
 
-    __slots__ = (
-        *("_body_bytes", "_call", "_endpoint", "_exchange", "_held_bytes", "_is_closed", "_is_gone", "_is_open"),
-        *("_message", "_task", "_wire"),
-    )
+    _task: asyncio.Task[None] | None = None
+    _message: Message | None = None
+    _body_bytes = 0  # counted, of a request that is not complete
+    _held_bytes = 0  # counted, of a large request under way
+    _is_open = False  # among the calls or streams that are counted
+    _is_gone = _is_closed = False
 
     def __init__(self, endpoint: Endpoint, exchange: Exchange, spoken: Wire) -> None:
         self._endpoint, self._exchange, self._wire = endpoint, exchange, spoken
         self._call = ExchangeCall(exchange, endpoint.ids)
-        self._task: asyncio.Task[None] | None = None
-        self._message: Message | None = None
-        self._body_bytes = 0  # counted, of a request that is not complete
-        self._held_bytes = 0  # counted, of a large request under way
-        self._is_open = self._is_gone = self._is_closed = False  # open: among the calls or streams that are counted
         exchange.handler = self
 
     def start(self) -> None:
         """The headers are here: whoever may not call is told so before anything else is read."""
+        endpoint, spoken = self._endpoint, self._wire
         try:
-            if self._wire.timeout_s is not None:
-                self._call.set_deadline(self._endpoint.now() + self._wire.timeout_s)
-            if self._endpoint.guard.admit is not None:
-                self._endpoint.guard.admit(self._call)
+            if spoken.timeout_s is not None:
+                self._call.set_deadline(endpoint.now() + spoken.timeout_s)
+            if endpoint.guard.admit is not None:
+                endpoint.guard.admit(self._call)
+            length = self._exchange.head.named.get(b"content-length")
+            if length is not None:
+                self._check_length(int(length))
         except BaseException as error:
             self._fail(error)
 
     # --- what the exchange says ---
 
     def data(self, chunk: bytes, *, end: bool) -> None:
-        exchange = self._exchange
-        exchange.consumed(len(chunk))
+        if not end:
+            self._exchange.consumed(len(chunk))
         if self._is_closed or self._task is not None:
             return
         try:
-            for message in self._wire.take(chunk, end=end):
-                if self._message is not None:
-                    raise invalid("", "there is more than one message: this call takes one")
-                self._message = message
-            if end:
-                if self._message is None:
-                    raise invalid("", "the call ended without a request")
-                self._count_body(0)
-                self._run(*self._message)
-            elif self._body_bytes or not self._message:
-                self._count_body(self._body_bytes + len(chunk))
+            messages = self._wire.take(chunk, end=end)
+            if end and len(messages) == 1 and self._message is None:  # almost always
+                if self._body_bytes:
+                    self._count_body(0)
+                self._run(*messages[0])
+            else:
+                self._read(chunk, messages, end=end)
         except BaseException as error:
             self._fail(error)
+
+    def _read(self, chunk: bytes, messages: list[Message], *, end: bool) -> None:
+        """Part of a request, or one that does not hold one message."""
+        for message in messages:
+            if self._message is not None:
+                raise invalid("", "there is more than one message: this call takes one")
+            self._message = message
+        if not end:
+            self._count_body(self._body_bytes + len(chunk))
+        elif self._message is None:
+            raise invalid("", "the call ended without a request")
+        else:
+            self._count_body(0)
+            self._run(*self._message)
 
     def late(self) -> None:
         if not self._is_closed and self._task is None:
@@ -127,15 +138,30 @@ class Rpc:
         endpoint, is_json = self._endpoint, self._wire.json_in
         if is_compressed:
             payload = await asyncio.to_thread(self._wire.decompress, payload)
+            self._hold(len(payload))
         if is_json and len(payload) >= _LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
             return await endpoint.shared.aside.run(endpoint.method.parse_json, payload)
         return endpoint.parse(payload, is_json=is_json)
 
+    def _check_length(self, length: int) -> None:
+        """Refuse a body by its announced length, before its sender is told to go on."""
+        most = self._endpoint.limits.max_request_bytes
+        if length > most + PREFIX_BYTES:
+            raise TooLarge(f"the body is over the limit of {most} bytes")
+
     def _check_size(self, payload: bytes) -> None:
         admission = self._endpoint.admission
         if len(payload) > admission.max_response_bytes:
             admission.refuse_answer(len(payload))
+        if len(payload) >= LARGE_BYTES:
+            admission.check_room(self._exchange.peer.host, len(payload))
+
+    def _hold(self, size: int) -> None:
+        """Count a large request for as long as its call goes on, which keeps it. Raises Overloaded."""
+        if size >= LARGE_BYTES and size > self._held_bytes:
+            self._endpoint.admission.hold_body(self._exchange.peer.host, size - self._held_bytes)
+            self._held_bytes = size
 
     def _count_body(self, size: int) -> None:
         held, peer = self._body_bytes, self._exchange.peer.host
@@ -178,8 +204,6 @@ class Rpc:
 class UnaryRpc(Rpc):
     """One message, one answer: at once where memory has it."""
 
-    __slots__ = ("_started",)
-
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         endpoint, call, peer = self._endpoint, self._call, self._exchange.peer.host
         admission = endpoint.admission
@@ -187,9 +211,7 @@ class UnaryRpc(Rpc):
             admission.open_call(peer)
             self._is_open = True
             admission.check_rate(call.caller)
-        if len(payload) >= LARGE_BYTES:
-            admission.hold_body(peer, len(payload))
-            self._held_bytes = len(payload)
+        self._hold(len(payload))
         self._started = endpoint.now()
         if is_compressed or (self._wire.json_in and len(payload) >= _LONG_JSON_BYTES):
             self._work_on(self._read_and_run(is_compressed, payload))

@@ -46,6 +46,7 @@ class Core:
         self.loop = asyncio.get_running_loop()
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
         self.connections: set[Connection] = set()
+        self.arrivals: set[Arrival] = set()  # those that have said nothing yet
         self.accepted = 0
         self.kernel_bytes = 2 * shared.limits.send_buffer_bytes
         least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
@@ -79,7 +80,8 @@ class Core:
         if refusal:
             self.accepted += 1
             self.admission.connections_of.count(peer.host)
-            self.admission.refused[refusal] += 1
+            if is_h2:  # over HTTP/1.1 there is an answer that counts it
+                self.admission.refused[refusal] += 1
         kind = H2Side if is_h2 else H1Side
         return kind(self, transport, peer, refusal)
 
@@ -161,6 +163,8 @@ class Server:
             path.unlink(missing_ok=True)
         self._listening, self._sockets, self._paths = [], [], []
         core = self._core
+        for arrival in [*core.arrivals]:
+            arrival.leave()
         for connection in [*core.connections]:
             connection.shut_down()
         await self._until_empty(grace_s)

@@ -19,10 +19,9 @@ _BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond
 class StreamRpc(Rpc):
     """One message, many answers."""
 
-    __slots__ = ("_has_begun",)
+    _has_begun = False
 
     def _run(self, is_compressed: bool, payload: bytes) -> None:
-        self._has_begun = False
         self._admit(len(payload))
         self._work_on(self._stream(is_compressed, payload))
 
@@ -91,12 +90,10 @@ class StreamRpc(Rpc):
 class DuplexRpc(StreamRpc):
     """Many messages, many answers, at the same time; or one answer at the end."""
 
-    __slots__ = ("_arrived", "_backlog", "_backlog_bytes", "_is_complete", "_unread_bytes")
-
     def start(self) -> None:
         self._backlog: deque[Message] = deque()
         self._backlog_bytes = self._unread_bytes = 0
-        self._is_complete = self._has_begun = False
+        self._is_complete = False
         self._arrived = asyncio.Event()
         super().start()
         if self._is_closed:

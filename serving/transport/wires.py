@@ -8,7 +8,6 @@ from typing import Final, Protocol
 from serving.calls.methods import Call
 from serving.encoding import gzipping
 from serving.errors import HqError, TooLarge, invalid
-from serving.transport.exchange import Exchange
 
 PREFIX_BYTES: Final = 5
 COMPRESSED: Final = 0b01
@@ -78,18 +77,6 @@ class Envelopes:
             TooLarge: one is over the limit; nothing of it is kept.
             InvalidRequest: flags that mean nothing in a request; or it ends within a message.
         """
-        if not self._held and len(chunk) >= PREFIX_BYTES:
-            flags, size = _PREFIX.unpack_from(chunk)
-            if size + PREFIX_BYTES == len(chunk):  # almost always
-                return [self._message(flags, size, chunk[PREFIX_BYTES:])]
-        return self._take(chunk, end=end)
-
-    @property
-    def held_bytes(self) -> int:
-        """Of messages that are not complete."""
-        return len(self._held)
-
-    def _take(self, chunk: bytes, *, end: bool) -> list[Message]:
         self._held += chunk
         found, at, held = [], 0, self._held
         while len(held) - at >= PREFIX_BYTES:
@@ -98,22 +85,26 @@ class Envelopes:
             start, stop = at + PREFIX_BYTES, at + PREFIX_BYTES + size
             if stop > len(held):
                 break
-            found.append(self._message(flags, size, bytes(held[start:stop])))
+            found.append((bool(flags & COMPRESSED), bytes(held[start:stop])))
             at = stop
         del held[:at]
         if end and held:
             raise invalid("", "the request ends within a message")
         return found
 
-    def _message(self, flags: int, size: int, payload: bytes) -> Message:
-        self._check(flags, size)
-        return bool(flags & COMPRESSED), payload
-
     def _check(self, flags: int, size: int) -> None:
         if flags & ~COMPRESSED:
             raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
         if size > self.max_bytes:
             raise TooLarge(f"the message is over the limit of {self.max_bytes} bytes")
+
+
+def is_whole(chunk: bytes, max_bytes: int) -> bool:
+    """It is exactly one message, within the limit and not compressed."""
+    if len(chunk) < PREFIX_BYTES:
+        return False
+    flags, size = _PREFIX.unpack_from(chunk)
+    return not flags and size + PREFIX_BYTES == len(chunk) and size <= max_bytes
 
 
 def envelope(flags: int, payload: bytes) -> bytes:

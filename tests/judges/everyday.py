@@ -28,12 +28,15 @@ _GRPCURL: Final = (
 )
 
 
-async def on_both(directory: Path, judge: Callable[[Replica, str], Awaitable[None]]) -> None:
-    """The same in plain text and with TLS."""
+async def on_both(verdict: Verdict, directory: Path, judge: Callable[[Replica, str], Awaitable[None]]) -> None:
+    """The same in plain text and with TLS; that HQ or the judge breaks down in one is a case that fails."""
     for name, serving in (("plain", plain), ("TLS", secured)):
         (directory / name).mkdir()
-        async with serving(directory / name) as replica:
-            await judge(replica, f"{name} ")
+        try:
+            async with serving(directory / name) as replica:
+                await judge(replica, f"{name} ")
+        except Exception as error:
+            verdict.count(f"{name}: all of it", f"{type(error).__name__}: {error}")
 
 
 async def grpcurl(directory: Path) -> Verdict:
@@ -61,7 +64,7 @@ async def grpcurl(directory: Path) -> Verdict:
         )
         await verdict.case(prefix + "a watch", _says("web-1", watch, None))
 
-    await on_both(directory, judge)
+    await on_both(verdict, directory, judge)
     return verdict
 
 
@@ -87,7 +90,7 @@ async def ghz(directory: Path) -> Verdict:
             order = (path, *flags, *more, "-O", "json", "--call", f"{SERVICE}.GetInstance", "-d", _GET, replica.grpc)
             await verdict.case(prefix + name, _all_good(order, count))
 
-    await on_both(directory, judge)
+    await on_both(verdict, directory, judge)
     return verdict
 
 
@@ -110,7 +113,7 @@ async def buf(directory: Path) -> Verdict:
             over = "HTTP/2" if flags or replica.ca else "HTTP/1.1"
             await _buf(verdict, f"{prefix}{protocol} {over} ", replica, (path, "curl", "--protocol", protocol, *flags))
 
-    await on_both(directory, judge)
+    await on_both(verdict, directory, judge)
     return verdict
 
 

@@ -41,7 +41,7 @@ async def connect_node(directory: Path) -> Verdict:
         order = ("node", folder / "connect_hq.mjs", files, replica.base, replica.ca or "", replica.authorization)
         take_over(verdict, await must(order, _ALL_S), f"HQ, {prefix}")
 
-    await on_both(directory, judge)
+    await on_both(verdict, directory, judge)
     return verdict
 
 
@@ -55,5 +55,5 @@ async def browser(directory: Path) -> Verdict:
         order = ("node", folder / "browser.mjs", path, files, replica.base, replica.authorization)
         take_over(verdict, await must(order, _ALL_S), prefix)
 
-    await on_both(directory, judge)
+    await on_both(verdict, directory, judge)
     return verdict

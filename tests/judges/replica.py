@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from tests.support.secured import Secured
 TRANSPORT: Final = ("--transport=own",)
 SERVICE: Final = "hq.v1.InstanceService"
 INSTANCES: Final = ("web-1", "web-2", "web-3")
+_READY_S: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,9 @@ async def _fill(replica: Replica, token: str) -> None:
     tls: Any = ssl.create_default_context(cafile=str(replica.ca)) if replica.ca else False
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with httpx.AsyncClient(verify=tls, headers=headers, base_url=replica.base, trust_env=False) as client:
+        async with asyncio.timeout(_READY_S):
+            while (await client.get("/readyz")).status_code != 200:
+                await asyncio.sleep(0.1)
         for name in INSTANCES:
             answer = await client.post(f"/{SERVICE}/CreateInstance", json={"instance": _instance(name)})
             if answer.status_code != 200:

@@ -81,7 +81,7 @@ async def on_path(name: str, debian: str, *places: Path) -> tuple[Path, str]:
     if found is None:
         raise Missing(f"there is no {name} on PATH: get it with `apt-get install {debian}`")
     said = (await run((found, "--version"), _LOOK_S)).text
-    return Path(found), said.splitlines()[0].strip() if said else name
+    return Path(found), said.splitlines()[0].strip()[:40] if said else name
 
 
 async def buf() -> tuple[Path, str]:

@@ -13,14 +13,13 @@ from prometheus_client import CollectorRegistry, Counter
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.grpc.server import GrpcServer
 from serving.http.pages import PageAnswer, PageRequest
-from serving.http.server import HttpServer
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from serving.telemetry import traffic
 from serving.telemetry.metrics import Table
+from serving.transport.server import Server
 from tests.support.instances_of import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.wire.fake_table import FakeHealth, FakeRegistry
@@ -61,9 +60,8 @@ def admission(shared: Surroundings) -> Admission:
 
 @pytest.fixture
 async def grpc_port(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[int]:
-    server = GrpcServer(registry.methods(), health, shared)
-    port = await server.start("127.0.0.1:0")
-    yield port
+    server = Server(registry.methods(), health, shared, CollectorRegistry(), {})
+    yield await server.listen("127.0.0.1:0")
     await server.stop(0.0)
 
 
@@ -74,18 +72,18 @@ async def grpc_client(grpc_port: int) -> AsyncIterator[GrpcClient]:
 
 
 @pytest.fixture
-async def http_server(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[HttpServer]:
+async def http_server(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[Server]:
     metrics = CollectorRegistry()
     Counter("hq_things", "Things.", registry=metrics).inc()
     metrics.register(Table(traffic.METRICS, shared.traffic))
-    server = HttpServer(registry.methods(), health, shared, metrics, {"/extra": extra_page})
+    server = Server(registry.methods(), health, shared, metrics, {"/extra": extra_page})
     yield server
     await server.stop(0.0)
 
 
 @pytest.fixture
-async def http_port(http_server: HttpServer) -> int:
-    return await http_server.start("127.0.0.1:0")
+async def http_port(http_server: Server) -> int:
+    return await http_server.listen("127.0.0.1:0")
 
 
 @pytest.fixture

@@ -11,12 +11,13 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-un
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (  # type: ignore[import-untyped]
     ProtoReflectionDescriptorDatabase,
 )
+from prometheus_client import CollectorRegistry
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.grpc.server import GrpcServer
 from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
+from serving.transport.server import Server
 from tests.wire.fake_table import SERVICE, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
 
@@ -60,21 +61,21 @@ async def test_reflection_describes_the_services(grpc_port: int) -> None:
     assert "FindInstances" in methods
 
 
-def _server(registry: FakeRegistry) -> GrpcServer:
+def _server(registry: FakeRegistry) -> Server:
     shared = Surroundings(Limits(), SystemClock(), RequestIds("test"))
-    return GrpcServer(registry.methods(), FakeHealth(), shared)
+    return Server(registry.methods(), FakeHealth(), shared, CollectorRegistry(), {})
 
 
 async def test_a_taken_port_is_an_error(registry: FakeRegistry, grpc_port: int) -> None:
     second = _server(registry)
     with pytest.raises(OSError, match=f"127.0.0.1:{grpc_port}"):
-        await second.start(f"127.0.0.1:{grpc_port}")
+        await second.listen(f"127.0.0.1:{grpc_port}")
     await second.stop(0)
 
 
 async def test_stopping_lets_calls_finish_within_the_grace(registry: FakeRegistry) -> None:
     server = _server(registry)
-    port = await server.start("127.0.0.1:0")
+    port = await server.listen("127.0.0.1:0")
     async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         call = asyncio.create_task(Client(channel).get("wait"))
         await registry.started.wait()
@@ -87,11 +88,12 @@ async def test_stopping_lets_calls_finish_within_the_grace(registry: FakeRegistr
 
 async def test_stopping_breaks_off_what_outlives_the_grace(registry: FakeRegistry) -> None:
     server = _server(registry)
-    port = await server.start("127.0.0.1:0")
+    port = await server.listen("127.0.0.1:0")
     async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         call = asyncio.create_task(Client(channel).get("wait"))
         await registry.started.wait()
         await asyncio.wait_for(server.stop(0.1), 30)
         with pytest.raises(aio.AioRpcError) as raised:
             await call
-    assert raised.value.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
+    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "broken off by a replica that shuts down" in (raised.value.details() or "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from serving.http.server import HttpServer
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
 from serving.surroundings import Surroundings
+from serving.transport.server import Server
 from tests.support.scenes import eventually
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
@@ -148,7 +148,7 @@ async def test_a_reader_that_does_not_read_is_cut_off(
 
 
 @limited(stalled_write_s=0.3, keep_alive_s=0.1)
-async def test_a_large_answer_that_nobody_takes_is_dropped(http_port: int, http_server: HttpServer) -> None:
+async def test_a_large_answer_that_nobody_takes_is_dropped(http_port: int, http_server: Server) -> None:
     with _deaf(http_port) as client:
         client.sendall(post(b'{"id":"big:10000000"}'))
         await asyncio.sleep(0.1)

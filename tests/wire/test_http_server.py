@@ -7,16 +7,16 @@ import signal
 
 import pytest
 
-from serving.http.server import HttpServer
+from serving.transport.server import Server
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
 from tests.wire.test_http_stream import JSON, envelope, messages
 
 
-async def test_a_taken_port_is_an_error(http_server: HttpServer) -> None:
-    port = await http_server.start("127.0.0.1:0")
+async def test_a_taken_port_is_an_error(http_server: Server) -> None:
+    port = await http_server.listen("127.0.0.1:0")
     with pytest.raises(OSError, match=f"127.0.0.1:{port}"):
-        await http_server.start(f"127.0.0.1:{port}")
+        await http_server.listen(f"127.0.0.1:{port}")
 
 
 async def test_signals_stay_with_the_process(http_port: int) -> None:
@@ -24,8 +24,8 @@ async def test_signals_stay_with_the_process(http_port: int) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-async def test_it_listens_on_ipv6_as_well(http_server: HttpServer) -> None:
-    port = await http_server.start("[::1]:0")
+async def test_it_listens_on_ipv6_as_well(http_server: Server) -> None:
+    port = await http_server.listen("[::1]:0")
     reader, writer = await asyncio.open_connection("::1", port)
     writer.write(b"GET /livez HTTP/1.1\r\nhost: hq\r\n\r\n")
     assert await reader.readline() == b"HTTP/1.1 200 OK\r\n"
@@ -33,7 +33,7 @@ async def test_it_listens_on_ipv6_as_well(http_server: HttpServer) -> None:
 
 
 async def test_stopping_lets_calls_finish_within_the_grace(
-    http_server: HttpServer, http: RawHttp, registry: FakeRegistry
+    http_server: Server, http: RawHttp, registry: FakeRegistry
 ) -> None:
     async with http.connect() as connection, http.connect() as idle:
         await connection.send(post(b'{"id":"wait"}'))
@@ -47,7 +47,7 @@ async def test_stopping_lets_calls_finish_within_the_grace(
 
 
 async def test_stopping_breaks_off_what_outlives_the_grace_with_an_answer(
-    http_server: HttpServer, http: RawHttp, registry: FakeRegistry
+    http_server: Server, http: RawHttp, registry: FakeRegistry
 ) -> None:
     async with http.connect() as call, http.connect() as stream:
         await stream.send(post(envelope(b'{"resumeToken":"quiet"}'), f"/{WATCH}", **JSON))
@@ -64,7 +64,7 @@ async def test_stopping_breaks_off_what_outlives_the_grace_with_an_answer(
         assert end["error"]["code"] == "unavailable"
 
 
-async def test_a_stopped_server_takes_no_connections(http_server: HttpServer, http: RawHttp) -> None:
+async def test_a_stopped_server_takes_no_connections(http_server: Server, http: RawHttp) -> None:
     await http_server.stop(0)
     with pytest.raises(ConnectionRefusedError):
         async with http.connect():

@@ -16,10 +16,10 @@ from prometheus_client import CollectorRegistry
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call, Unary
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
-from serving.http.server import HttpServer
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, Limits
 from serving.surroundings import Surroundings
+from serving.transport.server import Server
 from tests.support.scenes import eventually
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
@@ -90,8 +90,8 @@ class Slow:
 @pytest.fixture
 async def slow(shared: Surroundings) -> AsyncIterator[tuple[Slow, RawHttp]]:
     one = Slow()
-    server = HttpServer([one.method()], FakeHealth(), shared, CollectorRegistry(), {})
-    yield one, RawHttp(await server.start("127.0.0.1:0"))
+    server = Server([one.method()], FakeHealth(), shared, CollectorRegistry(), {})
+    yield one, RawHttp(await server.listen("127.0.0.1:0"))
     one.go_on.release(10)
     await server.stop(0.0)
 

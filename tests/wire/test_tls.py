@@ -68,10 +68,11 @@ async def test_where_both_are_shown_the_ticket_says_who_calls(replica: Served, f
     )
 
 
-async def test_without_an_address_of_its_own_a_certificate_is_needed_for_grpc(files: Secured) -> None:
+async def test_without_an_address_of_its_own_a_certificate_is_taken_if_it_comes(files: Secured) -> None:
     async with served(files.security(**files.with_certificates(grpc_mtls=""))) as replica:
         ticket = files.issuer.ticket("reader/ann")
-        assert await code(replica.addresses.grpc, files.authority, None, ticket) == "UNAVAILABLE"
+        assert await code(replica.addresses.grpc, files.authority, None, ticket) == "OK"
+        assert await code(replica.addresses.grpc, files.authority) == "UNAUTHENTICATED"
         shown = files.authority.issue("caller", ["spiffe://hq.test/front"])
         assert await code(replica.addresses.grpc, files.authority, shown) == "OK"
 

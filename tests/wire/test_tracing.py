@@ -16,15 +16,15 @@ pytest.importorskip("opentelemetry.sdk", reason="needs hq[otel]")
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client import CollectorRegistry
 
 from serving.calls import current
 from serving.calls.methods import Call
-from serving.grpc.server import GrpcServer
-from serving.http.server import HttpServer
 from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
 from serving.telemetry.otlp import tracing_to
 from serving.telemetry.tracing import Tracing
+from serving.transport.server import Server
 from tests.wire.fake_table import GET, WATCH, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
 from tests.wire.raw_http import RawHttp
@@ -47,8 +47,8 @@ def tracing(exporter: InMemorySpanExporter) -> Tracing:
 async def client(
     tracing: Tracing, registry: FakeRegistry, health: FakeHealth, shared: Surroundings
 ) -> AsyncIterator[Client]:
-    server = GrpcServer(tracing.traced(registry.methods()), health, shared)
-    port = await server.start("127.0.0.1:0")
+    server = Server(tracing.traced(registry.methods()), health, shared, CollectorRegistry(), {})
+    port = await server.listen("127.0.0.1:0")
     async with aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield Client(channel)
     await server.stop(0.0)
@@ -98,8 +98,8 @@ async def test_over_http_it_is_the_same(
     shared: Surroundings,
     exporter: InMemorySpanExporter,
 ) -> None:
-    server = HttpServer(tracing.traced(registry.methods()), health, shared, process_metrics(shared), {})
-    http = RawHttp(await server.start("127.0.0.1:0"))
+    server = Server(tracing.traced(registry.methods()), health, shared, process_metrics(shared), {})
+    http = RawHttp(await server.listen("127.0.0.1:0"))
     await http.post(b'{"id":"web-1"}', traceparent=TRACEPARENT)
     await server.stop(0.0)
     span = only(exporter)

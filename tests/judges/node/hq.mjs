@@ -20,7 +20,7 @@ export function judged(client) {
       "a page",
       async () => {
         const answer = await client.findInstances({ filter: { serviceId: ["web"] } });
-        must(answer.instance.map((each) => each.meta.id).join() === "web-1,web-2,web-3", answer.instance.length);
+        must(answer.instances.map((each) => each.meta.id).join() === "web-1,web-2,web-3", answer.instances.length);
       },
     ],
     [

@@ -21,7 +21,6 @@ globalThis.prepare = (files, authorization) => {
   const shared = { baseUrl: location.origin, interceptors };
   for (const [name, transport] of [
     ["gRPC-Web", createGrpcWebTransport(shared)],
-    ["gRPC-Web JSON", createGrpcWebTransport({ ...shared, useBinaryFormat: false })],
     ["Connect", createConnectTransport(shared)],
     ["Connect binary, by GET", createConnectTransport({ ...shared, useBinaryFormat: true, useHttpGet: true })],
   ])
