@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 from hq import frames
@@ -78,13 +78,18 @@ class FramesAnswer:
             listing.answer = source, self._proto_of(self._found.frames)
         return listing.answer[1]
 
-    async def json(self) -> bytes:
+    def json(self) -> bytes | Awaitable[bytes]:
         entries, listing = self._found.entries, self._found.listing
         if listing is not None and listing.json:
             return self._json_of([listing.json])
         twins = [twin for entry in entries if (twin := entry.json)]
-        if len(twins) < len(entries):
-            twins = await in_slices(self._twins.get, entries)
+        return self._joined(twins) if len(twins) == len(entries) else self._made()
+
+    async def _made(self) -> bytes:
+        return self._joined(await in_slices(self._twins.get, self._found.entries))
+
+    def _joined(self, twins: list[bytes]) -> bytes:
+        listing = self._found.listing
         if listing is not None and twins:
             listing.json = b",".join(twins)
         return self._json_of(twins)
@@ -190,6 +195,10 @@ class Answers:
         """`json_bytes`: of what is kept as JSON; a fifth of it are events of watches."""
         self._codec = SourceCodec()
         self._twins, self._event_twins = Twins(json_bytes * 4 // 5), EventTwins(json_bytes // 5)
+
+    def whole(self, found: Found, *, single: bool = False) -> FramesAnswer:
+        """An answer of FindInstances, or of GetInstance (`single`), with everything."""
+        return FramesAnswer(found, self._twins, self._codec, single=single)
 
     async def found(self, found: Found, mask: Sequence[str], *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import aclosing
 from typing import NamedTuple
 
@@ -46,13 +46,32 @@ class Lookups:
         self._registry = registry
         self._answers = Answers(json_bytes)
 
-    async def get(self, request: Get, call: Call) -> Answer:
+    def get(self, request: Get, call: Call) -> Answer | Awaitable[Answer]:
+        """At once, where memory has it."""
+        found = None if request.mask else self._registry.reads.get_now(request.id, request.read)
+        if found is None:
+            return self._get(request, call)
+        entry, source = found
+        if not call.access.is_unlimited:
+            check_entry(call.access.check, entry)
+        return self._answers.whole(Found([entry], [entry.frame()], "", source), single=True)
+
+    async def _get(self, request: Get, call: Call) -> Answer:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
         if not call.access.is_unlimited:
             check_entry(call.access.check, entry)
         return await self._answers.found(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
-    async def find(self, request: Find, call: Call) -> Answer:
+    def find(self, request: Find, call: Call) -> Answer | Awaitable[Answer]:
+        """At once, where memory has the list."""
+        if request.mask or not (
+            call.access.is_unlimited or call.access.proves(request.query.services, request.query.nodes)
+        ):
+            return self._find(request, call)
+        found = self._registry.reads.find_now(request.query, request.page_size, request.page_token, request.read)
+        return self._find(request, call) if found is None else self._answers.whole(found)
+
+    async def _find(self, request: Find, call: Call) -> Answer:
         is_proven = call.access.is_unlimited or not self._needs_look(request.query, call.access)
         found = await self._registry.reads.find(
             request.query, request.page_size, request.page_token, request.read, call.deadline

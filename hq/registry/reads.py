@@ -53,6 +53,24 @@ class Reads:
     def __init__(self, replica: Replica, freshness: Freshness) -> None:
         self._replica, self._freshness = replica, freshness
 
+    def get_now(self, instance_id: str, read: service_pb2.ReadOptions) -> tuple[Entry, Source] | None:
+        """What memory has, where that is fresh enough; None: `get` has to look further."""
+        entry = self._replica.cache.get(instance_id) if self._freshness.meets(read) else None
+        return (entry, self._freshness.source()) if entry is not None else None
+
+    def find_now(self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions) -> Found | None:
+        """A list that is kept whole, where memory is fresh enough; None: `find` has to put it together."""
+        if token or not self._freshness.meets(read):
+            return None
+        listing = self._replica.cache.listing(query)
+        if listing is None or not self._fits(listing, page_size):
+            return None
+        return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
+
+    def _fits(self, listing: Listing, page_size: int) -> bool:
+        is_short = len(listing.entries) <= (page_size or _ANY)
+        return is_short and len(listing.frames) <= self._replica.config.page_bytes
+
     async def get(
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[Entry, Source]:
@@ -77,7 +95,7 @@ class Reads:
             await self._freshness.demanded(read, deadline)
         config = self._replica.config
         listing = None if token else self._replica.cache.listing(query)
-        if listing and len(listing.entries) <= (page_size or _ANY) and len(listing.frames) <= config.page_bytes:
+        if listing and self._fits(listing, page_size):
             return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
         after = self._after(query, token) if token else ""
         portions = self._replica.cache.matching(query, after)

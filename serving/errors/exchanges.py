@@ -6,9 +6,9 @@ from serving.errors import HqError, Retry
 
 
 class UnsupportedMediaType(HqError):
-    """The body is in a format that this call does not read."""
+    """The body is in a format that this call does not read. The code is what protocols make of the HTTP status."""
 
-    code = "INVALID_ARGUMENT"
+    code = "UNKNOWN"
     reason = "UNSUPPORTED_MEDIA_TYPE"
 
     def __init__(self, sent: str, accepted: str) -> None:
@@ -29,9 +29,9 @@ class UnsupportedEncoding(HqError):
 
 
 class MethodNotAllowed(HqError):
-    """There is such a path, but not with this HTTP method."""
+    """There is such a path, but not with this HTTP method. The code is what protocols make of the HTTP status."""
 
-    code = "UNIMPLEMENTED"
+    code = "UNKNOWN"
     reason = "METHOD_NOT_ALLOWED"
 
     def __init__(self, sent: str, allowed: str) -> None:
@@ -45,6 +45,20 @@ class MalformedHttp(HqError):
     code = "INVALID_ARGUMENT"
     reason = "MALFORMED_HTTP"
     limit = "malformed_http"
+
+
+class WrongNumberOfMessages(HqError):
+    """A call that takes one message was sent none, or more."""
+
+    code = "UNIMPLEMENTED"
+    reason = "WRONG_NUMBER_OF_MESSAGES"
+
+
+class UnexpectedCompression(HqError):
+    """A message says that it is compressed, but the headers do not say how."""
+
+    code = "INTERNAL"
+    reason = "UNEXPECTED_COMPRESSION"
 
 
 class SlowRequest(HqError):

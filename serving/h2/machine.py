@@ -86,6 +86,7 @@ class Machine(State):
             if kind != frames.SETTINGS or flags & frames.ACK:
                 raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
             self._has_settings = True
+            self.peer_max_streams = frames.MAX_STREAM_ID  # unless they say less
         if kind >= _KNOWN:
             self._pay(1)
         self._is_between = self._block is None

@@ -82,6 +82,11 @@ class State:
         if s.connection_window_bytes > 65_535:
             out.control(frames.window_update(0, s.connection_window_bytes - 65_535))
 
+    @property
+    def is_introduced(self) -> bool:
+        """The peer's settings are here."""
+        return self._has_settings
+
     # --- what the driver says; `outgoing` has the rest ---
 
     def open(self, block: bytes, *, end: bool) -> Stream:

@@ -92,11 +92,13 @@ class Grpc:
     def fail(self, call: Call, error: HqError) -> None:
         assert isinstance(call, ExchangeCall)
         ended = [*status_fields(error, self._exchange.most_trailer_bytes), *call.trailer_fields]
+        if call.head_fields and not self._exchange.sent_any:
+            self._exchange.begin(self._head(call))  # else clients would take them for trailers
         if self._exchange.sent_any:
             self._exchange.finish(ended)
         else:
             also = [_ENCODINGS] if isinstance(error, UnsupportedEncoding) else []
-            head = AnswerHead(200, [*_OK.fields, *also, *call.head_fields, *ended])
+            head = AnswerHead(200, [*_OK.fields, *also, *ended])
             self._exchange.answer(head, b"")
 
     def _head(self, call: ExchangeCall) -> AnswerHead:

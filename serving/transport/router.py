@@ -107,16 +107,17 @@ class Router:
         error.request_id = call.request_id
         self._shared.admission.count(error)
         kind = exchange.head.named.get(b"content-type", b"")
-        is_grpc = kind.startswith(b"application/grpc") and not isinstance(error, UnsupportedMediaType)
+        is_grpc = kind.startswith(b"application/grpc")
         if endpoint is not None:
             endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
-        if is_grpc and not kind.startswith(b"application/grpc-web"):
-            also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
-            fields = [(b"content-type", b"application/grpc"), *also, *status_fields(error)]
-            exchange.answer(AnswerHead(200, fields), b"")
+        if isinstance(error, UnsupportedMediaType) and (is_grpc or not kind.startswith((b"application/", b"text/"))):
+            # Nobody knows which protocol that is: some clients would take an error of another one for nonsense.
+            plain = [(b"content-type", b"text/plain; charset=utf-8"), *connect.error_fields(error)]
+            exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
         elif is_grpc:
-            fields = [(b"content-type", b"application/grpc-web+proto"), *status_fields(error)]
-            exchange.answer(AnswerHead(200, fields), b"")
+            main = b"application/grpc-web+proto" if kind.startswith(b"application/grpc-web") else b"application/grpc"
+            also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
+            exchange.answer(AnswerHead(200, [(b"content-type", main), *also, *status_fields(error)]), b"")
         else:
             connect.refuse(exchange, error)
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 from serving import wire
 from serving.calls.methods import Answer, Method, Unary, settled
 from serving.encoding.jsonio import refuse_deep
-from serving.errors import ShuttingDown, TooLarge, invalid
-from serving.errors.exchanges import SlowRequest
+from serving.errors import ShuttingDown, TooLarge
+from serving.errors.exchanges import SlowRequest, WrongNumberOfMessages
 from serving.limiting.admission import LARGE_BYTES
 from serving.surroundings import Surroundings
 from serving.transport.call import ExchangeCall
@@ -94,12 +94,12 @@ class Rpc:
         """Part of a request, or one that does not hold one message."""
         for message in messages:
             if self._message is not None:
-                raise invalid("", "there is more than one message: this call takes one")
+                raise WrongNumberOfMessages("there is more than one message: this call takes one")
             self._message = message
         if not end:
             self._count_body(self._body_bytes + len(chunk))
         elif self._message is None:
-            raise invalid("", "the call ended without a request")
+            raise WrongNumberOfMessages("the call ended without a request")
         else:
             self._count_body(0)
             self._run(*self._message)

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 from serving.calls.methods import Call
 from serving.encoding import gzipping
 from serving.errors import HqError, TooLarge, invalid
+from serving.errors.exchanges import UnexpectedCompression
 
 PREFIX_BYTES: Final = 5
 COMPRESSED: Final = 0b01
@@ -113,7 +114,7 @@ def envelope(flags: int, payload: bytes) -> bytes:
 
 
 def gunzip(encoding: str, payload: bytes, max_bytes: int) -> bytes:
-    """A compressed message. Raises InvalidRequest: the headers did not say how; TooLarge."""
+    """A compressed message. Raises UnexpectedCompression, InvalidRequest, TooLarge."""
     if encoding != "gzip":
-        raise invalid("", "a message says that it is compressed, but the headers do not say how")
+        raise UnexpectedCompression("a message says that it is compressed, but the headers do not say how")
     return gzipping.decompressed(payload, max_bytes)

@@ -17,6 +17,7 @@ from hq.registry.source import Source
 from hq.registry.watches import Message
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import settled
 from tests.support.entries import Feed, entry, mark, reported, spec_value, status_value
 from tests.support.turns import counted_turns
 
@@ -30,7 +31,7 @@ def found(*entries: Entry, token: str = "") -> Found:
 async def both(answer: object, kind: type[pb.FindInstancesResponse] | type[pb.GetInstanceResponse]) -> object:
     """The answer in both encodings, which have to say the same."""
     binary = kind.FromString(answer.proto())  # type: ignore[attr-defined]
-    text = json_format.Parse(await answer.json(), kind())  # type: ignore[attr-defined]
+    text = json_format.Parse(await settled(answer.json()), kind())  # type: ignore[attr-defined]
     assert binary == text
     return binary
 
@@ -154,7 +155,7 @@ async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.
     entries = [entry(f"i-{number}") for number in range(100)]
     answer = await Answers(1 << 20).found(found(*entries), ())
     async with counted_turns() as turns:
-        body = await answer.json()
+        body = await settled(answer.json())
     assert len(json.loads(body)["instances"]) == 100
     assert turns.count > 50
 
@@ -179,7 +180,7 @@ async def test_slices_leave_nothing_out() -> None:
 async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: Message) -> None:
     answer = Answers(1 << 20).watch(message)
     binary = pb.WatchInstancesResponse.FromString(answer.proto())
-    assert binary == json_format.Parse(await answer.json(), pb.WatchInstancesResponse())
+    assert binary == json_format.Parse(await settled(answer.json()), pb.WatchInstancesResponse())
     assert (binary.kind, binary.resume_token, binary.reason) == (message.kind, message.token, message.reason)
     assert (len(binary.events), binary.collapsed) == (len(message.events), message.collapsed)
     assert list(binary.sources) == [SOURCE.message()]

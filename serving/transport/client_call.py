@@ -1,0 +1,318 @@
+"""One call of a client: what the frames of its answer mean, by gRPC's rules. No I/O, no clock."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import math
+import struct
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from google.rpc import code_pb2  # type: ignore[import-untyped,unused-ignore]
+
+from serving.h2.frames import ErrorCode
+from serving.h2.heads import Head
+from serving.h2.stream import Stream
+
+_PREFIX: Final = struct.Struct(">BL")  # flags and length, before each message
+
+Trailers = Sequence[tuple[bytes, bytes]]
+
+CANCELLED: Final[int] = code_pb2.CANCELLED
+UNKNOWN: Final[int] = code_pb2.UNKNOWN
+DEADLINE_EXCEEDED: Final[int] = code_pb2.DEADLINE_EXCEEDED
+RESOURCE_EXHAUSTED: Final[int] = code_pb2.RESOURCE_EXHAUSTED
+INTERNAL: Final[int] = code_pb2.INTERNAL
+UNAVAILABLE: Final[int] = code_pb2.UNAVAILABLE
+_MOST_CODE: Final[int] = code_pb2.UNAUTHENTICATED
+
+# https://github.com/grpc/grpc/blob/master/doc/http-grpc-status-mapping.md: of answers that are not gRPC's.
+_OF_HTTP: Final[Mapping[int, int]] = {
+    400: INTERNAL,
+    401: code_pb2.UNAUTHENTICATED,
+    403: code_pb2.PERMISSION_DENIED,
+    404: code_pb2.UNIMPLEMENTED,
+    **dict.fromkeys((429, 502, 503, 504), UNAVAILABLE),
+}
+# https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors; all others are INTERNAL
+_OF_RESET: Final[Mapping[int, int]] = {
+    ErrorCode.REFUSED_STREAM: UNAVAILABLE,
+    ErrorCode.CANCEL: CANCELLED,
+    ErrorCode.ENHANCE_YOUR_CALM: RESOURCE_EXHAUSTED,
+    ErrorCode.INADEQUATE_SECURITY: code_pb2.PERMISSION_DENIED,
+}
+
+
+class Options(NamedTuple):
+    """What a client holds its peers to.
+
+    Attributes:
+        max_answer_bytes: of one message.
+        window_bytes: of the messages that lie unread in one stream.
+        first_backoff_s, max_backoff_s: between attempts to connect, while they fail.
+        ping_after_s: of silence while calls are under way.
+    """
+
+    max_answer_bytes: int = 64 * 1024 * 1024
+    max_header_bytes: int = 32 * 1024
+    window_bytes: int = 256 * 1024
+    connection_window_bytes: int = 4 * 1024 * 1024
+    connect_timeout_s: float = 5.0
+    first_backoff_s: float = 0.1
+    max_backoff_s: float = 1.0
+    ping_after_s: float = 10.0
+    ping_timeout_s: float = 10.0
+
+
+class CallFailed(Exception):
+    """A call has no answer; str() says why.
+
+    Attributes:
+        code: gRPC's number.
+        message: as the peer put it, or ours.
+        trailers: as they came.
+        is_unprocessed: the peer surely did nothing for it, so that it may be sent again, or elsewhere.
+    """
+
+    def __init__(self, code: int, message: str, trailers: Trailers = (), *, is_unprocessed: bool = False) -> None:
+        super().__init__(message)
+        self.code, self.message, self.trailers, self.is_unprocessed = code, message, trailers, is_unprocessed
+
+    def binary(self, name: str) -> bytes:
+        """The value of a trailer whose name ends in -bin; empty: it is not there, or not base64."""
+        wanted = name.encode()
+        for found, value in self.trailers:
+            if found == wanted:
+                try:
+                    return base64.b64decode(value + b"=" * (-len(value) % 4), validate=True)
+                except binascii.Error:
+                    return b""
+        return b""
+
+
+class Call:
+    """What both kinds of calls share: one request, and the frames that answer it.
+
+    Attributes:
+        block: the headers, but for the deadline; body: the message in its envelope. Both are dropped once sent.
+        deadline: on the loop's clock; None: it has none.
+        stream: None: it waits until the peer takes one more.
+        timer: of the deadline.
+        is_over: it has ended, or nobody waits for it any more.
+    """
+
+    __slots__ = ("_held", "_is_grpc", "_max_bytes", "block", "body", "deadline", "is_over", "stream", "timer")
+
+    def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
+        self.block, self.deadline = block, deadline
+        self.body = _PREFIX.pack(0, len(request)) + request
+        self.stream: Stream | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.is_over = self._is_grpc = False
+        self._held, self._max_bytes = bytearray(), max_bytes  # of a message that is not complete
+
+    # --- what came ---
+
+    def head(self, head: Head, *, end: bool) -> None:
+        """The headers of the answer; if they end it, they are its trailers, too."""
+        kind = head.named.get(b"content-type", b"")
+        self._is_grpc = kind == b"application/grpc" or kind.startswith((b"application/grpc+", b"application/grpc;"))
+        if not self._is_grpc or head.status != 200 or end:
+            if self._is_grpc and end and b"grpc-status" in head.named:
+                self.trailers(head.fields)
+            else:
+                self.fail(_not_grpc(head))
+
+    def data(self, chunk: bytes, *, end: bool) -> int:
+        """More of its messages; the bytes to give back, as `free` says."""
+        size = len(chunk) - _PREFIX.size
+        if not self._held and 0 <= size <= self._max_bytes and _PREFIX.unpack_from(chunk) == (0, size):
+            self._message(chunk[_PREFIX.size :])  # almost always
+        else:
+            self._take(chunk)
+        if end:
+            self.trailers(())
+        return self.free(len(chunk))
+
+    def trailers(self, fields: Trailers) -> None:
+        """The end of the answer, with its status."""
+        if self.is_over:
+            return
+        named = dict(fields)
+        status = named.get(b"grpc-status")
+        if status == b"0" and self._held:
+            self.fail(CallFailed(INTERNAL, "the answer ends within a message"))
+        elif status == b"0":
+            self._end()
+        elif status is None:
+            self.fail(CallFailed(UNKNOWN, "the answer ended without a status", fields))
+        else:
+            code = int(status) if status.isdigit() and len(status) < 3 else UNKNOWN
+            text = unquote_to_bytes(named.get(b"grpc-message", b"")).decode("utf-8", "replace")
+            self.fail(CallFailed(code if code <= _MOST_CODE else UNKNOWN, text, fields))
+
+    def reset(self, code: int, *, is_late: bool) -> None:
+        """The peer, or a fault of it, has ended the stream before its time."""
+        name = ErrorCode(code).name if code in ErrorCode.__members__.values() else str(code)
+        meant = DEADLINE_EXCEEDED if is_late and code == ErrorCode.CANCEL else _OF_RESET.get(code, INTERNAL)
+        is_refused = code == ErrorCode.REFUSED_STREAM
+        self.fail(CallFailed(meant, f"the stream was reset: {name}", is_unprocessed=is_refused))
+
+    def fail(self, error: CallFailed) -> None:
+        """It ends with this error, unless it has ended."""
+        if not self.is_over:
+            self.close()
+            self._fail(error)
+
+    def close(self) -> None:
+        """It is over, whatever comes of it."""
+        self.is_over = True
+        self.block = self.body = b""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    # --- what becomes of it ---
+
+    def _end(self) -> None:
+        raise NotImplementedError
+
+    def _fail(self, error: CallFailed) -> None:
+        raise NotImplementedError
+
+    def _message(self, message: bytes) -> None:
+        raise NotImplementedError
+
+    def free(self, size: int) -> int:
+        """So many bytes came. Those that are held no more, and that as many others may follow."""
+        return size
+
+    def _take(self, chunk: bytes) -> None:
+        held, at = self._held, 0
+        held += chunk
+        while len(held) - at >= _PREFIX.size and not self.is_over:
+            flags, size = _PREFIX.unpack_from(held, at)
+            start, at_next = at + _PREFIX.size, at + _PREFIX.size + size
+            if flags:
+                self.fail(CallFailed(INTERNAL, "a message is compressed, which was not asked for, or is none"))
+            elif size > self._max_bytes:
+                text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
+                self.fail(CallFailed(RESOURCE_EXHAUSTED, text))
+            elif at_next > len(held):
+                break
+            else:
+                self._message(bytes(memoryview(held)[start:at_next]))
+                at = at_next
+        del held[: len(held) if self.is_over else at]
+
+
+class UnaryCall(Call):
+    """One message is the answer: `answer` brings it, or CallFailed."""
+
+    __slots__ = ("_got", "answer")
+
+    def __init__(self, answer: asyncio.Future[bytes], *more: Any) -> None:
+        super().__init__(*more)
+        self.answer = answer
+        self._got: bytes | None = None
+
+    def _message(self, message: bytes) -> None:
+        if self._got is not None:
+            self.fail(CallFailed(INTERNAL, "there are several answers to a call that has one"))
+        self._got = message
+
+    def _end(self) -> None:
+        if self._got is None:
+            self.fail(CallFailed(INTERNAL, "there is no answer, although its status is OK"))
+            return
+        self.close()
+        if not self.answer.done():
+            self.answer.set_result(self._got)
+
+    def _fail(self, error: CallFailed) -> None:
+        self._got = None
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class StreamingCall(Call):
+    """Any number of messages. While some wait to be taken, no more come than the stream's window allows."""
+
+    __slots__ = ("_error", "_owed", "_queue", "_waiter")
+
+    def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
+        super().__init__(block, request, deadline, max_bytes)
+        self._queue: deque[bytes] = deque()
+        self._owed = 0  # bytes that came, and were not given back
+        self._error: BaseException | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def next(self) -> bytes:
+        """The next message, in order. Raises CallFailed; StopAsyncIteration: all is well, there are no more."""
+        while not self._queue:
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._queue.popleft()
+
+    def _message(self, message: bytes) -> None:
+        self._queue.append(message)
+        self._wake()
+
+    def free(self, size: int) -> int:
+        self._owed += size
+        if self._queue:
+            return 0
+        freed, self._owed = self._owed, 0
+        return freed
+
+    def _end(self) -> None:
+        self.close()
+        self._error = StopAsyncIteration()
+        self._wake()
+
+    def _fail(self, error: CallFailed) -> None:
+        self._error = error
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+def timeout_text(left_s: float) -> bytes:
+    """As grpc-timeout has it: at most eight digits, rounded up."""
+    for unit, per_s in ((b"u", 1e6), (b"m", 1e3), (b"S", 1.0)):
+        number = math.ceil(max(left_s, 0.0) * per_s)
+        if number < 100_000_000:
+            return b"%d" % max(number, 1) + unit
+    return b"99999999S"
+
+
+def _not_grpc(head: Head) -> CallFailed:
+    kind = head.named.get(b"content-type", b"of no type")[:100].decode("latin-1")
+    text = f"the answer is not gRPC's: HTTP status {head.status}, {kind}"
+    return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), text, head.fields)
+
+
+def timeout_text(left_s: float) -> bytes:
+    """As grpc-timeout has it: at most eight digits, rounded up."""
+    for unit, per_s in ((b"u", 1e6), (b"m", 1e3), (b"S", 1.0)):
+        number = math.ceil(max(left_s, 0.0) * per_s)
+        if number < 100_000_000:
+            return b"%d" % max(number, 1) + unit
+    return b"99999999S"
+
+
+def _not_grpc(head: Head) -> CallFailed:
+    if head.status == 200 and b"grpc-status" not in head.named:
+        kind: Any = head.named.get(b"content-type", b"nothing")[:100].decode("latin-1")
+        text = f"the answer is not gRPC's: HTTP status 200, {kind}"
+    else:
+        text = f"the answer is not gRPC's: HTTP status {head.status}"
+    return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), text, head.fields)

@@ -1,0 +1,300 @@
+"""One connection to a server, as its client: the bytes of all its calls, in turns, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import socket
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from serving.h2 import frames, state
+from serving.h2.frames import ErrorCode
+from serving.h2.machine import Machine
+from serving.h2.state import Settings
+from serving.h2.stream import Stream
+from serving.transport.client_call import DEADLINE_EXCEEDED, UNAVAILABLE, Call, CallFailed, Options, timeout_text
+
+_ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
+_JOINED_BYTES: Final = 64 * 1024
+_TICK_S: Final = 1.0
+_EARNED_PER_S: Final = 100
+_LINGER_S: Final = 1.0
+_MOST_PINGS: Final = 2  # in a row without a message: servers end connections for more; the system looks on from there
+_LAST_ID: Final = frames.MAX_STREAM_ID - 2
+_ALIVE: Final = b"alive?  "
+_TIMEOUT: Final = b"\0\x0cgrpc-timeout"  # a field of HPACK that enters no table
+
+
+class ClientConnection(asyncio.Protocol):
+    """Calls in the order in which they come, as many at once as the peer takes.
+
+    Attributes:
+        ready: done when the peer's settings are here (""), or when it is clear why they will not come.
+        lost: done when nothing is left of it.
+        is_usable: new calls may be started.
+        has_answered: it was good for something.
+    """
+
+    def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection], None]) -> None:
+        """`retired` is called once, when no new calls may be started any more."""
+        self._name, self._options, self._retired = name, options, retired
+        self._loop = asyncio.get_running_loop()
+        self.ready: asyncio.Future[str] = self._loop.create_future()
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self.is_usable = self.has_answered = False
+        self._transport: asyncio.Transport | None = None
+        self._is_secure = False
+        self._waiting: dict[Call, None] = {}
+        self._is_retired = self._is_paused = self._is_flushing = self._in_turn = False
+        self._is_heard = False
+        self._heard_at, self._pinged_at, self._pings = self._loop.time(), math.inf, 0
+        self._open_at = self._heard_at  # when the window for all streams was last open, as far as was needed
+        self._timer: asyncio.TimerHandle | None = None
+        held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
+        self._machine = Machine(Settings(0, *held), is_client=True)
+
+    def __repr__(self) -> str:
+        return f"ClientConnection({self._name}, usable={self.is_usable}, {len(self._machine.streams)} streams)"
+
+    # --- calls ---
+
+    def start(self, call: Call) -> None:
+        """Send a request, now or when its turn comes."""
+        if call.deadline is not None:
+            call.timer = self._loop.call_at(call.deadline, self._late, call)
+        if self._waiting or len(self._machine.streams) >= self._machine.peer_max_streams:
+            self._waiting[call] = None
+        else:
+            self._open(call)
+
+    def leave(self, call: Call) -> None:
+        """Nobody waits for it any more; whoever does nevertheless is told that it is closed."""
+        if not call.is_over:
+            self._end(call, CallFailed(UNAVAILABLE, f"the connection to {self._name} was closed"))
+
+    def consumed(self, call: Call, size: int) -> None:
+        """So many bytes of its messages are not held any more."""
+        if call.stream is not None and size:
+            self._machine.consumed(call.stream, size)
+            if self._machine.outgoing.frames:
+                self._flush_soon()
+
+    def _open(self, call: Call) -> None:
+        block = call.block
+        if call.deadline is not None:
+            value = timeout_text(call.deadline - self._loop.time())
+            block = b"".join((block, _TIMEOUT, bytes((len(value),)), value))
+        machine = self._machine
+        stream = call.stream = machine.open(block, end=False)
+        stream.owner = call
+        machine.outgoing.data(stream, call.body, end=True)
+        call.block = call.body = b""
+        self._pings = 0
+        self._flush_soon()
+        if stream.id >= _LAST_ID:
+            self.retire()
+
+    def _late(self, call: Call) -> None:
+        text = f"{self._name} did not answer in time"
+        self._end(call, CallFailed(DEADLINE_EXCEEDED, text, is_unprocessed=call.stream is None))
+
+    def _end(self, call: Call, error: CallFailed) -> None:
+        if call.stream is None:
+            self._waiting.pop(call, None)
+        else:
+            self._machine.reset(call.stream, ErrorCode.CANCEL)
+            self._flush_soon()
+        call.fail(error)
+
+    def _admit(self) -> None:
+        """Streams have ended: those that wait come next, in order."""
+        waiting, machine = self._waiting, self._machine
+        while waiting and self.is_usable and len(machine.streams) < machine.peer_max_streams:
+            call = next(iter(waiting))
+            del waiting[call]
+            self._open(call)
+
+    # --- reading ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
+        secure = transport.get_extra_info("ssl_object")
+        self._is_secure = secure is not None
+        if self._is_retired:
+            self._transport.abort()
+            return
+        if secure is not None and secure.selected_alpn_protocol() != "h2":
+            self.abort("it does not speak HTTP/2 over TLS")
+            return
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != socket.AF_UNIX:
+            _look_after(sock, round(self._options.ping_after_s + self._options.ping_timeout_s))
+        self._timer = self._loop.call_later(_TICK_S, self._tick)
+        self._flush()
+
+    def data_received(self, data: bytes) -> None:
+        machine = self._machine
+        if machine.failed:
+            return
+        self._is_heard = self._in_turn = True
+        machine.receive(data)
+        for kind, stream, what, end in machine.events():
+            if stream is None:
+                self._handle_rest(kind, what)
+            elif not stream.owner.is_over:  # since something that came before in these bytes
+                self._handle(kind, stream, what, end=end)
+        self._in_turn = False
+        if not self.ready.done() and machine.is_introduced:
+            self.is_usable = True
+            self.ready.set_result("")
+        self._flush()
+
+    def _handle(self, kind: int, stream: Stream, what: Any, *, end: bool) -> None:
+        call: Call = stream.owner
+        self._pings = 0
+        if kind == state.DATA:
+            freed = call.data(what, end=end)
+            if freed and not end:
+                self._machine.consumed(stream, freed)
+        elif kind == state.TRAILERS:
+            call.trailers(what)
+        elif kind == state.HEADERS:
+            self.has_answered = True
+            call.head(what, end=end)
+        else:
+            is_late = call.deadline is not None and self._loop.time() >= call.deadline
+            call.reset(what, is_late=is_late)
+        if call.is_over and stream.id in self._machine.streams:  # more may come, or was to go
+            self._machine.reset(stream, ErrorCode.CANCEL)
+
+    def _handle_rest(self, kind: int, what: Any) -> None:
+        if kind == state.GOAWAY:
+            self.retire()
+            for stream in [*self._machine.streams.values()]:
+                if stream.id > what:
+                    self._machine.reset(stream, ErrorCode.CANCEL)
+                    stream.owner.fail(_closing(self._name))
+        elif kind == state.FAILED:
+            self._end_all(f"it broke the protocol ({what})")
+
+    def eof_received(self) -> None:
+        """Whoever does not speak any more answers nothing, either: the transport closes."""
+
+    # --- writing ---
+
+    def _flush_soon(self) -> None:
+        if not self._in_turn and not self._is_flushing:
+            self._is_flushing = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flushing = False
+        machine, out, transport = self._machine, self._machine.outgoing, self._transport
+        if transport is None or self.lost.done():
+            return
+        if self._waiting:
+            self._admit()
+        if out.waiting and not self._is_paused:
+            out.room = _ROOM_BYTES - out.size
+            machine.pump()
+        else:
+            machine.settle()
+        if out.frames:
+            size, parts = out.size, out.take()
+            if size <= _JOINED_BYTES or self._is_secure:
+                transport.write(b"".join(parts))
+            else:
+                transport.writelines(parts)
+        out.drained.clear()
+        out.room = 0 if self._is_paused else _ROOM_BYTES
+        if out.is_ready and not self._is_paused:
+            self._flush_soon()
+        if self._is_retired and not machine.streams and not transport.is_closing():
+            self._loop.call_later(_LINGER_S, transport.abort)
+            transport.close()
+
+    def pause_writing(self) -> None:
+        self._is_paused = True
+        self._machine.outgoing.room = 0
+
+    def resume_writing(self) -> None:
+        self._is_paused = False
+        self._flush()
+
+    # --- time ---
+
+    def _tick(self) -> None:
+        now = self._loop.time()
+        self._timer = self._loop.call_later(_TICK_S, self._tick)
+        machine, options = self._machine, self._options
+        machine.earn(_EARNED_PER_S)
+        if self._is_heard or not machine.streams:
+            self._is_heard, self._heard_at, self._pinged_at = False, now, math.inf
+        if now - self._pinged_at >= options.ping_timeout_s:
+            self.abort("it does not answer")
+        elif self._pinged_at == math.inf and now - self._heard_at >= options.ping_after_s and self._pings < _MOST_PINGS:
+            self._pinged_at, self._pings = now, self._pings + 1
+            machine.ping(_ALIVE)
+            self._flush_soon()
+        if machine.outgoing.window > 0 or not machine.outgoing.waiting:
+            self._open_at = now
+        elif now - self._open_at >= options.ping_after_s + options.ping_timeout_s:
+            self.abort("it takes no requests")
+
+    # --- ends ---
+
+    def retire(self) -> None:
+        """Start no more calls; close when those under way have ended. Those that wait have not begun."""
+        if self._is_retired:
+            return
+        self._is_retired, self.is_usable = True, False
+        if not self.ready.done():
+            self.ready.set_result("it takes no calls")
+        self._retired(self)
+        waiting, self._waiting = self._waiting, {}
+        for call in waiting:
+            call.fail(_closing(self._name))
+        self._flush_soon()
+
+    def abort(self, reason: str) -> None:
+        """Hang up at once, and end all calls; those that have begun may have been carried out."""
+        self._end_all(reason)
+        if self._transport is not None:
+            self._transport.abort()
+        elif not self.lost.done():
+            self.lost.set_result(None)
+
+    def _end_all(self, reason: str) -> None:
+        if not self.ready.done():
+            self.ready.set_result(reason)
+        self.retire()
+        machine = self._machine
+        streams = [*machine.streams.values()]
+        machine.streams.clear()
+        for stream in streams:
+            machine.outgoing.forget(stream)
+            stream.owner.fail(CallFailed(UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._transport = None
+        self.abort(str(exc) if exc is not None else "by the peer")
+
+
+def _closing(name: str) -> CallFailed:
+    return CallFailed(UNAVAILABLE, f"{name} takes no more calls on this connection", is_unprocessed=True)
+
+
+def _look_after(sock: Any, patience_s: int) -> None:
+    """Have the system find out that the other machine is gone."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    patience = {
+        "TCP_KEEPIDLE": patience_s,
+        "TCP_KEEPINTVL": patience_s // 4 + 1,
+        "TCP_USER_TIMEOUT": 1_000 * patience_s,
+    }
+    for option, value in patience.items():
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
