@@ -40,6 +40,7 @@ class Machine:
         self._max_header_bytes = max_header_bytes
         self._parser = httptools.HttpRequestParser(self)
         self._events: list[Event] = []
+        self._in_this = 0  # requests that began in the bytes that are being read
         self._begin()
         self.is_reading_head = False  # some of a request's head has come, and not all
         self.is_reading_body = False
@@ -77,7 +78,7 @@ class Machine:
     def _begin(self) -> None:
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._head_bytes = self._raw_bytes = self._in_this = 0
+        self._head_bytes = self._raw_bytes = 0
         self._was_last = False
         self._is_trailing = False
 
@@ -111,7 +112,7 @@ class Machine:
         authority = self._check(method, version, named, has_upgrade)
         self._was_last = has_upgrade or not parser.should_keep_alive()
         head = Head(method, self._target, authority, self._fields, named, has_twins=len(named) < len(self._fields))
-        expects = named.get(b"expect", b"").lower() == b"100-continue"
+        expects = version != "1.0" and named.get(b"expect", b"").lower() == b"100-continue"
         begun = Begun(head, not self._was_last, version == "1.0", expects)
         self.is_reading_body = True
         self._events.append((HEAD, begun, False))
@@ -140,6 +141,8 @@ class Machine:
 
     def _check(self, method: bytes, version: str, named: dict[bytes, bytes], has_upgrade: bool) -> bytes:
         """The authority. Raises _Refused."""
+        if version not in ("1.0", "1.1"):
+            raise _Refused("this is neither HTTP/1.0 nor HTTP/1.1")
         names = [name for name, _ in self._fields]
         if names.count(b"host") > 1 or (b"host" not in named and version != "1.0"):
             raise _Refused("a request needs one Host")

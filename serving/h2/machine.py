@@ -12,7 +12,7 @@ from typing import Final
 
 from serving.h2 import frames, heads, hpack
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
-from serving.h2.state import BY_PEER, DATA, GOAWAY, HEADERS, PONG, RESET, TRAILERS, Event, State
+from serving.h2.state import BY_PEER, BY_US, DATA, GOAWAY, HEADERS, PONG, RESET, TRAILERS, Event, State
 from serving.h2.stream import Stream
 
 _RAPID: Final = 5  # what the reset of a stream costs that was opened in the same turn
@@ -30,6 +30,8 @@ class Machine(State):
 
     def events(self, most: int = 64) -> list[Event]:
         """What the bytes mean, up to `most` new streams; then call again while `is_behind`."""
+        if self.failed:
+            return []
         self._turn += 1
         self._opened = 0
         try:
@@ -144,7 +146,7 @@ class Machine(State):
     def _on_trailers(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
         if not end:
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "trailers do not end the stream")
-        self._check_length(stream, end=True)
+        self._check_length(stream, 0, end=True)
         self._event(TRAILERS, stream, heads.trailers(fields), end=True)
 
     def _on_request(self, stream_id: int, fields: list[hpack.Field] | None, *, end: bool, is_at_fault: bool) -> None:
@@ -154,6 +156,7 @@ class Machine(State):
         if is_at_fault:
             raise _depends_on_itself()
         if stream_id > self._refuse_above:
+            self._note_gone(stream_id, by=BY_US)
             return
         if len(self.streams) >= self.settings.max_streams:
             raise StreamFault(ErrorCode.REFUSED_STREAM, "there are too many streams")
@@ -161,7 +164,7 @@ class Machine(State):
         stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
         if head is not None and b"content-length" in head.named:
             stream.expected = heads.content_length(head)
-            self._check_length(stream, end=end)
+            self._check_length(stream, 0, end=end)
         stream.is_received = end
         self.streams[stream_id] = stream
         self._events.append((HEADERS, stream, head, end))
@@ -200,8 +203,7 @@ class Machine(State):
             raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the stream allows")
         end = bool(flags & frames.END_STREAM)
         if stream.expected >= 0:
-            stream.expected -= len(data)
-            self._check_length(stream, end=end)
+            self._check_length(stream, len(data), end=end)
         if not data and not end:
             self._pay(1)
         if size > len(data):
@@ -223,6 +225,8 @@ class Machine(State):
         if len(payload) != 5:
             raise StreamFault(ErrorCode.FRAME_SIZE_ERROR, "a priority has five bytes")
         if frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID == stream_id:
+            if self._is_idle(stream_id):
+                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
 
     def _on_reset(self, _flags: int, stream_id: int, payload: bytes) -> None:
@@ -233,7 +237,7 @@ class Machine(State):
         stream = self.streams.get(stream_id)
         self._pay(_RAPID if stream is not None and stream.opened_in == self._turn else 1)
         if stream is not None:
-            self._remove(stream, BY_PEER)
+            self._remove(stream, by=BY_PEER)
             self._event(RESET, stream, frames.WORD.unpack(payload)[0], end=True)
 
     def _on_settings(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -244,7 +248,10 @@ class Machine(State):
             raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "SETTINGS have six bytes each")
         if flags & frames.ACK:
             return
-        for name, value in frames.SETTING.iter_unpack(payload):
+        told = dict(frames.SETTING.iter_unpack(payload))  # of several for one thing the last counts
+        if frames.INITIAL_WINDOW_SIZE in told:
+            self._pay(len(self.streams) // 100)
+        for name, value in told.items():
             self._on_setting(name, value)
         self.outgoing.control(frames.frame(frames.SETTINGS, frames.ACK, 0))
 

@@ -75,7 +75,8 @@ class Outgoing:
     def data(self, stream: Stream, chunk: bytes, *, end: bool = False) -> None:
         """More of the body."""
         size = len(chunk)
-        if not stream.queued and size <= self.room and size <= stream.window and size <= self.window:
+        fits = size <= self.room and size <= stream.window and size <= self.window
+        if not stream.queued and (fits or not size):
             if size or end:
                 self._emit(stream, chunk, size, END_STREAM if end else 0)
             if end:
@@ -149,7 +150,7 @@ class Outgoing:
     def resize(self, initial_window: int, streams: list[Stream]) -> bool:
         """The peer has set the window of all streams, and of those to come. False: one would be too large."""
         more, self._initial_window = initial_window - self._initial_window, initial_window
-        return all([self.opened(stream, more) for stream in streams])
+        return all(self.opened(stream, more) for stream in streams)
 
     def shrink_table(self) -> None:
         """The peer wants a smaller table: we use none, but must say so where it is smaller than what we might use."""
@@ -167,6 +168,7 @@ class Outgoing:
                 self._portion(stream, min(stream.window, self.window, self.room, _TURN_BYTES))
 
     def _portion(self, stream: Stream, left: int) -> None:
+        was_cut = left == self.room < _TURN_BYTES
         queue = stream.queue
         assert queue is not None
         while queue and left > 0:
@@ -183,7 +185,7 @@ class Outgoing:
             self._emit(stream, chunk, size, END_STREAM if not queue and stream.ending == b"" else 0)
         if queue:
             if stream.window > 0:
-                self._schedule(stream)
+                self._schedule(stream, is_next=was_cut)
             return
         self.drained.append(stream)
         if stream.ending == b"":
@@ -195,6 +197,7 @@ class Outgoing:
         self.room -= size
         self.window -= size
         stream.window -= size
+        stream.sent += size
         most = self.max_frame
         if size <= most:
             self.frames += (head(size, DATA, flags, stream.id), chunk)
@@ -209,10 +212,13 @@ class Outgoing:
             self.size += size + frames.HEADER_BYTES * (last // most + 1)
         self.earned += _EARNED + size // _EARNED_BYTES
 
-    def _schedule(self, stream: Stream) -> None:
+    def _schedule(self, stream: Stream, *, is_next: bool = False) -> None:
         if not stream.is_scheduled:
             stream.is_scheduled = True
-            self._ready.append(stream)
+            if is_next:  # its turn was cut short
+                self._ready.appendleft(stream)
+            else:
+                self._ready.append(stream)
 
     def _ended(self, stream: Stream) -> None:
         stream.is_sent = True

@@ -18,7 +18,7 @@ of pairs (TRAILERS), bytes (DATA), an error code (RESET), the last stream that w
 
 _MOST_CREDIT: Final = 10_000
 _GONE: Final = 1_000  # streams of which is known how they ended
-_BY_US, BY_PEER = True, False
+BY_US, BY_PEER = True, False
 
 
 class Settings(NamedTuple):
@@ -53,6 +53,7 @@ class State:
         self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID
         self._decoder = hpack.Decoder(settings.table_bytes)
         self._gone: dict[int, bool] = {}
+        self._forgotten = 0  # of streams up to this one it may not be known any more how they ended
         self._next_id = 1
         self._refuse_above = frames.MAX_STREAM_ID
         self._credit = settings.credit
@@ -108,7 +109,7 @@ class State:
     def reset(self, stream: Stream, code: int) -> None:
         """End a stream before its time; what waits in it is dropped."""
         if stream.id in self.streams:
-            self._remove(stream, _BY_US)
+            self._remove(stream, by=BY_US)
             self.outgoing.control(frames.reset(stream.id, code))
 
     def ping(self, payload: bytes) -> None:
@@ -156,29 +157,31 @@ class State:
             if stream.is_sent:
                 self.streams.pop(stream.id, None)
 
-    def _check_length(self, stream: Stream, *, end: bool) -> None:
-        if stream.expected < -1 or (end and stream.expected > 0):
-            stream.expected = -1
+    def _check_length(self, stream: Stream, size: int, *, end: bool) -> None:
+        left = stream.expected - size
+        if stream.expected >= 0 and (left < 0 or (end and left)):
             raise StreamFault(ErrorCode.PROTOCOL_ERROR, "the body is not as long as its content-length")
+        stream.expected = max(left, -1)
 
     def _reset(self, stream_id: int, code: ErrorCode) -> None:
         stream = self.streams.get(stream_id)
         self.outgoing.control(frames.reset(stream_id, code))
         if stream is None:
-            self._note_gone(stream_id, _BY_US)
+            self._note_gone(stream_id, by=BY_US)
         else:
-            self._remove(stream, _BY_US)
+            self._remove(stream, by=BY_US)
             self._event(RESET, stream, code, end=True)
 
-    def _remove(self, stream: Stream, by: bool) -> None:
+    def _remove(self, stream: Stream, *, by: bool) -> None:
         self.streams.pop(stream.id, None)
         self.outgoing.forget(stream)
-        self._note_gone(stream.id, by)
+        self._note_gone(stream.id, by=by)
 
-    def _note_gone(self, stream_id: int, by: bool) -> None:
+    def _note_gone(self, stream_id: int, *, by: bool) -> None:
         self._gone[stream_id] = by
         if len(self._gone) > _GONE:
-            del self._gone[next(iter(self._gone))]
+            self._forgotten = max(self._forgotten, oldest := next(iter(self._gone)))
+            del self._gone[oldest]
 
     def _on_closed(self, stream_id: int) -> None:
         """Something came on a stream that is not open: what we reset may still be sent to for a while."""
@@ -186,7 +189,7 @@ class State:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} was not opened")
         by = self._gone.get(stream_id)
         self._pay(1)
-        if by is None and not self.is_client:
+        if by is None and not self.is_client and stream_id > self._forgotten:
             raise ConnectionFault(ErrorCode.STREAM_CLOSED, f"stream {stream_id} has ended")
         if by is BY_PEER:
             raise StreamFault(ErrorCode.STREAM_CLOSED, f"stream {stream_id} was reset by its peer")

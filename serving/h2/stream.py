@@ -13,7 +13,7 @@ class Stream:
 
     Attributes:
         window: bytes of DATA that the peer lets us send.
-        queue, queued: what waits to be sent, and its bytes.
+        queue, queued: what waits to be sent, and its bytes; sent: bytes that became frames.
         ending: the block of trailers that comes behind the queue; empty: END_STREAM alone.
         credit: bytes of DATA that the peer may still send.
         unread: bytes that came and were not reported as consumed.
@@ -23,14 +23,14 @@ class Stream:
 
     __slots__ = (
         *("credit", "ending", "expected", "id", "is_received", "is_scheduled", "is_sent", "opened_in", "owner"),
-        *("has_head", "queue", "queued", "unread", "window"),
+        *("has_head", "queue", "queued", "sent", "unread", "window"),
     )
 
     def __init__(self, stream_id: int, window: int, credit: int, opened_in: int = 0) -> None:
         self.id, self.window, self.credit = stream_id, window, credit
         self.opened_in = opened_in  # the turn, to tell a rapid reset
         self.queue: deque[bytes | memoryview] | None = None
-        self.queued = self.unread = 0
+        self.queued = self.unread = self.sent = 0
         self.ending: bytes = NOT_ENDING
         self.expected = -1
         self.is_received = self.is_sent = False  # END_STREAM came, or went

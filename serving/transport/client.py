@@ -15,6 +15,7 @@ import re
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -63,6 +64,7 @@ class Channel:
         self._failures, self._retry_at, self._failure = 0, 0.0, ""
         self._paths: dict[str, bytes] = {}
         self._is_closed = False
+        self._connecting, self._all_connected = 0, asyncio.Event()  # calls that wait for a connection
 
     def __repr__(self) -> str:
         return f"Channel({self.address}, {self._current})"
@@ -106,19 +108,26 @@ class Channel:
     async def close(self, grace_s: float = 0.0) -> None:
         """Start no more calls, give those under way so many seconds, then end them."""
         self._is_closed = True
-        if self._attempt is not None:
-            self._attempt.cancel()
-            await asyncio.gather(self._attempt, return_exceptions=True)
-        ends = [connection.lost for connection in [*self._connections]]
-        for connection in [*self._connections]:
-            connection.retire()
         try:
-            if ends and grace_s > 0:
-                await asyncio.wait(ends, timeout=grace_s)
+            if grace_s > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(grace_s):
+                        await self._finish()
         finally:
+            attempt, ends = self._attempt, [connection.lost for connection in self._connections]
+            if attempt is not None:
+                attempt.cancel()
             for connection in [*self._connections]:
                 connection.abort("the client has closed it")
-        if ends:
+        await asyncio.gather(*ends, *([attempt] if attempt is not None else ()), return_exceptions=True)
+
+    async def _finish(self) -> None:
+        if self._connecting:
+            self._all_connected.clear()
+            await self._all_connected.wait()
+        for connection in [*self._connections]:
+            connection.retire()
+        if ends := [connection.lost for connection in self._connections]:
             await asyncio.wait(ends)
 
     # --- connecting ---
@@ -132,6 +141,7 @@ class Channel:
                 raise _unsent(self._failure)
             self._attempt = loop.create_task(self._connect(), name=f"connect {self.address}")
             self._attempt.add_done_callback(self._attempted)
+        self._connecting += 1
         try:
             async with asyncio.timeout_at(deadline):
                 # Shielded: others wait for the same connection.
@@ -141,6 +151,10 @@ class Channel:
             raise CallFailed(DEADLINE_EXCEEDED, text, is_unprocessed=True) from None
         except CallFailed as error:  # a new one for each that waits
             raise _unsent(error.message) from None
+        finally:
+            self._connecting -= 1
+            if not self._connecting:
+                self._all_connected.set()
         if not connection.is_usable:
             raise _unsent(f"{self.address} takes no calls")
         return connection
@@ -232,6 +246,8 @@ class Messages(AsyncIterator[bytes]):
 
     async def __anext__(self) -> bytes:
         if self._begun is None:
+            if self._is_left:
+                raise _unsent("the call was left before it began")
             self._begun = await self._channel.begin(*self._asked)
         connection, call = self._begun
         if self._is_left:

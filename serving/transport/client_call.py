@@ -176,6 +176,10 @@ class Call:
             self.timer.cancel()
             self.timer = None
 
+    def free(self, size: int) -> int:
+        """So many bytes came. Those that are held no more, and that as many others may follow."""
+        return size
+
     # --- what becomes of it ---
 
     def _end(self) -> None:
@@ -186,10 +190,6 @@ class Call:
 
     def _message(self, message: bytes) -> None:
         raise NotImplementedError
-
-    def free(self, size: int) -> int:
-        """So many bytes came. Those that are held no more, and that as many others may follow."""
-        return size
 
     def _take(self, chunk: bytes) -> None:
         held, at = self._held, 0
@@ -297,22 +297,4 @@ def timeout_text(left_s: float) -> bytes:
 def _not_grpc(head: Head) -> CallFailed:
     kind = head.named.get(b"content-type", b"of no type")[:100].decode("latin-1")
     text = f"the answer is not gRPC's: HTTP status {head.status}, {kind}"
-    return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), text, head.fields)
-
-
-def timeout_text(left_s: float) -> bytes:
-    """As grpc-timeout has it: at most eight digits, rounded up."""
-    for unit, per_s in ((b"u", 1e6), (b"m", 1e3), (b"S", 1.0)):
-        number = math.ceil(max(left_s, 0.0) * per_s)
-        if number < 100_000_000:
-            return b"%d" % max(number, 1) + unit
-    return b"99999999S"
-
-
-def _not_grpc(head: Head) -> CallFailed:
-    if head.status == 200 and b"grpc-status" not in head.named:
-        kind: Any = head.named.get(b"content-type", b"nothing")[:100].decode("latin-1")
-        text = f"the answer is not gRPC's: HTTP status 200, {kind}"
-    else:
-        text = f"the answer is not gRPC's: HTTP status {head.status}"
     return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), text, head.fields)

@@ -93,7 +93,7 @@ class ClientConnection(asyncio.Protocol):
         self._pings = 0
         self._flush_soon()
         if stream.id >= _LAST_ID:
-            self.retire()
+            self._refuse()
 
     def _late(self, call: Call) -> None:
         text = f"{self._name} did not answer in time"
@@ -110,7 +110,7 @@ class ClientConnection(asyncio.Protocol):
     def _admit(self) -> None:
         """Streams have ended: those that wait come next, in order."""
         waiting, machine = self._waiting, self._machine
-        while waiting and self.is_usable and len(machine.streams) < machine.peer_max_streams:
+        while waiting and len(machine.streams) < machine.peer_max_streams:
             call = next(iter(waiting))
             del waiting[call]
             self._open(call)
@@ -129,7 +129,7 @@ class ClientConnection(asyncio.Protocol):
             return
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
-            _look_after(sock, round(self._options.ping_after_s + self._options.ping_timeout_s))
+            _look_after(sock, self._options.ping_after_s + self._options.ping_timeout_s)
         self._timer = self._loop.call_later(_TICK_S, self._tick)
         self._flush()
 
@@ -170,7 +170,7 @@ class ClientConnection(asyncio.Protocol):
 
     def _handle_rest(self, kind: int, what: Any) -> None:
         if kind == state.GOAWAY:
-            self.retire()
+            self._refuse()
             for stream in [*self._machine.streams.values()]:
                 if stream.id > what:
                     self._machine.reset(stream, ErrorCode.CANCEL)
@@ -191,7 +191,7 @@ class ClientConnection(asyncio.Protocol):
     def _flush(self) -> None:
         self._is_flushing = False
         machine, out, transport = self._machine, self._machine.outgoing, self._transport
-        if transport is None or self.lost.done():
+        if transport is None or transport.is_closing():
             return
         if self._waiting:
             self._admit()
@@ -210,7 +210,7 @@ class ClientConnection(asyncio.Protocol):
         out.room = 0 if self._is_paused else _ROOM_BYTES
         if out.is_ready and not self._is_paused:
             self._flush_soon()
-        if self._is_retired and not machine.streams and not transport.is_closing():
+        if self._is_retired and not machine.streams and not self._waiting:
             self._loop.call_later(_LINGER_S, transport.abort)
             transport.close()
 
@@ -245,17 +245,21 @@ class ClientConnection(asyncio.Protocol):
     # --- ends ---
 
     def retire(self) -> None:
-        """Start no more calls; close when those under way have ended. Those that wait have not begun."""
+        """Start no more calls; close when the others have ended."""
         if self._is_retired:
             return
         self._is_retired, self.is_usable = True, False
         if not self.ready.done():
             self.ready.set_result("it takes no calls")
         self._retired(self)
+        self._flush_soon()
+
+    def _refuse(self) -> None:
+        """The peer takes no more calls: those that wait have not begun."""
+        self.retire()
         waiting, self._waiting = self._waiting, {}
         for call in waiting:
             call.fail(_closing(self._name))
-        self._flush_soon()
 
     def abort(self, reason: str) -> None:
         """Hang up at once, and end all calls; those that have begun may have been carried out."""
@@ -268,7 +272,7 @@ class ClientConnection(asyncio.Protocol):
     def _end_all(self, reason: str) -> None:
         if not self.ready.done():
             self.ready.set_result(reason)
-        self.retire()
+        self._refuse()
         machine = self._machine
         streams = [*machine.streams.values()]
         machine.streams.clear()
@@ -287,14 +291,9 @@ def _closing(name: str) -> CallFailed:
     return CallFailed(UNAVAILABLE, f"{name} takes no more calls on this connection", is_unprocessed=True)
 
 
-def _look_after(sock: Any, patience_s: int) -> None:
+def _look_after(sock: Any, patience_s: float) -> None:
     """Have the system find out that the other machine is gone."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    patience = {
-        "TCP_KEEPIDLE": patience_s,
-        "TCP_KEEPINTVL": patience_s // 4 + 1,
-        "TCP_USER_TIMEOUT": 1_000 * patience_s,
-    }
-    for option, value in patience.items():
+    for option, factor in (("TCP_KEEPIDLE", 1.0), ("TCP_KEEPINTVL", 0.25), ("TCP_USER_TIMEOUT", 1_000.0)):
         if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), max(1, round(patience_s * factor)))

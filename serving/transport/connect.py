@@ -149,6 +149,14 @@ class ConnectStream:
         self._encoding = "gzip" if is_gzip(named.get(b"connect-content-encoding")) else ""
         self._gzips = accepts_gzip(named.get(b"connect-accept-encoding"))
 
+    @staticmethod
+    def refuse(exchange: Exchange, error: HqError) -> None:
+        """End a call whose headers cannot be served, in the form that its content type asks for."""
+        media = STREAMS.exchange(exchange.head.named.get(b"content-type"), None)
+        extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
+        head = AnswerHead(200, [(b"content-type", media.content_type), *extra])
+        exchange.answer(head, envelope(END_OF_STREAM, wire.end_of_stream(error)))
+
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         return self._envelopes.take(chunk, end=end) if chunk or end else []
 

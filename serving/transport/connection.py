@@ -34,7 +34,7 @@ class Connection(asyncio.Protocol):
         self._retire_at = core.loop.time() + core.limits.max_connection_age_s
         self._kernel_bytes = core.kernel_bytes
         self._stalled: tuple[float, int] | None = None  # since when, and how many bytes had been written by then
-        self._written = 0
+        self._written = self._untaken = 0
         core.connections.add(self)
 
     # --- writing ---
@@ -49,16 +49,15 @@ class Connection(asyncio.Protocol):
 
     def account(self, queued: int) -> None:
         """Count what waits now, of which so much in queues of ours."""
-        waiting = queued
-        if self.is_paused:
-            waiting += self.transport.get_write_buffer_size() + self._kernel_bytes
+        written = self.transport.get_write_buffer_size() + self._kernel_bytes if self.is_paused else 0
+        waiting, self._untaken = queued + written, written
         if waiting != self.waiting:
             change, self.waiting = waiting - self.waiting, waiting
             if not self.core.admission.weigh(self.peer.host, change):
-                self.relieve()
+                self.core.relieve(self.peer.host)
 
     def relieve(self) -> None:
-        """Too much waits for this peer, or for all: give up what waits here."""
+        """Too much waits for this peer, or for all, and most of it here: give it up."""
         self.core.admission.refused["max_answers_bytes"] += 1
         self.abort()
 
@@ -73,7 +72,7 @@ class Connection(asyncio.Protocol):
         if not self.waiting:
             self._stalled = None
             return
-        taken = self._written - self.waiting
+        taken = self._written - self._untaken
         if self._stalled is None:
             self._stalled = now, taken
             return

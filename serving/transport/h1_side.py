@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from serving import wire
 from serving.calls.current import CURRENT
-from serving.errors import HqError, Retry
+from serving.errors import HqError, TooLarge
 from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
 from serving.transport import connect
-from serving.transport.connection import LINGER_S, Connection
+from serving.transport.connection import Connection
 from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer
 
 if TYPE_CHECKING:
@@ -101,11 +101,10 @@ class H1Side(Connection):
         if self._machine.is_reading_body and self._exchange is not None and not events:
             self._count(len(data))
         if events:
-            if events[-1][0] == machine.FAULT and self._must_wait():
-                self._refuse_fault(events[-1][1])  # whoever sends so is not answered what it sent before
-                return
             self._events += events
             self._advance()
+            if events[-1][0] == machine.FAULT and self._must_wait():
+                self._refuse_fault(events[-1][1])  # whoever sends so is not answered what it sent before
         if self._machine.is_reading_head or self._machine.is_reading_body:
             if self._begun_at is None:
                 self._begun_at = self.loop.time()
@@ -171,7 +170,7 @@ class H1Side(Connection):
         """What comes around a body without being any of it."""
         self._body_bytes += size
         if self._body_bytes > 2 * self.core.limits.max_request_bytes:
-            self._refuse(MalformedHttp("the body comes with more around it than a body may have"))
+            self._refuse(TooLarge("the body comes with more around it than a body may have"))
 
     def _drop(self, size: int) -> None:
         """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""
@@ -305,6 +304,3 @@ def _raw_answer(error: HqError) -> bytes:
     fields = [(b"content-type", b"application/json"), *connect.error_fields(error)]
     length = b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body)
     return AnswerHead(wire.http_status(error), fields).lines + length + body
-
-
-__all__ = ["LINGER_S", "H1Exchange", "H1Side", "Retry"]

@@ -225,7 +225,7 @@ class H2Side(Connection):
         machine, out = self.machine, self.machine.outgoing
         machine.settle()
         if out.waiting and not self.is_paused:
-            out.room = _ROOM_BYTES - out.size
+            out.room = max(0, _ROOM_BYTES - out.size)
             machine.pump()
         if out.frames:
             size = out.size
@@ -269,6 +269,8 @@ class H2Side(Connection):
             self._check_late(now)
         if self.waiting or self.machine.outgoing.waiting:
             self.check_stall(now)
+            if self.transport.is_closing():
+                return
             self._check_blocked(now)
         if self.machine.streams:
             self._busy_at = now
@@ -290,20 +292,20 @@ class H2Side(Connection):
     def _check_blocked(self, now: float) -> None:
         """Streams whose reader opens no window, while the connection goes on."""
         limits, blocked = self.core.limits, self._blocked
-        queued = {stream: stream.queued for stream in self.machine.streams.values() if stream.queued}
-        self._blocked = {stream: blocked.get(stream, (now, size)) for stream, size in queued.items()}
+        queued = [stream for stream in self.machine.streams.values() if stream.queued and stream.window <= 0]
+        self._blocked = {stream: blocked.get(stream, (now, stream.sent)) for stream in queued}
         for stream, (since, before) in self._blocked.items():
             patience_s = now - since
             if patience_s < limits.stalled_write_s:
                 continue
-            if before - stream.queued < min(before, limits.min_read_bytes_per_s * patience_s):
+            if stream.sent - before < limits.min_read_bytes_per_s * patience_s:
                 self.core.admission.refused["stalled_write_s"] += 1
                 self.machine.reset(stream, ErrorCode.ENHANCE_YOUR_CALM)
                 if stream.owner is not None:
                     stream.owner.leave()
                 self.flush_soon()
             else:
-                self._blocked[stream] = now, stream.queued
+                self._blocked[stream] = now, stream.sent
 
     def _check_alive(self, now: float) -> None:
         limits = self.core.limits

@@ -22,6 +22,8 @@ from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.wires import Wire
 
 _KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
+UNKNOWN_FORM: Final = (UnsupportedMediaType, MethodNotAllowed)
+_ORDINARY: Final = (b"application/", b"text/")
 _GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
 
 
@@ -110,7 +112,7 @@ class Router:
         is_grpc = kind.startswith(b"application/grpc")
         if endpoint is not None:
             endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
-        if isinstance(error, UnsupportedMediaType) and (is_grpc or not kind.startswith((b"application/", b"text/"))):
+        if isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
             # Nobody knows which protocol that is: some clients would take an error of another one for nonsense.
             plain = [(b"content-type", b"text/plain; charset=utf-8"), *connect.error_fields(error)]
             exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
@@ -118,6 +120,8 @@ class Router:
             main = b"application/grpc-web+proto" if kind.startswith(b"application/grpc-web") else b"application/grpc"
             also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
             exchange.answer(AnswerHead(200, [(b"content-type", main), *also, *status_fields(error)]), b"")
+        elif endpoint is not None and endpoint.is_stream and not isinstance(error, UNKNOWN_FORM):
+            ConnectStream.refuse(exchange, error)
         else:
             connect.refuse(exchange, error)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
+from types import CoroutineType
 from typing import Any, Final
 
 from serving import wire
@@ -32,6 +34,7 @@ class Endpoint:
         self.admission, self.limits = shared.admission, shared.limits
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
+        self.is_stream = not isinstance(method, Unary)
         # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
         self.is_free = method.rule.is_open and isinstance(method, Unary)
 
@@ -48,6 +51,7 @@ class Rpc:
 
     _task: asyncio.Task[None] | None = None
     _message: Message | None = None
+    _result: Any = None  # what the task waits for
     _body_bytes = 0  # counted, of a request that is not complete
     _held_bytes = 0  # counted, of a large request under way
     _is_open = False  # among the calls or streams that are counted
@@ -112,15 +116,25 @@ class Rpc:
     def gone(self) -> None:
         self._is_gone = True
         if self._task is not None:
-            self._task.cancel()
+            self._cancel(self._task)
         else:
             self._close("CANCELLED")
 
     def expire(self) -> None:
         if self._task is not None:
-            self._task.cancel()
+            self._cancel(self._task)
         elif not self._is_closed:
             self._fail(ShuttingDown("this replica shuts down: send the call to another one", 0.0))
+
+    def _cancel(self, task: asyncio.Task[None]) -> None:
+        task.cancel()
+        task.add_done_callback(self._cancelled)
+
+    def _cancelled(self, _task: asyncio.Task[None]) -> None:
+        # A task that is cancelled before its first step does nothing, not even what stands behind `finally`.
+        self._fail(asyncio.CancelledError())
+        if isinstance(self._result, CoroutineType) and inspect.getcoroutinestate(self._result) == inspect.CORO_CREATED:
+            self._result.close()
 
     # --- for each kind of call ---
 
@@ -218,12 +232,14 @@ class UnaryRpc(Rpc):
             return
         result = endpoint.run(endpoint.parse(payload, is_json=self._wire.json_in), call)
         if isinstance(result, Awaitable):
+            self._result = result
             self._work_on(self._awaited(result))
             return
         answer = result.json() if self._wire.json_out else result.proto()
         if isinstance(answer, bytes):
             self._answer(answer)
         else:
+            self._result = answer
             self._work_on(self._awaited(answer))
 
     def _release(self) -> None:

@@ -85,6 +85,13 @@ class Core:
         kind = H2Side if is_h2 else H1Side
         return kind(self, transport, peer, refusal)
 
+    def relieve(self, host: str) -> None:
+        """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""
+        of_peer = not self.admission.answers_of.has_room(host)
+        waiting = [one for one in self.connections if one.waiting and (one.peer.host == host or not of_peer)]
+        if waiting:
+            max(waiting, key=lambda one: one.waiting).relieve()
+
     async def tick_forever(self) -> None:
         """Give all connections the time, about once a second."""
         while True:

@@ -34,12 +34,16 @@ class Talk:
             self._open, self._next_id = [1, 3, 5, 7], 9
         says = (
             *((self._headers, 5), (self._data, 5), (self._trailers, 1), (self._reset, 1), (self._window, 2)),
-            *((self._ping, 1), (self._more_settings, 1), (self._priority, 1), (self._goaway, 0.2), (self._strange, 0.3)),
+            *(
+                (self._ping, 1),
+                (self._more_settings, 1),
+                (self._priority, 1),
+                (self._goaway, 0.2),
+                (self._strange, 0.3),
+            ),
         )
         kinds, weights = [kind for kind, _ in says], [weight for _, weight in says]
-        for kind in rng.choices(kinds, weights, k=rng.randrange(1, 14)):
-            said.append(kind())
-        return said
+        return said + [kind() for kind in rng.choices(kinds, weights, k=rng.randrange(1, 14))]
 
     def _stream(self) -> int:
         return self._rng.choice(self._open) if self._open else self._next_id
@@ -59,8 +63,7 @@ class Talk:
             self._open.append(stream_id)
             method = rng.choice((b"POST", b"GET"))
             pairs = [(b":method", method), (b":scheme", b"http"), (b":path", b"/a"), (b":authority", b"x")]
-        for _ in range(rng.randrange(4)):
-            pairs.append((rng.choice(_NAMES[:5]), rng.choice(_VALUES[1:6:2])))
+        pairs += [(rng.choice(_NAMES[:5]), rng.choice(_VALUES[1:6:2])) for _ in range(rng.randrange(4))]
         if rng.random() < 0.2:
             pairs.append((b"content-length", b"%d" % rng.randrange(5)))
         return self._block(stream_id, pairs, end=rng.random() < 0.5)
@@ -180,7 +183,9 @@ def _field(rng: Random) -> bytes:
     if how < 0.7:
         return rng.choice((b"\x40", b"\x40", b"\0", b"\x10")) + _string(rng) + _string(rng)
     if how < 0.8:
-        return rng.choice((bytes((0x20 | rng.randrange(32),)), b"\x3f" + bytes((rng.randrange(256), rng.randrange(32)))))
+        return rng.choice(
+            (bytes((0x20 | rng.randrange(32),)), b"\x3f" + bytes((rng.randrange(256), rng.randrange(32))))
+        )
     if how < 0.9:
         return bytes((rng.choice((0xFF, 0x7F, 0x3F, 0x1F, 0x0F)), *rng.choices((0, 1, 31, 127, 128, 255), k=3)))
     return rng.randbytes(rng.randrange(4))
@@ -199,7 +204,13 @@ def _string(rng: Random) -> bytes:
 _LINES: Final = (b"x-a: 1", b"cookie: b", b"connection: close", b"connection: keep-alive", b"expect: 100-continue")
 _ODD_LINES: Final = (
     *(b"Host: y", b"transfer-encoding: gzip, chunked", b"transfer-encoding : chunked", b"content-length: 3", b" fold"),
-    *(b"content-length: +3", b"content-length: 3, 3", b"upgrade: websocket\r\nconnection: upgrade", b"a: b\nc: d", b":"),
+    *(
+        b"content-length: +3",
+        b"content-length: 3, 3",
+        b"upgrade: websocket\r\nconnection: upgrade",
+        b"a: b\nc: d",
+        b":",
+    ),
 )
 
 

@@ -60,7 +60,7 @@ async def test_a_stream_that_is_refused_for_its_content_type_names_the_call_and_
     refused = await http.post(b"{}", f"/{WATCH}")
     assert refused.status == 415
     assert told(refused.json()) == refused.headers["x-request-id"]
-    assert shared.traffic.calls()["http", WATCH, "INVALID_ARGUMENT"] == 1
+    assert shared.traffic.calls()["http", WATCH, "UNKNOWN"] == 1
 
 
 async def test_an_answer_carries_the_id_that_its_caller_sent(grpc_client: Client, http: RawHttp) -> None:

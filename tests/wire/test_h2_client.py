@@ -1,0 +1,244 @@
+"""The client of our own against two servers: grpcio's and our own."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+import weakref
+from collections.abc import AsyncIterator
+
+import pytest
+from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
+from prometheus_client import CollectorRegistry
+
+from clients.errors import DETAILS_KEY, decode_status
+from hqpb.v1 import service_pb2
+from serving.grpc.server import GrpcServer
+from serving.limiting.limits import Limits
+from serving.surroundings import Surroundings
+from serving.transport.client import CallFailed, Channel
+from serving.transport.server import Server
+from tests.wire.fake_table import FAILURES, GET, SERVICE, WATCH, FakeHealth, FakeRegistry
+
+
+@pytest.fixture
+def limits() -> Limits:
+    return Limits(max_streams_per_connection=50)
+
+
+@pytest.fixture(params=["own", "grpcio"])
+async def address(
+    registry: FakeRegistry, health: FakeHealth, shared: Surroundings, request: pytest.FixtureRequest
+) -> AsyncIterator[str]:
+    server: Server | GrpcServer
+    if request.param == "own":
+        server = Server(registry.methods(), health, shared, CollectorRegistry(), {})
+        port = await server.listen("127.0.0.1:0")
+    else:
+        server = GrpcServer(registry.methods(), health, shared)
+        port = await server.start("127.0.0.1:0")
+    yield f"127.0.0.1:{port}"
+    await server.stop(0.0)
+
+
+@pytest.fixture
+async def channel(address: str) -> AsyncIterator[Channel]:
+    made = Channel(address)
+    yield made
+    await made.close()
+    assert not made._connections
+
+
+async def get(channel: Channel, text: str, timeout_s: float | None = 10.0, **metadata: str) -> str:
+    request = service_pb2.GetInstanceRequest(id=text).SerializeToString()
+    named = tuple((name.replace("_", "-"), value) for name, value in metadata.items())
+    answer = await channel.unary(f"/{GET}", request, timeout_s, named)
+    found = service_pb2.GetInstanceResponse.FromString(answer).instance.meta
+    return found.annotations["padding"] if "padding" in found.annotations else found.id
+
+
+def watch(channel: Channel, order: str) -> AsyncIterator[bytes]:
+    request = service_pb2.WatchInstancesRequest(resume_token=order).SerializeToString()
+    return channel.stream(f"/{WATCH}", request)
+
+
+async def until_idle(channel: Channel, registry: FakeRegistry) -> None:
+    """The call has ended on both sides, and nothing is left of it here."""
+    async with asyncio.timeout(5):
+        await registry.ended.wait()
+    assert channel._current is not None
+    machine = channel._current._machine
+    assert not machine.streams
+    assert not channel._current._waiting
+    assert machine.outgoing.waiting == 0
+
+
+async def test_calls_share_one_connection(channel: Channel) -> None:
+    assert await asyncio.gather(*(get(channel, f"web-{number}") for number in range(200))) == [
+        f"web-{number}" for number in range(200)
+    ]
+    assert len(channel._connections) == 1
+
+
+async def test_metadata_and_the_deadline_arrive(channel: Channel, registry: FakeRegistry) -> None:
+    assert await get(channel, "request-id", x_request_id="from-me", authorization="Bearer x") == "from-me"
+    assert registry.calls[-1].all_headers("authorization") == ("Bearer x",)
+    assert await get(channel, "deadline") == "some"
+    assert await get(channel, "deadline", None) == "none"
+
+
+@pytest.mark.parametrize("size", [0, 65_531, 65_536, 3_000_000])
+async def test_large_answers_arrive_whole(channel: Channel, size: int) -> None:
+    assert len(await get(channel, f"big:{size}")) == max(size, 5 if size == 0 else size) or size == 0
+
+
+async def test_large_requests_arrive_whole(channel: Channel) -> None:
+    text = "x" * 1_000_000
+    assert await get(channel, text) == text
+
+
+@pytest.mark.parametrize("name", FAILURES)
+async def test_an_error_is_decoded_as_it_always_was(channel: Channel, name: str) -> None:
+    with pytest.raises(CallFailed) as raised:
+        await get(channel, f"fail:{name}")
+    error = raised.value
+    decoded = decode_status(error.code, error.message, error.binary(DETAILS_KEY))
+    assert (decoded.code.name, decoded.message) == (FAILURES[name].code, str(FAILURES[name]))
+    assert (decoded.reason, decoded.from_hq, decoded.sent) == (FAILURES[name].reason, True, True)
+
+
+async def test_an_unknown_method_is_unimplemented(channel: Channel) -> None:
+    with pytest.raises(CallFailed) as raised:
+        await channel.unary(f"/{SERVICE}/Nothing", b"", 5.0)
+    assert raised.value.code == codes.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("pair", [("a", "\n"), ("a", "ä"), ("A", "x"), (":path", "/x"), ("a-bin", "x"), ("a", b"x")])
+async def test_what_cannot_be_sent_is_not_sent(channel: Channel, pair: tuple[str, str]) -> None:
+    with pytest.raises(CallFailed, match="cannot be sent") as raised:
+        await channel.unary(f"/{GET}", b"", 5.0, [pair])
+    assert raised.value.is_unprocessed
+    assert await get(channel, "web-1") == "web-1"
+
+
+async def test_a_deadline_ends_the_call_on_both_sides(channel: Channel, registry: FakeRegistry) -> None:
+    began = time.monotonic()
+    with pytest.raises(CallFailed) as raised:
+        await get(channel, "wait", 0.2)
+    assert raised.value.code == codes.DEADLINE_EXCEEDED
+    assert not raised.value.is_unprocessed
+    assert 0.15 < time.monotonic() - began < 2.0
+    await until_idle(channel, registry)
+
+
+async def test_a_cancelled_call_frees_everything(channel: Channel, registry: FakeRegistry) -> None:
+    task = asyncio.create_task(get(channel, "wait"))
+    await registry.started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await until_idle(channel, registry)
+    gone = weakref.ref(task)
+    del task
+    gc.collect()
+    assert gone() is None
+    assert await get(channel, "web-1") == "web-1"
+
+
+async def test_a_stream_brings_its_messages_and_ends(channel: Channel, registry: FakeRegistry) -> None:
+    tokens = [service_pb2.WatchInstancesResponse.FromString(m).resume_token async for m in watch(channel, "count:500")]
+    assert tokens == [str(number) for number in range(500)]
+    await until_idle(channel, registry)
+
+
+async def test_messages_before_an_error_arrive(channel: Channel) -> None:
+    got = []
+    with pytest.raises(CallFailed, match="the store is full"):
+        async for message in watch(channel, "fail:StoreFull"):
+            got.append(message)
+    assert len(got) == 2
+
+
+async def test_a_stream_that_is_left_ends_at_the_server(channel: Channel, registry: FakeRegistry) -> None:
+    messages = channel.stream(f"/{WATCH}", service_pb2.WatchInstancesRequest(resume_token="quiet").SerializeToString())
+    await anext(messages)
+    reader = asyncio.ensure_future(anext(messages))
+    await asyncio.sleep(0.05)
+    messages.leave()
+    with pytest.raises(CallFailed, match="closed"):
+        await reader
+    await until_idle(channel, registry)
+
+
+async def test_a_slow_reader_holds_the_server_back(channel: Channel, registry: FakeRegistry) -> None:
+    messages = channel.stream(
+        f"/{WATCH}", service_pb2.WatchInstancesRequest(resume_token="endless").SerializeToString()
+    )
+    await anext(messages)
+    await asyncio.sleep(0.5)
+    before = registry.sent
+    await asyncio.sleep(0.3)
+    assert registry.sent == before
+    assert before < 100
+    for _ in range(200):
+        await anext(messages)
+    messages.leave()
+    await until_idle(channel, registry)
+
+
+async def test_more_calls_than_the_server_takes_wait_in_order(channel: Channel, registry: FakeRegistry) -> None:
+    await get(channel, "web-1")
+    assert channel._current is not None
+    channel._current._machine.peer_max_streams = 2
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        await get(channel, "wait" if number < 2 else "web-1")
+        order.append(number)
+
+    tasks = [asyncio.create_task(one(number)) for number in range(8)]
+    await asyncio.sleep(0.1)
+    assert len(registry.calls) == 3
+    tasks[4].cancel()
+    with pytest.raises(CallFailed) as raised:
+        await get(channel, "web-1", 0.1)
+    assert (raised.value.code, raised.value.is_unprocessed) == (codes.DEADLINE_EXCEEDED, True)
+    registry.release.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order[2:] == [2, 3, 5, 6, 7]
+
+
+async def test_closing_gives_calls_their_grace_and_then_ends_them(
+    address: str, channel: Channel, registry: FakeRegistry
+) -> None:
+    calls = [asyncio.create_task(get(channel, text)) for text in ("web-1", "wait")]
+    await asyncio.sleep(0)
+    closing = asyncio.create_task(channel.close(0.5))
+    assert await calls[0] == "web-1"
+    with pytest.raises(CallFailed) as raised:
+        await get(channel, "web-2")
+    assert raised.value.is_unprocessed
+    with pytest.raises(CallFailed) as raised:
+        await calls[1]
+    assert (raised.value.code, raised.value.is_unprocessed) == (codes.UNAVAILABLE, False)
+    await closing
+
+
+async def test_nobody_at_the_address_is_told_at_once_and_found_when_there(
+    address: str, registry: FakeRegistry, health: FakeHealth, shared: Surroundings
+) -> None:
+    server = Server(registry.methods(), health, shared, CollectorRegistry(), {})
+    port = await server.listen("127.0.0.1:0")
+    await server.stop(0.0)
+    channel = Channel(f"127.0.0.1:{port}")
+    for _ in range(20):
+        with pytest.raises(CallFailed, match="cannot connect") as raised:
+            await get(channel, "web-1")
+        assert (raised.value.code, raised.value.is_unprocessed) == (codes.UNAVAILABLE, True)
+    again = Server(registry.methods(), health, shared, CollectorRegistry(), {})
+    await again.listen(f"127.0.0.1:{port}")
+    await asyncio.sleep(1.3)
+    assert await get(channel, "web-1") == "web-1"
+    await channel.close()
+    await again.stop(0.0)
