@@ -67,7 +67,7 @@ class Flags:
 
     def transport(self) -> Callable[[F], F]:
         """Which code answers."""
-        kinds = "own: all protocols on every address; grpcio: as before, gRPC and HTTP apart. It goes with the next release."
+        kinds = "own: all protocols on every address; grpcio: gRPC and HTTP apart, for one release more."
         return self.option("--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds)
 
     def logs(self) -> Callable[[F], F]:

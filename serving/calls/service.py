@@ -11,9 +11,12 @@ from serving.calls.methods import Answer, Call, Streaming, Unary
 from serving.encoding.jsonio import parse_json, parse_proto
 from serving.encoding.memo import Memo
 from serving.rights import subjects
-from serving.rights.rules import Rule
+from serving.rights.rules import INSPECT, READ, Rule
 
 M = TypeVar("M", bound=Message)
+
+
+_SAFE = (READ, INSPECT)  # calls under these rules change nothing
 
 
 class Service:
@@ -25,7 +28,8 @@ class Service:
 
     def unary(self, request: type[M], run: Callable[[M, Call], Answer | Awaitable[Answer]], rule: Rule) -> Unary:
         """A call with one answer."""
-        return Unary(self._path(request), parse_proto(request), parse_json(request), run, rule, self._subject)
+        parsers = parse_proto(request), parse_json(request)
+        return Unary(self._path(request), *parsers, run, rule, self._subject, safe=rule in _SAFE)
 
     def memoized(
         self,
@@ -37,7 +41,7 @@ class Service:
         """A call whose requests repeat: what `compiled` makes of one is remembered by its bytes, and never changed."""
         proto, json = parse_proto(request), parse_json(request)
         parsers = Memo(lambda body: compiled(proto(body))), Memo(lambda body: compiled(json(body)))
-        return Unary(self._path(request), *parsers, run, rule)
+        return Unary(self._path(request), *parsers, run, rule, safe=rule in _SAFE)
 
     def streaming(self, request: type[M], run: Callable[[M, Call], AsyncIterator[Answer]], rule: Rule) -> Streaming:
         """A call with a stream of answers."""

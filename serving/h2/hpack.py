@@ -116,22 +116,26 @@ class Decoder:
                 at = self._resize(block, at, first & 0x1F)
                 continue
             else:
-                mask = 0x3F if first & 0x40 else 0x0F
-                index = first & mask
-                if index == mask:
-                    index, at = _more(block, at, index)
-                if not index:
-                    name, at = _string(block, at)
-                else:
-                    name = _STATIC[index][0] if index < _DYNAMIC else dynamic[_DYNAMIC - 1 - index][0]
-                value, at = _string(block, at)
-                one = field(name, value)
-                if mask == 0x3F:
-                    self._keep(one)
+                one, at = self._literal(block, at, first)
             size += one[3]
             if size <= most_bytes:
                 found.append(one)
         return found, size
+
+    def _literal(self, block: bytes, at: int, first: int) -> tuple[Field, int]:
+        mask = 0x3F if first & 0x40 else 0x0F
+        index = first & mask
+        if index == mask:
+            index, at = _more(block, at, index)
+        if not index:
+            name, at = _string(block, at)
+        else:
+            name = _STATIC[index][0] if index < _DYNAMIC else self._fields[_DYNAMIC - 1 - index][0]
+        value, at = _string(block, at)
+        one = field(name, value)
+        if mask == 0x3F:
+            self._keep(one)
+        return one, at
 
     def _keep(self, one: Field) -> None:
         self._fields.append(one)

@@ -28,7 +28,7 @@ _GET_FIELDS: Final = 20
 
 
 def timeout_s(named: dict[bytes, bytes]) -> float | None:
-    """How long the caller waits; None: it did not say. The protocol's version is checked, too. Raises InvalidRequest."""
+    """How long the caller waits; None: it did not say. Raises InvalidRequest, also for another version."""
     version = named.get(b"connect-protocol-version")
     if version is not None and version != b"1":
         raise invalid("", "connect-protocol-version must be 1")

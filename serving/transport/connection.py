@@ -139,7 +139,7 @@ class Arrival(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
-        # Written at once, and paused as soon as anything is left, so that what waits is known: for TLS "from 1 byte on".
+        # Written at once, and paused as soon as anything is left, so that what waits is known; TLS pauses from 1 on.
         transport.set_write_buffer_limits(high=1 if transport.get_extra_info("ssl_object") else 0, low=0)
         self._peer = peer_of(transport)
         self._core.arrivals.add(self)

@@ -39,6 +39,7 @@ class Grpc:
     transport = "grpc"
     json_in = json_out = False
     timeout_s: float | None = None
+    _ok = _OK
     _compress = _encoding = ""
     _envelopes: Envelopes | None = None
 
@@ -64,7 +65,7 @@ class Grpc:
         return gunzip(self._encoding, payload, self._max_bytes)
 
     def whole(self, call: Call, payload: bytes) -> None:
-        head, trailers = _OK, _OK_TRAILERS
+        head, trailers = self._ok, _OK_TRAILERS
         assert isinstance(call, ExchangeCall)
         if call.gzip_answers:
             head, payload = self._head(call), self._enveloped(payload)
@@ -80,7 +81,7 @@ class Grpc:
 
     def begin(self, call: Call) -> None:
         assert isinstance(call, ExchangeCall)
-        self._exchange.begin(self._head(call) if call.head_fields or call.gzip_answers else _OK)
+        self._exchange.begin(self._head(call) if call.head_fields or call.gzip_answers else self._ok)
 
     def message(self, payload: bytes) -> None:
         self._exchange.send(self._enveloped(payload))
@@ -98,11 +99,11 @@ class Grpc:
             self._exchange.finish(ended)
         else:
             also = [_ENCODINGS] if isinstance(error, UnsupportedEncoding) else []
-            head = AnswerHead(200, [*_OK.fields, *also, *ended])
+            head = AnswerHead(200, [*self._ok.fields, *also, *ended])
             self._exchange.answer(head, b"")
 
     def _head(self, call: ExchangeCall) -> AnswerHead:
-        fields = [*_OK.fields, *call.head_fields]
+        fields = [*self._ok.fields, *call.head_fields]
         accepted = self._exchange.head.named.get(b"grpc-accept-encoding", b"")
         if call.gzip_answers and b"gzip" in accepted:
             self._compress = "gzip"
@@ -113,6 +114,13 @@ class Grpc:
         if not self._compress:
             return envelope(0, payload)
         return envelope(COMPRESSED, gzipping.compressed(payload, 1))
+
+
+class GrpcJson(Grpc):
+    """One call whose messages are proto3 JSON."""
+
+    json_in = json_out = True
+    _ok = AnswerHead(200, [(b"content-type", b"application/grpc+json")])
 
 
 def status_fields(error: HqError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:

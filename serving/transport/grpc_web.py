@@ -22,7 +22,9 @@ class GrpcWeb(Grpc):
 
     def __init__(self, exchange: Exchange, max_bytes: int) -> None:
         """Raises HqError, as Grpc does."""
-        self._is_text = exchange.head.named.get(b"content-type", b"").startswith(b"application/grpc-web-text")
+        kind = exchange.head.named.get(b"content-type", b"")
+        self._is_text = kind.startswith(b"application/grpc-web-text")
+        self.json_in = self.json_out = b"+json" in kind
         self._partial = b""
         super().__init__(exchange, max_bytes)
 
@@ -61,8 +63,9 @@ class GrpcWeb(Grpc):
             self._exchange.answer(self._head(call), last)
 
     def _head(self, call: ExchangeCall) -> AnswerHead:
-        kind = b"application/grpc-web-text+proto" if self._is_text else b"application/grpc-web+proto"
-        return AnswerHead(200, [(b"content-type", kind), *super()._head(call).fields[1:]])
+        kind = b"application/grpc-web-text" if self._is_text else b"application/grpc-web"
+        codec = b"+json" if self.json_out else b"+proto"
+        return AnswerHead(200, [(b"content-type", kind + codec), *super()._head(call).fields[1:]])
 
     def _coded(self, data: bytes) -> bytes:
         return base64.b64encode(data) if self._is_text else data

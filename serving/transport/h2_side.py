@@ -13,7 +13,8 @@ from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
 from serving.transport.connection import Connection
-from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer
+from serving.transport.exchange import Exchange, Peer
+from serving.transport.h2_exchange import H2Exchange
 
 if TYPE_CHECKING:
     from serving.transport.server import Core
@@ -24,73 +25,6 @@ _EARNED_PER_S: Final = 100.0
 _DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word
 _DRAINING, _ALIVE = b"draining", b"alive?  "
 _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
-
-
-class H2Exchange(Exchange):
-    """One stream."""
-
-    is_h2 = True
-
-    def __init__(self, side: H2Side, stream: Stream, head: Head) -> None:
-        self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
-
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
-        if self.is_over:
-            return
-        self.is_over = self.sent_any = True
-        side, stream = self._side, self._stream
-        out = side.machine.outgoing
-        if isinstance(trailers, bytes):
-            out.answer(stream, head.block, body, trailers)
-        elif trailers is None:
-            is_bare = not body or self.head.method == b"HEAD"
-            block = head.block if not body else head.block + hpack.encode([(b"content-length", b"%d" % len(body))])
-            out.headers(stream, block, end=is_bare)
-            if not is_bare:
-                out.data(stream, body, end=True)
-        else:
-            out.headers(stream, head.block, end=False)
-            out.data(stream, body)
-            out.trailers(stream, hpack.encode(trailers))
-        side.over(self)
-
-    def begin(self, head: AnswerHead) -> None:
-        if not self.is_over:
-            self.sent_any = True
-            self._side.machine.outgoing.headers(self._stream, head.block, end=False)
-            self._side.flush_soon()
-
-    def send(self, chunk: bytes) -> None:
-        if not self.is_over:
-            self._side.machine.outgoing.data(self._stream, chunk)
-            self._side.flush_soon()
-
-    def finish(self, trailers: Fields | None = None) -> None:
-        if not self.is_over:
-            self.is_over = True
-            out = self._side.machine.outgoing
-            if trailers is None:
-                out.data(self._stream, b"", end=True)
-            else:
-                out.trailers(self._stream, hpack.encode(trailers))
-            self._side.over(self)
-
-    def abort(self) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self._side.machine.reset(self._stream, ErrorCode.INTERNAL_ERROR)
-            self._side.over(self)
-
-    def consumed(self, size: int) -> None:
-        self._side.machine.consumed(self._stream, size)
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._stream.queued > 0
-
-    @property
-    def most_trailer_bytes(self) -> int:
-        return self._side.machine.outgoing.most_header_bytes
 
 
 class H2Side(Connection):
@@ -146,15 +80,18 @@ class H2Side(Connection):
         self._in_turn = False
         CURRENT.set(None)
         self._flush()
-        if machine.is_behind:
-            if not self._is_full:
-                self._is_full = True
-                self.transport.pause_reading()
+        if machine.is_behind or self._is_full:
+            self._hold_back(is_full=machine.is_behind)
+
+    def _hold_back(self, *, is_full: bool) -> None:
+        """Read no more until the others had their turn, too."""
+        if is_full:
             self.loop.call_soon(self._take_turn)
-        elif self._is_full:
-            self._is_full = False
-            if not self.is_closing:
-                self.transport.resume_reading()
+        if is_full and not self._is_full:
+            self.transport.pause_reading()
+        elif not is_full and not self.is_closing:
+            self.transport.resume_reading()
+        self._is_full = is_full
 
     def _handle(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
         if kind == state.HEADERS:
@@ -230,18 +167,21 @@ class H2Side(Connection):
         if out.frames:
             size = out.size
             self.write(out.take(), size)
-        if out.drained:
-            drained, out.drained = out.drained, []
-            for stream in drained:
-                if stream.owner is not None:
-                    stream.owner.wake()
         out.room = 0 if self.is_paused else _ROOM_BYTES
-        if out.is_ready and not self.is_paused:
-            self.flush_soon()
-        if out.waiting or self.waiting or self.is_paused:
-            self.account(out.waiting)
+        if out.drained or out.waiting or self.waiting or self.is_paused:
+            self._see_what_waits()
         if self._has_left and not machine.streams and not out.frames:
             self.close()
+
+    def _see_what_waits(self) -> None:
+        out = self.machine.outgoing
+        drained, out.drained = out.drained, []
+        for stream in drained:
+            if stream.owner is not None:
+                stream.owner.wake()
+        if out.is_ready and not self.is_paused:
+            self.flush_soon()
+        self.account(out.waiting)
 
     def resume_writing(self) -> None:
         super().resume_writing()

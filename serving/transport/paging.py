@@ -19,6 +19,7 @@ from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
 
 _METHODS: Final = (b"GET", b"HEAD")
+_SMALL_BYTES: Final = 64 * 1024
 
 
 class Paging:
@@ -30,7 +31,7 @@ class Paging:
 
     def open(self, exchange: Exchange) -> None:
         """Somebody asks for a page, or for what is not there."""
-        _Asked(exchange, self)
+        _Asked(exchange, self, ExchangeCall(exchange, self._shared.ids))
 
     async def answer(self, exchange: Exchange, call: ExchangeCall) -> None:
         """Answer a request whose body, if any, is not looked at."""
@@ -70,27 +71,34 @@ class Paging:
 
 
 class _Asked:
-    """The handler of one request for a page."""
+    """The handler of one request for a page. Over HTTP/2 it waits for the end of a small body, which nobody reads."""
 
-    __slots__ = ("_exchange", "_is_gone", "_task")
-
-    def __init__(self, exchange: Exchange, pages: Paging) -> None:
-        self._exchange = exchange
+    def __init__(self, exchange: Exchange, pages: Paging, call: ExchangeCall) -> None:
+        self._exchange, self._pages, self._call = exchange, pages, call
+        self._task: asyncio.Task[None] | None = None
         exchange.handler = self
-        work = pages.answer(exchange, ExchangeCall(exchange, pages._shared.ids))
-        self._task = asyncio.get_running_loop().create_task(work)
+        length = exchange.head.named.get(b"content-length", b"0")
+        if not exchange.is_h2 or int(length) > _SMALL_BYTES:
+            self._begin()
 
     def data(self, chunk: bytes, *, end: bool) -> None:
         self._exchange.consumed(len(chunk))
+        if end:
+            self._begin()
 
     def late(self) -> None:
-        """The page does not wait for the body."""
+        self._begin()
 
     def gone(self) -> None:
-        self._task.cancel()
+        if self._task is not None:
+            self._task.cancel()
 
     def expire(self) -> None:
-        self._task.cancel()
+        self.gone()
+
+    def _begin(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._pages.answer(self._exchange, self._call))
 
 
 def _fields(answer: PageAnswer) -> list[tuple[bytes, bytes]]:

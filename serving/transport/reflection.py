@@ -1,4 +1,4 @@
-"""grpc.reflection, v1 and v1alpha: what tools ask to find services and their messages. Everybody may ask, nobody stay."""
+"""grpc.reflection, v1 and v1alpha: what tools ask to find services and messages. Everybody may ask, nobody stay."""
 
 from __future__ import annotations
 
@@ -41,18 +41,17 @@ class Reflection:
         try:
             async with asyncio.timeout(self._patience_s):
                 async for request in requests:
-                    if request.ByteSize() > _MAX_REQUEST_BYTES:
-                        raise invalid("", f"{_MAX_REQUEST_BYTES} bytes are enough for a name")
                     yield MessageAnswer(self._answer(request))
         except TimeoutError as error:
             raise DeadlineExceeded(f"reflection ends after {self._patience_s:g} s") from error
 
     def _answer(self, request: Any) -> Any:
+        _check_size(request)
         kind = request.WhichOneof("message_request")
         answer = _RESPONSE(valid_host=request.host, original_request=request)
         finders: dict[str, Callable[[], FileDescriptor]] = {
             "file_by_filename": lambda: self._pool.FindFileByName(request.file_by_filename),
-            "file_containing_symbol": lambda: self._pool.FindFileContainingSymbol(request.file_containing_symbol),
+            "file_containing_symbol": lambda: self._symbol(request.file_containing_symbol),
             "file_containing_extension": lambda: self._extension(request.file_containing_extension),
         }
         try:
@@ -62,14 +61,20 @@ class Reflection:
                 )
             elif kind == "all_extension_numbers_of_type":
                 self._extension_numbers(request.all_extension_numbers_of_type, answer.all_extension_numbers_response)
-            elif kind in finders:
-                answer.file_descriptor_response.file_descriptor_proto.extend(_with_dependencies(finders[kind]()))
             else:
-                raise KeyError(kind)
+                answer.file_descriptor_response.file_descriptor_proto.extend(_with_dependencies(finders[kind]()))
         except KeyError:
             answer.error_response.error_code = _NOT_FOUND
             answer.error_response.error_message = "there is nothing of that name here"
         return answer
+
+    def _symbol(self, name: str) -> FileDescriptor:
+        try:
+            found: FileDescriptor = self._pool.FindFileContainingSymbol(name)
+        except KeyError:  # the pool does not know methods by their names
+            service, _, method = name.rpartition(".")
+            found = self._pool.FindServiceByName(service).methods_by_name[method].containing_service.file
+        return found
 
     def _extension(self, asked: Any) -> FileDescriptor:
         message = self._pool.FindMessageTypeByName(asked.containing_type)
@@ -97,6 +102,11 @@ def _encoded(file: FileDescriptor) -> bytes:
     proto = descriptor_pb2.FileDescriptorProto()
     file.CopyToProto(proto)
     return proto.SerializeToString()
+
+
+def _check_size(request: Any) -> None:
+    if request.ByteSize() > _MAX_REQUEST_BYTES:
+        raise invalid("", f"{_MAX_REQUEST_BYTES} bytes are enough for a name")
 
 
 def _is_known(service: str) -> bool:

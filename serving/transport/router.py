@@ -14,7 +14,7 @@ from serving.transport import connect
 from serving.transport.call import ExchangeCall
 from serving.transport.connect import ConnectStream, ConnectUnary
 from serving.transport.exchange import AnswerHead, Exchange
-from serving.transport.grpc import Grpc, status_fields
+from serving.transport.grpc import Grpc, GrpcJson, status_fields
 from serving.transport.grpc_web import GrpcWeb
 from serving.transport.paging import Paging
 from serving.transport.rpc import Endpoint, Rpc, UnaryRpc
@@ -23,6 +23,9 @@ from serving.transport.wires import Wire
 
 _KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}
 UNKNOWN_FORM: Final = (UnsupportedMediaType, MethodNotAllowed)
+_GRPC_KINDS: Final = frozenset(
+    b"application/grpc" + form + codec for form in (b"", b"-web", b"-web-text") for codec in (b"", b"+proto", b"+json")
+)
 _ORDINARY: Final = (b"application/", b"text/")
 _GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
 
@@ -81,10 +84,12 @@ class Router:
             self._get(exchange)
         elif exchange.head.method != b"POST":
             self._refuse(exchange, endpoint, MethodNotAllowed(_text(exchange.head.method), "POST"))
-        elif is_web and main.partition(b"+")[2] in (b"", b"proto"):
+        elif is_web and main.partition(b"+")[2] in (b"", b"proto", b"json"):
             self._open(endpoint, exchange, GrpcWeb)
         elif main in _GRPC and exchange.is_h2:
             self._open(endpoint, exchange, Grpc)
+        elif main == b"application/grpc+json" and exchange.is_h2:
+            self._open(endpoint, exchange, GrpcJson)
         else:
             error = UnsupportedMediaType(_text(kind), "application/grpc, application/grpc-web, application/json")
             self._refuse(exchange, endpoint, error)
@@ -117,7 +122,7 @@ class Router:
             plain = [(b"content-type", b"text/plain; charset=utf-8"), *connect.error_fields(error)]
             exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
         elif is_grpc:
-            main = b"application/grpc-web+proto" if kind.startswith(b"application/grpc-web") else b"application/grpc"
+            main = kind.partition(b";")[0].strip() if kind in _GRPC_KINDS else b"application/grpc"
             also = [(b"grpc-accept-encoding", b"identity,gzip")] if error.reason == "UNSUPPORTED_ENCODING" else []
             exchange.answer(AnswerHead(200, [(b"content-type", main), *also, *status_fields(error)]), b"")
         elif endpoint is not None and endpoint.is_stream and not isinstance(error, UNKNOWN_FORM):

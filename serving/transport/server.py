@@ -162,13 +162,7 @@ class Server:
         if self._ticking is None:
             return
         await self._health.stop()
-        for serving in self._listening:
-            serving.close()
-        for sock in self._sockets:
-            sock.close()
-        for path in self._paths:
-            path.unlink(missing_ok=True)
-        self._listening, self._sockets, self._paths = [], [], []
+        self._stop_listening()
         core = self._core
         for arrival in [*core.arrivals]:
             arrival.leave()
@@ -185,6 +179,15 @@ class Server:
         with contextlib.suppress(asyncio.CancelledError):
             await self._ticking
         self._ticking = None
+
+    def _stop_listening(self) -> None:
+        for serving in self._listening:
+            serving.close()
+        for sock in self._sockets:
+            sock.close()
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+        self._listening, self._sockets, self._paths = [], [], []
 
     async def _until_empty(self, patience_s: float) -> None:
         loop = self._core.loop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -50,6 +51,7 @@ async def run(
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         async with asyncio.timeout(at_most_s):
@@ -58,6 +60,8 @@ async def run(
         raise TimeoutError(f"{Path(command[0]).name} did not end within {at_most_s:.0f} s") from None
     finally:
         await _end(process)
+        with suppress(ProcessLookupError):  # what it started, and left behind
+            os.killpg(process.pid, signal.SIGKILL)
     return Finished(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
 
 
