@@ -68,7 +68,8 @@ lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade t
 	$(VENV)/python tools/lock.py $(UPGRADE)
 
 .PHONY: judges
-judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: one; `--install` gets them: tests/judges)
+judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: one); tools go to ~/.cache/hq-judges
+	@$(VENV)/python -m tests.judges --install
 	@$(VENV)/python -m tests.judges $(if $(ONLY),--only $(ONLY))
 
 .PHONY: faults

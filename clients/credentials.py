@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -37,6 +40,17 @@ class _Tls:
     key: bytes | None
     chain: bytes | None
 
+    def context(self) -> ssl.SSLContext:
+        made = ssl.create_default_context(cadata=self.ca.decode("latin-1") if self.ca else None)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.chain and self.key:
+            # OpenSSL reads files only. These hold what was checked, whatever has become of the named ones since.
+            with os.fdopen(os.memfd_create("own certificate"), "wb") as file:
+                file.write(self.chain + b"\n" + self.key)
+                file.flush()
+                made.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        return made
+
 
 class Credentials:
     """Opens channels and makes metadata for each call, from files as they are now.
@@ -54,6 +68,7 @@ class Credentials:
             raise BadCredentials("a client certificate and its key go together: name both (--cert and --key)")
         tls = [name for name in (files.ca, files.cert, files.key) if name]
         self._tls = _Renewed(tls, lambda: _read_tls(files), now) if files.tls else None
+        self._context: tuple[_Tls, ssl.SSLContext] | None = None
         ticket = files.ticket_file
         self._ticket = _Renewed([ticket], lambda: _read_ticket(ticket), now) if ticket else None
 
@@ -88,6 +103,16 @@ class Credentials:
         tls = self._tls.current()
         made = grpc.ssl_channel_credentials(tls.ca, tls.key, tls.chain)
         return grpc.aio.secure_channel(address, made, options=options, interceptors=interceptors)
+
+    def tls(self) -> Callable[[], ssl.SSLContext] | None:
+        """What makes contexts with the certificates of now, for connections that are not gRPC's own; None: no TLS."""
+        return None if self._tls is None else partial(self._newest, self._tls)
+
+    def _newest(self, files: _Renewed[_Tls]) -> ssl.SSLContext:
+        tls = files.current()
+        if self._context is None or self._context[0] is not tls:
+            self._context = tls, tls.context()
+        return self._context[1]
 
     def metadata(self) -> Sequence[tuple[str, str]]:
         """What is sent with each call."""

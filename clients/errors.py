@@ -23,6 +23,8 @@ _KNOWN: dict[str, Any] = {
     )
 }
 
+_BY_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
+
 # A replica that goes away also breaks off writes that it had begun.
 UNSURE_REASONS = frozenset({"OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "SHUTTING_DOWN"})
 _TRY_LATER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
@@ -133,28 +135,38 @@ def connection_closed(endpoint: str) -> HqApiError:
 
 def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:
     """What gRPC raised, with HQ's details. Details that cannot be read are treated as absent."""
-    facts = _details(error)
+    text = error.details() or ""
+    sent = not text.startswith(_NO_CONNECTION)
+    return decode_status(error.code(), text, _details_bytes(error), endpoint, sent=sent)
+
+
+def decode_status(
+    code: grpc.StatusCode | int, text: str, details: bytes, endpoint: str = "", *, sent: bool = True
+) -> HqApiError:
+    """The same of a status that did not come through gRPC's own library; `details`: of grpc-status-details-bin."""
+    if not isinstance(code, grpc.StatusCode):
+        code = _BY_NUMBER.get(code, grpc.StatusCode.UNKNOWN)
+    facts = _details(details)
     info, retry = facts.get("ErrorInfo"), facts.get("RetryInfo")
     from_hq = info is not None and info.domain == HQ_DOMAIN
-    text = error.details() or error.code().name
     return HqApiError(
-        error.code(),
-        text,
+        code,
+        text or code.name,
         reason=info.reason if info is not None else "",
         violations=_violations(facts),
         metadata=dict(info.metadata) if info is not None else {},
         retry_delay_s=retry.retry_delay.ToTimedelta().total_seconds() if retry is not None else None,
         from_hq=from_hq,
-        sent=from_hq or not text.startswith(_NO_CONNECTION),
+        sent=from_hq or sent,
         endpoint=endpoint,
     )
 
 
-def _details(error: grpc.aio.AioRpcError) -> dict[str, Any]:
+def _details(raw: bytes) -> dict[str, Any]:
     """The details that we know, by the names of their messages."""
     status = status_pb2.Status()
     try:
-        status.ParseFromString(_details_bytes(error))
+        status.ParseFromString(raw)
         return dict(_unpacked(packed) for packed in status.details if packed.TypeName() in _KNOWN)
     except DecodeError:
         return {}

@@ -49,6 +49,7 @@ _option = _FLAGS.option
 @_option("--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Where to serve gRPC; port 0: a free one.")
 @_option("--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Where to serve HTTP; port 0: a free one.")
 @_FLAGS.transport()
+@_FLAGS.cors()
 @_option(
     "--insecure",
     is_flag=True,
@@ -130,7 +131,9 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     server = Server(
         front,
         shared,
-        Addresses(given["grpc"], given["http"], given["grpc_mtls"], transport=given["transport"]),
+        Addresses(
+            given["grpc"], given["http"], given["grpc_mtls"], cors=given["cors_origin"], transport=given["transport"]
+        ),
         given["grace"],
     )
     when_told_to_stop(server.stop)

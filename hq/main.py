@@ -162,6 +162,7 @@ def _addresses(given: dict[str, Any]) -> Addresses:
         given.get("grpc_mtls", ""),
         shared=is_worker,
         pages=pages,
+        cors=given["cors_origin"],
         transport=given["transport"],
     )
 

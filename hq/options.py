@@ -24,6 +24,7 @@ listening = together(
         help="A second address, which may be the same one.",
     ),
     _flags.transport(),
+    _flags.cors(),
     option(
         "--insecure",
         is_flag=True,

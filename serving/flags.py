@@ -70,6 +70,11 @@ class Flags:
         kinds = "own: all protocols on every address; grpcio: gRPC and HTTP apart, for one release more."
         return self.option("--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds)
 
+    def cors(self) -> Callable[[F], F]:
+        """Who may call from a browser."""
+        text = "Pages of this origin (https://host) may call from a browser; * for all. Repeat it for several."
+        return self.option("--cors-origin", multiple=True, metavar="ORIGIN", help=text)
+
     def logs(self) -> Callable[[F], F]:
         """What is logged and how, and where traces go."""
         levels = click.Choice(["debug", "info", "warning", "error"])

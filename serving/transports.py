@@ -35,6 +35,7 @@ class Addresses:
     grpc_mtls: str = ""  # a second one for gRPC, where callers show certificates; empty: none
     shared: bool = False  # other processes of ours listen on the same ones
     pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
+    cors: Sequence[str] = ()  # origins whose pages may call from a browser
     transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
@@ -160,7 +161,9 @@ class _One:
         pages: Mapping[str, Page],
     ) -> None:
         self._addresses = addresses
-        self._server = TransportServer(methods, health, shared, metrics, pages, reuse_port=addresses.shared)
+        self._server = TransportServer(
+            methods, health, shared, metrics, pages, reuse_port=addresses.shared, cors=addresses.cors
+        )
         self._pages = TransportServer((), health, shared, metrics, pages)
 
     async def listen(self, tls: ServerTls | None) -> Addresses:

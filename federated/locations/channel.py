@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final, cast
+from typing import Final
 
 import grpc
 
-from clients.calls import cancelled_from_outside
 from clients.credential_files import CredentialFiles
 from clients.credentials import Credentials
-from clients.errors import HqApiError, connection_closed, decode, not_connected
-from clients.links import CHANNEL_OPTIONS
+from clients.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
 from serving.calls.current import passed_on
+from serving.transport.client import CallFailed, Channel, Messages, Options
 
 Metadata = Sequence[tuple[str, str]]
 
-_OPTIONS: Final = (
-    *CHANNEL_OPTIONS,
-    # A location that is back is to be found back soon; gRPC's own patience goes up to two minutes.
-    ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 1_000),
-    ("grpc.max_reconnect_backoff_ms", 1_000),
-)
+# A location that is back is to be found back soon, and one that is away must not be waited for.
+_OPTIONS: Final = Options(max_answer_bytes=64 * 1024 * 1024, connect_timeout_s=1.0, max_backoff_s=1.0)
 SERVICE: Final = "hq.v1.InstanceService"
 _DRAIN_S: Final = 30.0
 
@@ -38,9 +32,9 @@ class Dialer:
         """`credentials` None: plain text, and nothing to say who asks."""
         self._credentials = credentials or Credentials(CredentialFiles())
 
-    def open(self, address: str) -> grpc.aio.Channel:
+    def open(self, address: str) -> Channel:
         """A new channel."""
-        return self._credentials.channel(address, options=_OPTIONS)
+        return Channel(address, self._credentials.tls(), _OPTIONS)
 
     @property
     def is_encrypted(self) -> bool:
@@ -62,9 +56,8 @@ class ReplicaChannel:
     def __init__(self, address: str, dialer: Dialer) -> None:
         self.address, self._dialer = address, dialer
         self._version, self._channel = dialer.version(), dialer.open(address)
-        self._unary: dict[str, Any] = {}
         self._leaving: set[asyncio.Task[None]] = set()
-        self._streams: set[Any] = set()
+        self._streams: set[Messages] = set()
 
     def __repr__(self) -> str:
         return f"ReplicaChannel({self.address})"
@@ -73,17 +66,10 @@ class ReplicaChannel:
         """The encoded answer."""
         if self._dialer.version() != self._version:
             self._renew()
-        callable_ = self._unary.get(method)
-        if callable_ is None:
-            callable_ = self._unary[method] = self._channel.unary_unary(f"/{SERVICE}/{method}", None, None)
         try:
-            return cast("bytes", await callable_(request, timeout=timeout_s, metadata=_of_call(metadata)))
-        except grpc.aio.AioRpcError as error:
-            raise decode(error, self.address) from None
-        except grpc.aio.UsageError:
-            raise not_connected(self.address, f"the connection to {self.address} is closed") from None
-        except asyncio.CancelledError:
-            raise self._cancelled() from None
+            return await self._channel.unary(f"/{SERVICE}/{method}", request, timeout_s, _of_call(metadata))
+        except CallFailed as error:
+            raise self._decoded(error) from None
 
     async def stream(
         self, method: str, request: bytes, silence_limit_s: float, metadata: Metadata = ()
@@ -91,50 +77,46 @@ class ReplicaChannel:
         """Encoded messages; a stream that is silent for `silence_limit_s` counts as broken."""
         if self._dialer.version() != self._version:
             self._renew()
-        opened: Any = self._channel.unary_stream(f"/{SERVICE}/{method}", None, None)
-        call = opened(request, metadata=_of_call(metadata))
-        self._streams.add(call)
+        messages = self._channel.stream(f"/{SERVICE}/{method}", request, _of_call(metadata))
+        self._streams.add(messages)
         try:
             while True:
                 async with asyncio.timeout(silence_limit_s):
-                    message = await call.read()
-                if not isinstance(message, bytes):  # the end of the stream
-                    raise connection_closed(self.address)
+                    message = await anext(messages)
                 yield message
-        except grpc.aio.AioRpcError as error:
-            raise decode(error, self.address) from None
+        except CallFailed as error:
+            raise self._decoded(error) from None
+        except StopAsyncIteration:
+            raise connection_closed(self.address) from None
         except TimeoutError:
             raise self._silent(silence_limit_s) from None
-        except asyncio.CancelledError:
-            raise self._cancelled() from None
         finally:
-            self._streams.discard(call)
-            call.cancel()
+            self._streams.discard(messages)
+            messages.leave()
 
     def end_streams(self) -> None:
         """End every stream; calls with one answer go on."""
-        for call in self._streams:
-            call.cancel()
+        for messages in self._streams:
+            messages.leave()
 
     async def close(self) -> None:
         """End every call on it."""
         for task in self._leaving:
             task.cancel()
-        await self._channel.close(None)
+        await self._channel.close()
         await asyncio.gather(*self._leaving, return_exceptions=True)
 
     def _renew(self) -> None:
         """Go on over a channel with the certificates of now; calls on the old one may end in peace."""
         old, self._channel = self._channel, self._dialer.open(self.address)
         self._version = self._dialer.version()
-        self._unary.clear()
         task = asyncio.create_task(old.close(_DRAIN_S), name=f"old channel to {self.address}")
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    def _cancelled(self) -> BaseException:
-        # A channel that is closed under a call looks like a cancellation by the caller.
-        return asyncio.CancelledError() if cancelled_from_outside() else connection_closed(self.address)
+    def _decoded(self, error: CallFailed) -> HqApiError:
+        details = error.binary(DETAILS_KEY)
+        return decode_status(error.code, error.message, details, self.address, sent=not error.is_unprocessed)
 
     def _silent(self, limit_s: float) -> HqApiError:
         text = f"{self.address} sent nothing for {limit_s:g} s, not even a bookmark"

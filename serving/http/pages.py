@@ -72,6 +72,23 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
     return {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
 
 
+def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
+    """What there is, for whoever looks at the port with a browser or curl."""
+    services: dict[str, list[str]] = {}
+    for call in calls:
+        service, _, name = call.partition("/")
+        services.setdefault(service, []).append(name)
+    lines = ["Calls, over gRPC, gRPC-Web and Connect (POST /SERVICE/CALL, application/json or application/proto):"]
+    lines += [f"  {service}: {', '.join(sorted(names))}" for service, names in sorted(services.items())]
+    lines += ["Pages:", *(f"  {path}" for path in sorted(pages))]
+    body = "\n".join([*lines, ""]).encode()
+
+    async def index(_: PageRequest) -> PageAnswer:
+        return PageAnswer(200, _TEXT, body)
+
+    return index
+
+
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
     try:
         return choose_encoder(accept)

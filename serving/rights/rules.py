@@ -67,6 +67,7 @@ METRICS: Final = Rule("metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADM
 
 PAGES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
+        "/": OPEN,
         "/livez": OPEN,
         "/readyz": OPEN,
         "/metrics": METRICS,

@@ -37,6 +37,7 @@ Metadata = Sequence[tuple[str, str | bytes]]
 """Names in lower case; values in bytes where the name ends in -bin, else printable ASCII."""
 
 _NAME: Final = re.compile(r"[0-9a-z_.-]+")
+_VALUE: Final = re.compile(r"[ -~]*")
 _GROWTH, _JITTER = 1.6, 0.2  # of the wait between attempts to connect
 _KEPT: Final = 256
 
@@ -231,7 +232,9 @@ class Channel:
                 ("grpc-accept-encoding", "identity"),
             ]
             block = self._paths[path] = hpack.encode([(name.encode(), value.encode()) for name, value in fields])
-        return block + _encoded(tuple(metadata)) if metadata else block
+        if not metadata:
+            return block
+        return block + b"".join([_encoded(name, value) for name, value in metadata])
 
 
 class Messages(AsyncIterator[bytes]):
@@ -269,17 +272,9 @@ def _unsent(text: str) -> CallFailed:
 
 
 @lru_cache(_KEPT)
-def _encoded(metadata: tuple[tuple[str, str | bytes], ...]) -> bytes:
-    """Those of one call are sent to several servers. Raises CallFailed."""
-    return hpack.encode([_field(name, value) for name, value in metadata])
-
-
-def _field(name: str, value: str | bytes) -> tuple[bytes, bytes]:
-    raw = b64encode(value).rstrip(b"=") if isinstance(value, bytes) else value.strip(" ").encode()
-    if not _NAME.fullmatch(name) or name.endswith("-bin") != isinstance(value, bytes) or not _is_printable(raw):
+def _encoded(name: str, value: str | bytes) -> bytes:
+    """As it is sent: the same goes to several servers, and much of it with many calls. Raises CallFailed."""
+    text = b64encode(value).rstrip(b"=").decode() if isinstance(value, bytes) else value.strip(" ")
+    if not _NAME.fullmatch(name) or name.endswith("-bin") != isinstance(value, bytes) or not _VALUE.fullmatch(text):
         raise CallFailed(INTERNAL, f"the metadata {name[:100]!r} cannot be sent", is_unprocessed=True)
-    return name.encode(), raw
-
-
-def _is_printable(raw: bytes) -> bool:
-    return raw.isascii() and raw.decode("latin-1").isprintable()
+    return hpack.encode([(name.encode(), text.encode())])

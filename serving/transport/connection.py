@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from serving.h2.frames import PREFACE
 from serving.limiting.shares import address_of
+from serving.transport.core import Core
 from serving.transport.exchange import Peer
-
-if TYPE_CHECKING:
-    from serving.transport.server import Core
 
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 _REFUSED_S: Final = 0.5  # one connection too many may say so long which HTTP it is to be told in
@@ -128,11 +127,15 @@ class Connection(asyncio.Protocol):
             self.waiting = 0
 
 
+Make = Callable[[asyncio.Transport, Peer, str], Connection]
+"""Makes a connection in one HTTP; the string is the limit for which it is to be refused, or empty."""
+
+
 class Arrival(asyncio.Protocol):
     """A connection of which nobody knows yet which HTTP it speaks."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, core: Core, h2: Make, h1: Make) -> None:
+        self._core, self._h2, self._h1 = core, h2, h1
         self._begun = b""
         self._refusal = ""
         self._is_counted = False
@@ -177,7 +180,9 @@ class Arrival(asyncio.Protocol):
         self._core.arrivals.discard(self)
         if self._transport.is_closing():
             return
-        connection = self._core.connection(self._transport, self._peer, is_h2=is_h2, refusal=self._refusal)
+        if self._refusal:
+            self._core.refused_connection(self._peer, self._refusal)
+        connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._refusal)
         self._is_counted = False
         self._transport.set_protocol(connection)
         connection.data_received(self._begun)

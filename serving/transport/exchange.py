@@ -51,6 +51,11 @@ class AnswerHead:
 _STATUSES = frozenset(status.value for status in HTTPStatus)
 
 
+def with_extra(head: AnswerHead, extra: Fields) -> AnswerHead:
+    """The head, with more headers."""
+    return AnswerHead(head.status, [*head.fields, *extra]) if extra else head
+
+
 class Handler(Protocol):
     """What serves one exchange. None of its methods raises."""
 
@@ -82,6 +87,7 @@ class Exchange:
 
     is_h2 = is_over = sent_any = False
     handler: Handler | None = None
+    extra: Fields = ()  # headers of every answer, whoever gives it
     _drained: asyncio.Future[None] | None = None
 
     def __init__(self, head: Head, peer: Peer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from serving import wire
 from serving.calls.current import CURRENT
@@ -14,10 +14,8 @@ from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
 from serving.transport import connect
 from serving.transport.connection import Connection
-from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer
-
-if TYPE_CHECKING:
-    from serving.transport.server import Core
+from serving.transport.core import Core
+from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _NO_BODY: Final = (204, 304)
@@ -36,7 +34,7 @@ class H1Exchange(Exchange):
         if self.is_over:
             return
         self.is_over = self.sent_any = True
-        parts = [head.lines, self._side.core.date_line]
+        parts = [with_extra(head, self.extra).lines, self._side.core.date_line]
         if head.status not in _NO_BODY:
             parts.append(b"content-length: %d\r\n" % len(body))
         self._side.put([*parts, self._ending(), b"" if self.head.method == b"HEAD" else body])
@@ -49,7 +47,7 @@ class H1Exchange(Exchange):
         self._is_chunked = not self._begun.is_old
         self.keeps_alive = self.keeps_alive and self._is_chunked
         chunked = b"transfer-encoding: chunked\r\n" if self._is_chunked else b""
-        self._side.put([head.lines, self._side.core.date_line, chunked, self._ending()])
+        self._side.put([with_extra(head, self.extra).lines, self._side.core.date_line, chunked, self._ending()])
 
     def send(self, chunk: bytes) -> None:
         if self.is_over or not chunk:
@@ -89,7 +87,7 @@ class H1Side(Connection):
         self._begun_at: float | None = None  # when the request began that has not arrived yet
         self._body_bytes = self._unwanted_bytes = 0
         if refusal:
-            self._refuse(TooManyConnections(refusal))
+            self._refuse(TooManyConnections(""))  # it was counted
 
     # --- reading ---
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from serving.h2 import hpack
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
+from serving.h2.machine import Machine
 from serving.h2.stream import Stream
-from serving.transport.exchange import AnswerHead, Exchange, Fields
+from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
 
-if TYPE_CHECKING:
-    from serving.transport.h2_side import H2Side
+
+class Side(Protocol):
+    """The connection, as its exchanges know it."""
+
+    machine: Machine
+    peer: Peer
+
+    def over(self, exchange: Exchange) -> None: ...
+    def flush_soon(self) -> None: ...
 
 
 class H2Exchange(Exchange):
@@ -19,13 +27,15 @@ class H2Exchange(Exchange):
 
     is_h2 = True
 
-    def __init__(self, side: H2Side, stream: Stream, head: Head) -> None:
+    def __init__(self, side: Side, stream: Stream, head: Head) -> None:
         self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
 
     def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
         if self.is_over:
             return
         self.is_over = self.sent_any = True
+        if self.extra:
+            head = with_extra(head, self.extra)
         side, stream = self._side, self._stream
         out = side.machine.outgoing
         if isinstance(trailers, bytes):
@@ -45,7 +55,7 @@ class H2Exchange(Exchange):
     def begin(self, head: AnswerHead) -> None:
         if not self.is_over:
             self.sent_any = True
-            self._side.machine.outgoing.headers(self._stream, head.block, end=False)
+            self._side.machine.outgoing.headers(self._stream, with_extra(head, self.extra).block, end=False)
             self._side.flush_soon()
 
     def send(self, chunk: bytes) -> None:

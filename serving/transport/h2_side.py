@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from serving.calls.current import CURRENT
 from serving.h2 import frames, hpack, state
@@ -13,11 +13,9 @@ from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
 from serving.transport.connection import Connection
+from serving.transport.core import Core
 from serving.transport.exchange import Exchange, Peer
 from serving.transport.h2_exchange import H2Exchange
-
-if TYPE_CHECKING:
-    from serving.transport.server import Core
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
 _BATCH, _TURN, _TURN_S = 16, 64, 0.002  # requests between looks at the clock, and in one turn

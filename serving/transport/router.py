@@ -13,6 +13,7 @@ from serving.surroundings import Surroundings
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
 from serving.transport.connect import ConnectStream, ConnectUnary
+from serving.transport.cors import Cors
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, GrpcJson, status_fields
 from serving.transport.grpc_web import GrpcWeb
@@ -33,7 +34,10 @@ _GRPC: Final = frozenset((b"application/grpc", b"application/grpc+proto"))
 class Router:
     """The table of methods and pages of one server."""
 
-    def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings) -> None:
+    def __init__(
+        self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings, cors: Cors | None = None
+    ) -> None:
+        self._cors = cors
         self._shared, self._limits = shared, shared.limits
         self._endpoints = {
             b"/" + method.path.encode(): Endpoint(method, shared, _KINDS[type(method)]) for method in methods
@@ -42,6 +46,8 @@ class Router:
 
     def open(self, exchange: Exchange) -> None:
         """A request has begun: from now on it has a handler, or is answered."""
+        if self._cors is not None and self._cors.answered(exchange):
+            return
         head = exchange.head
         endpoint = self._endpoints.get(head.target)
         kind = head.named.get(b"content-type", b"")

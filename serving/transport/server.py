@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import Mapping, Sequence
-from email.utils import formatdate
 from pathlib import Path
 from ssl import SSLContext
 from typing import Final
@@ -14,14 +13,14 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Method
-from serving.errors import Overloaded
 from serving.health import Health
-from serving.http.pages import Page, own_pages
+from serving.http.pages import Page, index_page, own_pages
 from serving.surroundings import Surroundings
 from serving.transport import health as health_calls
 from serving.transport import reflection
-from serving.transport.connection import Arrival, Connection
-from serving.transport.exchange import Peer
+from serving.transport.connection import Arrival
+from serving.transport.core import Core
+from serving.transport.cors import Cors
 from serving.transport.h1_side import H1Side
 from serving.transport.h2_side import H2Side
 from serving.transport.router import Router
@@ -31,80 +30,6 @@ _TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanishe
 _UNSENT_BYTES: Final = 128 * 1024  # that the system takes beyond what is on its way: what waits, waits with us
 _POLL_S: Final = 0.02
 _GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
-_TICK_S: Final = 1.0
-
-
-class Core:
-    """What the connections of one server share.
-
-    Attributes:
-        date_line: the header for HTTP/1.1, of this second.
-        kernel_bytes: what the system holds for a connection whose reader does not read.
-    """
-
-    def __init__(self, router: Router, shared: Surroundings) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.router, self.limits, self.admission = router, shared.limits, shared.admission
-        self.connections: set[Connection] = set()
-        self.arrivals: set[Arrival] = set()  # those that have said nothing yet
-        self.accepted = 0
-        self.kernel_bytes = 2 * shared.limits.send_buffer_bytes
-        least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
-        self.tick_s = min(_TICK_S, max(0.02, least_s / 4))
-        self.date_line = b""
-        self._tell_date()
-
-    def open_connection(self, peer: Peer) -> str:
-        """Count one in. The limit that it would break, if any: then it was not counted."""
-        if self.accepted >= self.limits.max_connections:
-            return "max_connections"
-        try:
-            self.admission.connections_of.take(peer.host)
-        except Overloaded as error:
-            return error.limit
-        self.accepted += 1
-        return ""
-
-    def close_connection(self, peer: Peer) -> None:
-        """Count one out."""
-        self.accepted -= 1
-        self.admission.connections_of.give_back(peer.host)
-
-    def count_fault(self, text: str) -> None:
-        """A peer broke the protocol."""
-        name = "frame_floods" if text.startswith("ENHANCE_YOUR_CALM") else "malformed_http"
-        self.admission.refused[name] += 1
-
-    def connection(self, transport: asyncio.Transport, peer: Peer, *, is_h2: bool, refusal: str) -> Connection:
-        """A new one, of this HTTP."""
-        if refusal:
-            self.accepted += 1
-            self.admission.connections_of.count(peer.host)
-            if is_h2:  # over HTTP/1.1 there is an answer that counts it
-                self.admission.refused[refusal] += 1
-        kind = H2Side if is_h2 else H1Side
-        return kind(self, transport, peer, refusal)
-
-    def relieve(self, host: str) -> None:
-        """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""
-        of_peer = not self.admission.answers_of.has_room(host)
-        waiting = [one for one in self.connections if one.waiting and (one.peer.host == host or not of_peer)]
-        if waiting:
-            max(waiting, key=lambda one: one.waiting).relieve()
-
-    async def tick_forever(self) -> None:
-        """Give all connections the time, about once a second."""
-        while True:
-            await asyncio.sleep(self.tick_s)
-            self._tell_date()
-            now = self.loop.time()
-            for number, connection in enumerate([*self.connections], 1):
-                connection.tick(now)
-                if number % 1_000 == 0:
-                    await asyncio.sleep(0)
-
-    def _tell_date(self) -> None:
-        self.date_line = b"date: %s\r\n" % formatdate(usegmt=True).encode()
 
 
 class Server:
@@ -122,13 +47,17 @@ class Server:
         pages: Mapping[str, Page],
         *,
         reuse_port: bool = False,
+        cors: Sequence[str] = (),
     ) -> None:
+        """`cors`: origins whose pages may call from a browser; `*` for all."""
         services = sorted({method.path.partition("/")[0] for method in methods})
         self._health = health_calls.HealthCalls(health, services)
         table = [*methods, *self._health.methods()]
         table += reflection.methods([*services, health_calls.SERVICE], shared.limits.slow_request_s)
         note = shared.security.note if shared.security is not None else str
-        router = Router(table, {**own_pages(health, registry, note), **pages}, shared)
+        shown = {**own_pages(health, registry, note), **pages}
+        shown["/"] = index_page([method.path for method in table], [*shown])
+        router = Router(table, shown, shared, Cors(cors) if cors else None)
         self._core = Core(router, shared)
         self._reuse_port = reuse_port
         self._listening: list[asyncio.Server] = []
@@ -149,9 +78,12 @@ class Server:
         self._sockets.append(sock)
         if sock.family == socket.AF_UNIX:
             self._paths.append(Path(address.removeprefix("unix:")))
-        serving = await self._core.loop.create_server(lambda: Arrival(self._core), sock=sock, ssl=tls, backlog=_BACKLOG)
+        serving = await self._core.loop.create_server(self._arrival, sock=sock, ssl=tls, backlog=_BACKLOG)
         self._listening.append(serving)
         return 0 if sock.family == socket.AF_UNIX else int(sock.getsockname()[1])
+
+    def _arrival(self) -> Arrival:
+        return Arrival(self._core, lambda *known: H2Side(self._core, *known), lambda *known: H1Side(self._core, *known))
 
     def connections(self) -> int:
         """How many connections there are."""

@@ -6,11 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+import pytest
+
 from serving.h2 import frames, hpack
 from serving.h2.frames import END_HEADERS, END_STREAM, frame
+from serving.transport.client import CallFailed, Channel, Options
 
 OK_HEAD = [(":status", "200"), ("content-type", "application/grpc")]
 OK = [("grpc-status", "0")]
+PATH = "/t.T/Get"
+_DEFAULTS = Options()
 
 
 class RawPeer:
@@ -65,7 +70,7 @@ class RawPeer:
 
     def headers(self, stream: int, fields: list[tuple[str, str]], flags: int = 0) -> None:
         block = hpack.encode([(name.encode(), value.encode()) for name, value in fields])
-        parts = [block[start : start + 16_384] for start in range(0, len(block), 16_384)]
+        parts = [block[start : start + 16_384] for start in range(0, len(block) or 1, 16_384)]
         for number, part in enumerate(parts, 1):
             kind = frames.HEADERS if number == 1 else frames.CONTINUATION
             own = flags if number == 1 else 0
@@ -119,3 +124,16 @@ async def raw_server(*scripts: Script) -> AsyncIterator[str]:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     assert not failures, failures
+
+
+async def failure(address: str, options: Options = _DEFAULTS, timeout_s: float = 5.0) -> CallFailed:
+    """How a call ends there."""
+    channel = Channel(address, None, options)
+    try:
+        async with asyncio.timeout(20):
+            with pytest.raises(CallFailed) as raised:
+                await channel.unary(PATH, b"?", timeout_s)
+    finally:
+        await channel.close()
+    assert not channel._connections
+    return raised.value

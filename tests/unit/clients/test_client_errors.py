@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped,unused-ignore]
 from grpc.aio import AioRpcError, Metadata
 
-from clients.errors import Violation, decode
+from clients.errors import Violation, decode, decode_status
 
 Code = grpc.StatusCode
 
@@ -87,3 +87,24 @@ def test_a_call_that_found_no_connection_was_never_sent() -> None:
     error = decode(AioRpcError(Code.UNAVAILABLE, Metadata(), Metadata(), text, None))
     assert error.nothing_stored
     assert not error.outcome_unknown
+
+
+def test_a_status_that_came_without_grpcs_library_is_the_same_error() -> None:
+    info = error_details_pb2.ErrorInfo(reason="FENCED", domain="hq")
+    failure = failed(Code.ABORTED, "another agent", info)
+    raw = dict(failure.trailing_metadata())["grpc-status-details-bin"]
+    assert isinstance(raw, bytes)
+    assert vars(decode_status(10, "another agent", raw, "hq-1:7071")) == vars(decode(failure, "hq-1:7071"))
+
+
+def test_a_status_of_an_unknown_number_is_unknown() -> None:
+    assert decode_status(99, "", b"").code is Code.UNKNOWN
+
+
+def test_what_was_surely_not_processed_may_be_sent_again_unless_hq_said_it() -> None:
+    assert decode_status(14, "refused", b"", sent=False).nothing_stored
+    status = status_pb2.Status(code=14)
+    packed = any_pb2.Any()
+    packed.Pack(error_details_pb2.ErrorInfo(reason="OUTCOME_UNKNOWN", domain="hq"))
+    status.details.append(packed)
+    assert decode_status(14, "who knows", status.SerializeToString(), sent=False).outcome_unknown
