@@ -10,6 +10,8 @@ from serving.h2.frames import CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADE
 from serving.h2.stream import NOT_ENDING, Stream
 
 _TURN_BYTES: Final = 65_536
+_JOINED_BYTES: Final = 4_096  # a body is not copied for the sake of the bytes before it, unless it is smaller
+_LEAD_BYTES: Final = 5
 _EARNED: Final = 4  # frames that a peer may send for each of ours: it acknowledges, pings, and opens windows
 _EARNED_BYTES: Final = 4_096  # and one more for each of so many bytes
 
@@ -82,12 +84,8 @@ class Outgoing:
             if end:
                 self._ended(stream)
             return
-        if stream.queue is None:
-            stream.queue = deque()
         if size:
-            stream.queue.append(chunk)
-            stream.queued += size
-            self.waiting += size
+            self._queue(stream, chunk)
         if end:
             stream.ending = b""
         self._schedule(stream)
@@ -99,33 +97,25 @@ class Outgoing:
         else:
             self.headers(stream, block, end=True)
 
-    def answer(self, stream: Stream, block: bytes, chunk: bytes, trailers: bytes) -> None:
-        """All of an answer with trailers at once."""
-        size, most = len(chunk), self.max_frame
-        if (
-            size > self.room
-            or size > stream.window
-            or size > self.window
-            or size > most
-            or self._shrink
-            or len(block) > 255
-            or len(trailers) > 255
-        ):
+    def answer(self, stream: Stream, block: bytes, chunk: bytes, trailers: bytes, lead: bytes = b"") -> None:
+        """All of an answer with trailers at once; `lead` is the beginning of the body, before `chunk`."""
+        size = len(chunk) + len(lead)
+        if size > self.room or size > stream.window or size > self.window or self._shrink:
             self.headers(stream, block, end=False)
-            self.data(stream, chunk)
+            if len(chunk) < _JOINED_BYTES:
+                self.data(stream, lead + chunk)
+            else:
+                self._queue(stream, lead)
+                self._queue(stream, chunk)
+                self._schedule(stream)
             self.trailers(stream, trailers)
             return
-        pack, number = frames.FRAME.pack, stream.id
-        self.frames += (  # frames of headers are short here: one of 16 KiB would not be sent so
-            pack(0, len(block), HEADERS, END_HEADERS, number) + block + pack(size >> 8, size & 0xFF, DATA, 0, number),
-            chunk,
-            pack(0, len(trailers), HEADERS, END_HEADERS | END_STREAM, number) + trailers,
-        )
-        self.size += size + len(block) + len(trailers) + 3 * frames.HEADER_BYTES
-        self.room -= size
-        self.window -= size
-        self.earned += _EARNED * 2
-        self._ended(stream)
+        self.control(self._header_frames(stream.id, block, 0))
+        self._emit(stream, chunk, len(chunk), 0, lead)
+        self.control(self._header_frames(stream.id, trailers, END_STREAM))
+        self.earned += 2 * _EARNED
+        stream.is_sent = True
+        self.ended.append(stream)
 
     def forget(self, stream: Stream) -> None:
         """The stream is gone, with all that waits in it."""
@@ -171,18 +161,24 @@ class Outgoing:
         was_cut = left == self.room < _TURN_BYTES
         queue = stream.queue
         assert queue is not None
+        lead: bytes | memoryview = b""
         while queue and left > 0:
             chunk = queue[0]
+            if len(queue) > 1 and len(chunk) <= _LEAD_BYTES and len(chunk) < left:
+                lead = queue.popleft()  # goes in one frame with what comes behind it
+                left -= len(lead)
+                chunk = queue[0]
             if len(chunk) > left:
                 view = memoryview(chunk)
                 chunk, queue[0] = view[:left], view[left:]
             else:
                 queue.popleft()
             size = len(chunk)
-            stream.queued -= size
-            self.waiting -= size
+            stream.queued -= size + len(lead)
+            self.waiting -= size + len(lead)
             left -= size
-            self._emit(stream, chunk, size, END_STREAM if not queue and stream.ending == b"" else 0)
+            self._emit(stream, chunk, size, END_STREAM if not queue and stream.ending == b"" else 0, bytes(lead))
+            lead = b""
         if queue:
             if stream.window > 0:
                 self._schedule(stream, is_next=was_cut)
@@ -193,24 +189,32 @@ class Outgoing:
         elif stream.ending != NOT_ENDING:
             self.headers(stream, stream.ending, end=True)
 
-    def _emit(self, stream: Stream, chunk: bytes | memoryview, size: int, flags: int) -> None:
-        self.room -= size
-        self.window -= size
-        stream.window -= size
-        stream.sent += size
-        most = self.max_frame
-        if size <= most:
-            self.frames += (head(size, DATA, flags, stream.id), chunk)
-            self.size += size + frames.HEADER_BYTES
-        else:
-            view = memoryview(chunk)
-            full = head(most, DATA, 0, stream.id)
-            last = (size - 1) // most * most
-            for start in range(0, last, most):
-                self.frames += (full, view[start : start + most])
-            self.frames += (head(size - last, DATA, flags, stream.id), view[last:])
-            self.size += size + frames.HEADER_BYTES * (last // most + 1)
-        self.earned += _EARNED + size // _EARNED_BYTES
+    def _emit(self, stream: Stream, chunk: bytes | memoryview, size: int, flags: int, lead: bytes = b"") -> None:
+        before, most, number = len(lead), self.max_frame, stream.id
+        total = size + before
+        self.room -= total
+        self.window -= total
+        stream.window -= total
+        stream.sent += total
+        self.earned += _EARNED + total // _EARNED_BYTES
+        if total <= most:
+            self.frames += (head(total, DATA, flags, number) + lead, chunk)
+            self.size += total + frames.HEADER_BYTES
+            return
+        view, full, at = memoryview(chunk), head(most, DATA, 0, number), most - before
+        self.frames += (full + lead, view[:at])
+        while size - at > most:
+            self.frames += (full, view[at : at + most])
+            at += most
+        self.frames += (head(size - at, DATA, flags, number), view[at:])
+        self.size += total + frames.HEADER_BYTES * ((total - 1) // most + 1)
+
+    def _queue(self, stream: Stream, chunk: bytes) -> None:
+        if stream.queue is None:
+            stream.queue = deque()
+        stream.queue.append(chunk)
+        stream.queued += len(chunk)
+        self.waiting += len(chunk)
 
     def _schedule(self, stream: Stream, *, is_next: bool = False) -> None:
         if not stream.is_scheduled:

@@ -57,6 +57,11 @@ class Admission:
         self.calls_of.take(peer)
         self.calls += 1
 
+    def check_call(self, peer: str) -> None:
+        """Whether one more call may begin, which is not counted: it is answered at once. Raises Overloaded."""
+        if self.calls >= self.max_calls or not self.calls_of.has_more(peer):
+            self.open_call(peer)  # which says so
+
     def close_call(self, peer: str) -> None:
         """Count a call out."""
         self.calls -= 1

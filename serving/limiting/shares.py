@@ -52,6 +52,10 @@ class Shares:
         else:
             self._held.pop(peer, None)
 
+    def has_more(self, peer: str) -> bool:
+        """One more would still be within the limit."""
+        return self._held.get(peer, 0) < self._most
+
     def has_room(self, peer: str) -> bool:
         """The peer holds no more than it may."""
         return self._held.get(peer, 0) <= self._most

@@ -95,8 +95,8 @@ class Exchange:
 
     # --- what handlers say ---
 
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
-        """All of the answer. `trailers` may be a block of `hpack.encode`, on HTTP/2 only."""
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
+        """All of the answer. `lead` comes before the body; on HTTP/2, `trailers` may be a block of `hpack.encode`."""
         raise NotImplementedError
 
     def begin(self, head: AnswerHead) -> None:

@@ -14,7 +14,7 @@ from serving.errors.exchanges import UnsupportedEncoding
 from serving.h2 import hpack
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
-from serving.transport.wires import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole
+from serving.transport.wires import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole, prefix
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
@@ -67,17 +67,16 @@ class Grpc:
     def whole(self, call: Call, payload: bytes) -> None:
         head, trailers = self._ok, _OK_TRAILERS
         assert isinstance(call, ExchangeCall)
+        lead = prefix(payload)
         if call.gzip_answers:
-            head, payload = self._head(call), self._enveloped(payload)
-        else:
-            payload = envelope(0, payload)
-            if call.head_fields:
-                head = self._head(call)
+            head, payload, lead = self._head(call), self._enveloped(payload), b""
+        elif call.head_fields:
+            head = self._head(call)
         if request_id := call.echoed_request_id:
             call.answer_trailer("x-request-id", request_id)
         if call.trailer_fields:
             trailers = hpack.encode([(b"grpc-status", b"0"), *call.trailer_fields])
-        self._exchange.answer(head, payload, trailers)
+        self._exchange.answer(head, payload, trailers, lead)
 
     def begin(self, call: Call) -> None:
         assert isinstance(call, ExchangeCall)

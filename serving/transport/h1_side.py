@@ -30,7 +30,8 @@ class H1Exchange(Exchange):
         self._is_chunked = self.is_received = False
         self.keeps_alive = begun.keep_alive
 
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
+        body = lead + body if lead else body
         if self.is_over:
             return
         self.is_over = self.sent_any = True

@@ -30,7 +30,7 @@ class H2Exchange(Exchange):
     def __init__(self, side: Side, stream: Stream, head: Head) -> None:
         self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
 
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None) -> None:
+    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
         if self.is_over:
             return
         self.is_over = self.sent_any = True
@@ -39,7 +39,7 @@ class H2Exchange(Exchange):
         side, stream = self._side, self._stream
         out = side.machine.outgoing
         if isinstance(trailers, bytes):
-            out.answer(stream, head.block, body, trailers)
+            out.answer(stream, head.block, body, trailers, lead)
         elif trailers is None:
             is_bare = not body or self.head.method == b"HEAD"
             block = head.block if not body else head.block + hpack.encode([(b"content-length", b"%d" % len(body))])

@@ -10,7 +10,7 @@ from serving.h2 import frames, hpack, state
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.machine import Machine
-from serving.h2.state import Settings
+from serving.h2.state import Event, Settings
 from serving.h2.stream import Stream
 from serving.transport.connection import Connection
 from serving.transport.core import Core
@@ -65,21 +65,25 @@ class H2Side(Connection):
     def _take_turn(self) -> None:
         if self.is_lost:
             return
-        machine, now = self.machine, self.loop.time
-        until, opened = now() + _TURN_S, 0
+        machine = self.machine
         self._in_turn = True
         machine.outgoing.room = 0 if self.is_paused else _ROOM_BYTES
-        while True:
-            for kind, stream, what, end in machine.events(_BATCH):
-                self._handle(kind, stream, what, end=end)
-            opened += _BATCH
-            if not machine.is_behind or opened >= _TURN or now() > until:
-                break
+        self._handle(machine.events(_BATCH))
+        if machine.is_behind:
+            self._take_more()
         self._in_turn = False
         CURRENT.set(None)
         self._flush()
-        if machine.is_behind or self._is_full:
+        if self._is_full or machine.is_behind:
             self._hold_back(is_full=machine.is_behind)
+
+    def _take_more(self) -> None:
+        """The rest of a turn, for one that began with a burst."""
+        until = self.loop.time() + _TURN_S
+        for _ in range(_TURN // _BATCH - 1):
+            self._handle(self.machine.events(_BATCH))
+            if not self.machine.is_behind or self.loop.time() > until:
+                break
 
     def _hold_back(self, *, is_full: bool) -> None:
         """Read no more until the others had their turn, too."""
@@ -91,30 +95,41 @@ class H2Side(Connection):
             self.transport.resume_reading()
         self._is_full = is_full
 
-    def _handle(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
-        if kind == state.HEADERS:
-            assert stream is not None
-            self._open(stream, what, end=end)
-        elif stream is not None and kind in (state.DATA, state.TRAILERS):
-            exchange: Exchange | None = stream.owner
-            if exchange is None:
-                return
-            if end:
-                self._incomplete.pop(exchange, None)
-            if exchange.handler is not None:
-                exchange.handler.data(what if kind == state.DATA else b"", end=end)
-            else:
-                exchange.consumed(len(what))
-        elif kind == state.RESET:
-            assert stream is not None
-            if stream.owner is not None:
-                self._incomplete.pop(stream.owner, None)
-                stream.owner.leave()
-        else:
-            self._handle_rest(kind, what)
+    def _handle(self, events: list[Event]) -> None:
+        for kind, stream, what, end in events:
+            if stream is None or kind >= state.RESET:
+                self._handle_rest(kind, stream, what)
+            elif kind == state.HEADERS:
+                self._open(stream, what, end=end)
+            elif stream.owner is not None:
+                self._go_on(stream.owner, what if kind == state.DATA else b"", end=end)
 
-    def _handle_rest(self, kind: int, what: Any) -> None:
-        if kind == state.PONG:
+    def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
+        exchange = stream.owner = H2Exchange(self, stream, head or _NO_HEAD)
+        if head is None:
+            self.core.router.refuse_headers(exchange)
+            return
+        if not stream.is_received:  # else the rest of it is among the events to come
+            self._incomplete[exchange] = self.loop.time()
+            if head.named.get(b"expect") == b"100-continue":
+                self.machine.outgoing.control(_continue(stream.id))
+        self.core.router.open(exchange)
+        if end and exchange.handler is not None:
+            exchange.handler.data(b"", end=True)
+
+    def _go_on(self, exchange: Exchange, chunk: bytes, *, end: bool) -> None:
+        if end and self._incomplete:
+            self._incomplete.pop(exchange, None)
+        if exchange.handler is not None:
+            exchange.handler.data(chunk, end=end)
+        else:
+            exchange.consumed(len(chunk))
+
+    def _handle_rest(self, kind: int, stream: Stream | None, what: Any) -> None:
+        if kind == state.RESET and stream is not None and stream.owner is not None:
+            self._incomplete.pop(stream.owner, None)
+            stream.owner.leave()
+        elif kind == state.PONG:
             self._pinged_at = None
             if what == _DRAINING and self._is_leaving:
                 self._say_last()
@@ -123,19 +138,6 @@ class H2Side(Connection):
             self._leave_all()
             self._flush()
             self.close(lingers=True)
-
-    def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
-        exchange = stream.owner = H2Exchange(self, stream, head or _NO_HEAD)
-        if head is None:
-            self.core.router.refuse_headers(exchange)
-            return
-        if not end:
-            self._incomplete[exchange] = self.loop.time()
-            if not exchange.is_over and head.named.get(b"expect") == b"100-continue":
-                self.machine.outgoing.control(_continue(stream.id))
-        self.core.router.open(exchange)
-        if end and exchange.handler is not None:
-            exchange.handler.data(b"", end=True)
 
     # --- writing ---
 

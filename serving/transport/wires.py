@@ -108,6 +108,11 @@ def is_whole(chunk: bytes, max_bytes: int) -> bool:
     return not flags and size + PREFIX_BYTES == len(chunk) and size <= max_bytes
 
 
+def prefix(payload: bytes) -> bytes:
+    """The five bytes before a message that is not compressed."""
+    return _PREFIX.pack(0, len(payload))
+
+
 def envelope(flags: int, payload: bytes) -> bytes:
     """A message behind its five bytes."""
     return _PREFIX.pack(flags, len(payload)) + payload

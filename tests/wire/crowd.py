@@ -109,8 +109,10 @@ class Crowd:
     # --- our own machine --------------------------------------------------------------------------------------------
 
     async def by_machine(self, line: Line, caller: int, calls: int) -> None:
+        """Every other call twice in a row: the second time it is nothing but places in the table."""
         for number in range(calls):
-            await self._machine_call(await line.client(), self._say(caller, number))
+            client, said = await line.client(), self._say(caller, number)
+            await asyncio.gather(*[self._machine_call(client, said) for _ in range(1 + number % 2)])
 
     async def alone_by_machine(self, caller: int, calls: int) -> None:
         line = self.line()
@@ -144,7 +146,7 @@ class Crowd:
             assert leaves, f"{stream} of {said.word} was reset by the server"
             self._ledger.counts["left"] += 1
         else:
-            assert client.is_lost
+            assert client.is_dropped, f"the server hung up on {said.word}: {client.why}"
             self._ledger.counts["hung up"] += 1
 
     async def hang_up_now_and_then(self, lines: list[Line], times: int) -> None:

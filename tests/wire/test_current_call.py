@@ -23,7 +23,7 @@ from serving.transport.wires import envelope
 from tests.support.h2_peer import Frame, body, parse
 from tests.wire.echo_table import EchoTable
 from tests.wire.fake_table import GET, FakeHealth
-from tests.wire.raw_http import RawConnection, post
+from tests.wire.raw_http import RawHttp, post
 
 _ENOUGH_S = 0.2  # for what was sent to be read
 
@@ -55,17 +55,16 @@ def _current(message: bytes) -> str:
 
 async def _answers(port: int, *parts: bytes, streams: int) -> dict[int, str]:
     """Send these one after the other; whose call was the current one, by stream."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(frames.PREFACE + frames.settings({}))
-    for part in parts:
-        writer.write(part)
-        await asyncio.sleep(_ENOUGH_S)
-    got, found = b"", list[Frame]()
-    async with asyncio.timeout(10):
-        while sum(one.kind == frames.HEADERS and one.flags & frames.END_STREAM for one in found) < streams:
-            got += await reader.read(65_536)
-            found = parse(got)
-    writer.close()
+    async with RawHttp(port).connect() as connection:
+        await connection.send(frames.PREFACE + frames.settings({}))
+        for part in parts:
+            await connection.send(part)
+            await asyncio.sleep(_ENOUGH_S)
+        got, found = b"", list[Frame]()
+        async with asyncio.timeout(10):
+            while sum(one.kind == frames.HEADERS and one.flags & frames.END_STREAM for one in found) < streams:
+                got += await connection.reader.read(65_536)
+                found = parse(got)
     return {number: _current(body(found, number)[5:]) for number in range(1, 2 * streams, 2)}
 
 
@@ -85,9 +84,8 @@ async def test_it_is_when_its_message_comes_later_than_its_headers(port: int, or
 async def test_it_is_over_http1_when_the_body_comes_later_than_the_headers(port: int, order: str) -> None:
     request = service_pb2.GetInstanceRequest(id=f"{order}:ann").SerializeToString()
     said = post(request, content_type="application/proto", x_request_id="ann")
-    connection = RawConnection(*await asyncio.open_connection("127.0.0.1", port))
-    await connection.send(said[: -len(request)])
-    await asyncio.sleep(_ENOUGH_S)
-    await connection.send(request)
-    assert _current((await connection.answer()).body) == "ann"
-    connection.writer.close()
+    async with RawHttp(port).connect() as connection:
+        await connection.send(said[: -len(request)])
+        await asyncio.sleep(_ENOUGH_S)
+        await connection.send(request)
+        assert _current((await connection.answer()).body) == "ann"
