@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serving.calls.current import CURRENT
 from serving.calls.incoming import RequestIds, acceptable_request_id
 from serving.calls.methods import Call
 from serving.rights.access import UNCHECKED
@@ -28,7 +27,6 @@ class ExchangeCall(Call):
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
     def __init__(self, exchange: Exchange, ids: RequestIds) -> None:
-        CURRENT.set(self)
         self.access = UNCHECKED  # type: ignore[misc]
         self._exchange, self._ids = exchange, ids
 

@@ -60,6 +60,9 @@ class Connection(asyncio.Protocol):
         self.core.admission.refused["max_answers_bytes"] += 1
         self.abort()
 
+    def eof_received(self) -> None:
+        """Whoever does not speak any more is not answered, either."""
+
     def pause_writing(self) -> None:
         self.is_paused = True
 

@@ -110,9 +110,6 @@ class H1Side(Connection):
         else:
             self._begun_at = None
 
-    def eof_received(self) -> None:
-        """Whoever does not speak any more is not answered, either."""
-
     def _must_wait(self) -> bool:
         exchange = self._exchange
         return exchange is not None and exchange.is_received and not exchange.is_over
@@ -166,7 +163,6 @@ class H1Side(Connection):
             self.over(exchange)
 
     def _count(self, size: int) -> None:
-        """What comes around a body without being any of it."""
         self._body_bytes += size
         if self._body_bytes > 2 * self.core.limits.max_request_bytes:
             self._refuse(TooLarge("the body comes with more around it than a body may have"))
@@ -213,8 +209,8 @@ class H1Side(Connection):
         super().close(lingers=lingers)
 
     def _flush(self) -> None:
-        if self._out and not (self.is_lost or self.is_closing):
-            parts, self._out = self._out, []
+        parts, self._out = self._out, []
+        if parts and not (self.is_lost or self.is_closing):
             self.write(parts, sum(map(len, parts)))
         if self.waiting or self.is_paused:
             self.account(0)
@@ -300,6 +296,5 @@ class H1Side(Connection):
 
 def _raw_answer(error: HqError) -> bytes:
     body = wire.connect_error_body(error)
-    fields = [(b"content-type", b"application/json"), *connect.error_fields(error)]
-    length = b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body)
-    return AnswerHead(wire.http_status(error), fields).lines + length + body
+    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *connect.error_fields(error)])
+    return head.lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body

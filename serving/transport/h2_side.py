@@ -59,9 +59,6 @@ class H2Side(Connection):
         if not self._is_full:
             self._take_turn()
 
-    def eof_received(self) -> None:
-        """Whoever does not speak any more is not answered, either."""
-
     def _take_turn(self) -> None:
         if self.is_lost:
             return

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from serving import wire
+from serving.calls.current import CURRENT
 from serving.encoding import gzipping
 from serving.errors import HqError, UnknownMethod
 from serving.errors.exchanges import MethodNotAllowed
@@ -98,6 +99,7 @@ class _Asked:
 
     def _begin(self) -> None:
         if self._task is None:
+            CURRENT.set(self._call)
             self._task = asyncio.get_running_loop().create_task(self._pages.answer(self._exchange, self._call))
 
 

@@ -9,6 +9,7 @@ from types import CoroutineType
 from typing import Any, Final
 
 from serving import wire
+from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Method, Unary, settled
 from serving.encoding.jsonio import refuse_deep
 from serving.errors import ShuttingDown, TooLarge
@@ -63,6 +64,7 @@ class Rpc:
     def start(self) -> None:
         """The headers are here: whoever may not call is told so before anything else is read."""
         endpoint, spoken = self._endpoint, self._wire
+        CURRENT.set(self._call)
         try:
             if spoken.timeout_s is not None:
                 self._call.set_deadline(endpoint.now() + spoken.timeout_s)
@@ -81,6 +83,7 @@ class Rpc:
             self._exchange.consumed(len(chunk))
         if self._is_closed or self._task is not None:
             return
+        CURRENT.set(self._call)  # others' headers may have come since ours
         try:
             messages = self._wire.take(chunk, end=end)
             if end and len(messages) == 1 and self._message is None:  # almost always
@@ -107,6 +110,7 @@ class Rpc:
             self._run(*self._message)
 
     def late(self) -> None:
+        CURRENT.set(self._call)
         if not self._is_closed and self._task is None:
             patience_s = self._endpoint.limits.slow_request_s
             self._fail(SlowRequest(f"the request did not arrive within {patience_s:g} s"))
@@ -119,6 +123,7 @@ class Rpc:
             self._close("CANCELLED")
 
     def expire(self) -> None:
+        CURRENT.set(self._call)
         if self._task is not None:
             self._cancel(self._task)
         elif not self._is_closed:

@@ -104,5 +104,5 @@ def test_reads_and_reports_are_not_recorded_and_writes_are(replica_rules: dict[s
 
 
 def test_open_pages_are_those_of_health() -> None:
-    assert {path for path, rule in PAGES.items() if rule is OPEN} == {"/livez", "/readyz"}
+    assert {path for path, rule in PAGES.items() if rule is OPEN} == {"/", "/livez", "/readyz"}
     assert PAGES["/sd/prometheus"] is READ

@@ -1,0 +1,147 @@
+"""Readers that stall or drip: what waits for them stays within its budget, others notice nothing, and they are cut off.
+
+RSS and the system's send queues are measured from outside, over a server in a process of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from hqpb.v1 import service_pb2
+from serving.limiting.limits import KIB, MIB
+from tests.support.scenes import eventually
+from tests.wire.fake_table import GET
+from tests.wire.machine_client import connected
+from tests.wire.raw_http import RawHttp
+from tests.wire.stalled import ADDRESSES, BIG, KINDS, Reader, Watcher
+from tests.wire.wire_server import Served, wire_server
+
+_STALLED_S: Final = 1.5
+_SEND_BUFFER: Final = 64 * KIB  # less than two segments of loopback would wait for late acknowledgements
+_FIXED_BYTES: Final = 40 * MIB  # beside the budget: answers of the moment, what malloc keeps, code that was not used yet
+_CONNECTION_BYTES: Final = 32 * KIB  # for each connection: its objects
+_PROMPTLY_S: Final = 1.5  # on two busy cores
+SMALL: Final = service_pb2.GetInstanceRequest(id="web-1")
+
+
+class Others:
+    """Well-behaved callers from another address. `slowest_s`: of their calls so far."""
+
+    def __init__(self, port: int) -> None:
+        self._http, self._port = RawHttp(port), port
+        self.slowest_s = 0.0
+        self.calls = 0
+
+    @asynccontextmanager
+    async def calling(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in (self._over_http1(), self._over_http2())]
+            yield
+            for task in tasks:
+                task.cancel()
+
+    async def _over_http1(self) -> None:
+        while True:
+            for request in (SMALL, BIG):
+                started = time.monotonic()
+                answer = await self._http.post(request.SerializeToString(), content_type="application/proto")
+                assert answer.status == 200, answer
+                self._note(started)
+                await asyncio.sleep(0.05)
+
+    async def _over_http2(self) -> None:
+        client = await connected(self._port, Random(1))
+        while True:
+            started = time.monotonic()
+            _, done = client.call(GET, "x", [], BIG.SerializeToString())
+            reply = await done
+            assert dict(reply.fields).get("grpc-status") == "0", (reply.fields, reply.ended, client.why)
+            assert len(reply.messages[0]) > MIB
+            self._note(started)
+            await asyncio.sleep(0.05)
+
+    def _note(self, started: float) -> None:
+        self.calls += 1
+        self.slowest_s = max(self.slowest_s, time.monotonic() - started)
+
+
+async def check(directory: Path, readers: int, budget: int, rounds: int, stalled_s: float = _STALLED_S) -> str:
+    """So many readers of all kinds, who come again in each round without hanging up; the figures as a sentence."""
+    limits = {
+        "max_answers_bytes": budget,
+        "max_answers_bytes_per_peer": budget // 5,
+        "send_buffer_bytes": _SEND_BUFFER,
+        "stalled_write_s": stalled_s,
+    }
+    all_readers: list[Reader] = []
+    async with wire_server(directory, **limits) as server:
+        others = Others(server.port)
+        async with others.calling():
+            await asyncio.sleep(1.0)  # so that what a server has once is there
+            watcher, others.slowest_s = Watcher(server.process, server.port), 0.0
+            with watcher.watching():
+                for _ in range(rounds):
+                    some = [Reader(KINDS[i % len(KINDS)], ADDRESSES[i % len(ADDRESSES)]) for i in range(readers)]
+                    all_readers += some
+                    for at in range(0, readers, 50):
+                        await asyncio.gather(*[one.ask(server.port) for one in some[at : at + 50]])
+                    await asyncio.sleep(1.2 * stalled_s)
+                await _cut_off(server, stalled_s)
+            slowest_s = others.slowest_s
+        still = await _still_served(all_readers)
+        books = await server.books()
+    for one in all_readers:
+        one.close()
+    allowed = budget + _FIXED_BYTES + readers * _CONNECTION_BYTES
+    figures = (
+        f"{readers} readers, {rounds} times: {watcher}; budget {budget / MIB:.0f} MiB, allowed {allowed / MIB:.0f} MiB; "
+        f"refused {books.refused}; others: {others.calls} calls, the slowest {slowest_s:.2f} s"
+    )
+    assert not still, f"not cut off: {still}; {figures}"
+    assert watcher.most_together <= allowed, figures
+    assert slowest_s < _PROMPTLY_S, figures
+    return figures
+
+
+async def _cut_off(server: Served, stalled_s: float) -> None:
+    """Return when nothing waits for readers any more, though they are all still there."""
+
+    async def nothing_waits() -> bool:
+        return (await server.books()).answers_bytes < 2 * MIB  # what the others are just being sent
+
+    await eventually(nothing_waits, 6 * stalled_s + 5, "answers wait for readers that take nothing")
+
+
+async def _still_served(readers: list[Reader]) -> Counter[str]:
+    """Readers that get what they did not want before, by kind: an answer has more bytes than systems keep for them."""
+    still: Counter[str] = Counter()
+    for at in range(0, len(readers), 100):
+        some = readers[at : at + 100]
+        took = await asyncio.gather(*[one.takes_rest() for one in some])
+        still.update(str(one.kind) for one, taken in zip(some, took, strict=True) if taken >= MIB)
+    return still
+
+
+async def test_a_hundred_stalled_readers_cost_no_more_than_the_budget(tmp_path: Path) -> None:
+    print(await check(tmp_path, 100, 20 * MIB, rounds=2))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+async def test_a_thousand_stalled_readers_cost_no_more_than_the_budget(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16_384), hard))
+    try:
+        print(await check(tmp_path, 1_000, 100 * MIB, rounds=3, stalled_s=4.0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
