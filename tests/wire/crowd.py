@@ -161,7 +161,9 @@ class Crowd:
         """Requests of four callers in one pipeline, whose client hangs up in the middle now and then."""
         for number in range(calls):
             batch = [self._say(caller + i, number) for i in range(4)]
-            batch = [one._replace(order="later" if one.is_stream or one.order == "hang" else one.order) for one in batch]
+            batch = [
+                one._replace(order="later" if one.is_stream or one.order == "hang" else one.order) for one in batch
+            ]
             tls = self._tls("http/1.1")
             name = "localhost" if tls is not None else None
             reader, writer = await asyncio.open_connection("127.0.0.1", self._port, ssl=tls, server_hostname=name)

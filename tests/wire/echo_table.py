@@ -129,10 +129,15 @@ def _differences(said: Said, echo: dict[str, Any], coarse: float) -> str:
     if sorted(own) != sorted(said.fields):
         return f"headers {sorted(set(own) ^ set(said.fields))}"
     trace = dict(said.fields)["traceparent"].split("-")[1]
-    expected: dict[str, object] = {"text": f"{said.order}:{said.word}", "request_id": said.word, "identity": said.subject, "trace": trace}
+    expected: dict[str, object] = {
+        "text": f"{said.order}:{said.word}",
+        "request_id": said.word,
+        "identity": said.subject,
+        "trace": trace,
+    }
     expected |= {"is_current": True, "current_id": said.word}
     if wrong := {name: echo[name] for name, value in expected.items() if echo[name] != value}:
-        return f"{wrong}, not {({name: expected[name] for name in wrong})}"
+        return f"{wrong}, not { ({name: expected[name] for name in wrong}) }"
     if not said.timeout_s - _LATE_S <= echo["left_s"] <= said.timeout_s * (1 + coarse) + 0.1:
         return f"{echo['left_s']:.1f} s are left of {said.timeout_s}"
     return ""

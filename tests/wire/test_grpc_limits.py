@@ -77,10 +77,12 @@ async def test_what_is_sent_behind_a_request_is_refused(grpc_client: Client, reg
     stream = channel.stream_stream(f"/{WATCH}")()
     await stream.write(service_pb2.WatchInstancesRequest(resume_token="quiet").SerializeToString())
     sent_bytes = 0
-    with pytest.raises((aio.AioRpcError, asyncio.InvalidStateError)):
+    try:
         while sent_bytes < 64 << 20:
             await stream.write(b"x" * 20_000)
             sent_bytes += 20_000
+    except (aio.AioRpcError, asyncio.InvalidStateError):
+        pass
     assert sent_bytes < 1 << 20
     assert await stream.code() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INTERNAL)  # as the write failed
     assert not registry.started.is_set()

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from statistics import median
 from typing import Final
 
 import pytest
@@ -28,19 +29,21 @@ from tests.wire.wire_server import Served, wire_server
 
 _STALLED_S: Final = 1.5
 _SEND_BUFFER: Final = 64 * KIB  # less than two segments of loopback would wait for late acknowledgements
-_FIXED_BYTES: Final = 40 * MIB  # beside the budget: answers of the moment, what malloc keeps, code that was not used yet
+_FIXED_BYTES: Final = (
+    40 * MIB
+)  # beside the budget: answers of the moment, what malloc keeps, code that was not used yet
 _CONNECTION_BYTES: Final = 32 * KIB  # for each connection: its objects
-_PROMPTLY_S: Final = 1.5  # on two busy cores
+_PROMPTLY_S: Final = 0.4  # as a rule, on two busy cores
+_AT_ALL_S: Final = 8.0  # whatever else the machine does
 SMALL: Final = service_pb2.GetInstanceRequest(id="web-1")
 
 
 class Others:
-    """Well-behaved callers from another address. `slowest_s`: of their calls so far."""
+    """Well-behaved callers from another address. `took_s`: each of their calls."""
 
     def __init__(self, port: int) -> None:
         self._http, self._port = RawHttp(port), port
-        self.slowest_s = 0.0
-        self.calls = 0
+        self.took_s: list[float] = []
 
     @asynccontextmanager
     async def calling(self) -> AsyncIterator[None]:
@@ -71,8 +74,7 @@ class Others:
             await asyncio.sleep(0.05)
 
     def _note(self, started: float) -> None:
-        self.calls += 1
-        self.slowest_s = max(self.slowest_s, time.monotonic() - started)
+        self.took_s.append(time.monotonic() - started)
 
 
 async def check(directory: Path, readers: int, budget: int, rounds: int, stalled_s: float = _STALLED_S) -> str:
@@ -88,7 +90,8 @@ async def check(directory: Path, readers: int, budget: int, rounds: int, stalled
         others = Others(server.port)
         async with others.calling():
             await asyncio.sleep(1.0)  # so that what a server has once is there
-            watcher, others.slowest_s = Watcher(server.process, server.port), 0.0
+            watcher = Watcher(server.process, server.port)
+            others.took_s.clear()
             with watcher.watching():
                 for _ in range(rounds):
                     some = [Reader(KINDS[i % len(KINDS)], ADDRESSES[i % len(ADDRESSES)]) for i in range(readers)]
@@ -97,7 +100,7 @@ async def check(directory: Path, readers: int, budget: int, rounds: int, stalled
                         await asyncio.gather(*[one.ask(server.port) for one in some[at : at + 50]])
                     await asyncio.sleep(1.2 * stalled_s)
                 await _cut_off(server, stalled_s)
-            slowest_s = others.slowest_s
+            took_s = sorted(others.took_s)
         still = await _still_served(all_readers)
         books = await server.books()
     for one in all_readers:
@@ -105,11 +108,13 @@ async def check(directory: Path, readers: int, budget: int, rounds: int, stalled
     allowed = budget + _FIXED_BYTES + readers * _CONNECTION_BYTES
     figures = (
         f"{readers} readers, {rounds} times: {watcher}; budget {budget / MIB:.0f} MiB, allowed {allowed / MIB:.0f} MiB; "
-        f"refused {books.refused}; others: {others.calls} calls, the slowest {slowest_s:.2f} s"
+        f"refused {books.refused}; others: {len(took_s)} calls, half of them within {median(took_s):.3f} s, "
+        f"nine of ten within {took_s[len(took_s) * 9 // 10]:.3f} s, the slowest {took_s[-1]:.2f} s"
     )
     assert not still, f"not cut off: {still}; {figures}"
     assert watcher.most_together <= allowed, figures
-    assert slowest_s < _PROMPTLY_S, figures
+    assert median(took_s) < _PROMPTLY_S, figures
+    assert took_s[-1] < _AT_ALL_S, figures
     return figures
 
 

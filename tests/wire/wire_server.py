@@ -77,29 +77,6 @@ async def _serve(limits: Limits) -> None:
         return PageAnswer(200, "application/json", json.dumps(told).encode())
 
     server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": books})
-    import time
-    from serving.transport import h1_side, rpc, connection
-    o1=h1_side.H1Side._open
-    def _open(self, begun):
-        if self.peer.host=="127.0.0.1": print(f"{time.monotonic():.3f} open {self.peer.name}", flush=True)
-        o1(self, begun)
-    h1_side.H1Side._open=_open
-    o2=h1_side.H1Exchange.answer
-    def answer(self, head, body, trailers=None):
-        if self.peer.host=="127.0.0.1": print(f"{time.monotonic():.3f} answer {self.peer.name} {len(body)}", flush=True)
-        o2(self, head, body, trailers)
-        if self.peer.host=="127.0.0.1": print(f"{time.monotonic():.3f} answered {self.peer.name} buffered {self._side.transport.get_write_buffer_size()}", flush=True)
-    h1_side.H1Exchange.answer=answer
-    oa=connection.Arrival.connection_made
-    def made(self, t):
-        oa(self, t)
-        if self._peer.host=="127.0.0.1": print(f"{time.monotonic():.3f} arrived {self._peer.name}", flush=True)
-    connection.Arrival.connection_made=made
-    async def lag():
-        while True:
-            a=time.monotonic(); await asyncio.sleep(0.02); d=time.monotonic()-a-0.02
-            if d>0.05: print(f"{time.monotonic():.3f} loop lag {d:.2f}", flush=True)
-    keep=asyncio.create_task(lag())
     print(f"listening on {await server.listen('127.0.0.1:0')}", flush=True)
     await asyncio.to_thread(sys.stdin.buffer.read)
     await server.stop(0)

@@ -8,7 +8,7 @@ from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
 from serving.calls.meant import CLUSTER_HEADER
-from serving.calls.methods import Call, Unary
+from serving.calls.methods import Call, Unary, settled
 from serving.errors import HqError, InvalidRequest
 from tests.support.running import running
 
@@ -30,7 +30,7 @@ async def refused_by(cluster: str, *meant: str) -> set[str]:
         for method in addressed([*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()], cluster):
             if isinstance(method, Unary):
                 try:
-                    await method.run(method.parse(b""), Meaning(names=meant))
+                    await settled(method.run(method.parse(b""), Meaning(names=meant)))
                 except InvalidRequest as error:
                     if error.violations[0].field == CLUSTER_HEADER:
                         refused.add(method.path.rpartition("/")[2])

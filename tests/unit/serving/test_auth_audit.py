@@ -15,7 +15,7 @@ from serving.auth.audit import Audit, FileSink, Line, LogSink
 from serving.auth.errors import AuditUnavailable, BadSecurity
 from serving.auth.gate import Gate
 from serving.auth.policy import Policy
-from serving.calls.methods import Call, Unary
+from serving.calls.methods import Call, Unary, settled
 from serving.clock import ManualClock
 from serving.errors import PermissionDenied
 from serving.rights.access import Access
@@ -67,7 +67,8 @@ async def test_an_item_of_a_batch_that_was_denied_is_recorded_as_denied() -> Non
         call.touched("mail-1", outcome=PermissionDenied.reason)
 
     batch = Unary("S/Apply", bytes, bytes, run, UPLOAD)
-    await gate.recorded(batch)(None, Call(access=Access(Identity("ann", Kind.TICKET, 0), UPLOAD, {})))
+    call = Call(access=Access(Identity("ann", Kind.TICKET, 0), UPLOAD, {}))
+    await settled(gate.recorded(batch)(None, call))
     told = [(one["key"], one["decision"]) for one in map(json.loads, sink.lines)]
     assert told == [("web-1", "allow"), ("mail-1", "deny")]
 
