@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from typing import Final
 
 from serving.h2 import frames
@@ -40,7 +40,7 @@ class Outgoing:
         self.max_frame = 16_384
         self.most_header_bytes = 0
         self.room = self.waiting = self.earned = 0
-        self._ready: deque[Stream] = deque()
+        self._ready: OrderedDict[Stream, None] = OrderedDict()
         self._shrink = b""
         self.ended: list[Stream] = []
         self.drained: list[Stream] = []
@@ -122,6 +122,7 @@ class Outgoing:
         if stream.queue:
             self.waiting -= stream.queued
             stream.queue, stream.queued = None, 0
+            self._ready.pop(stream, None)
             self.drained.append(stream)
         stream.ending = NOT_ENDING
 
@@ -152,8 +153,7 @@ class Outgoing:
         """Make frames of what waits, as far as windows and room allow, a portion of each stream in turn."""
         ready = self._ready
         while ready and self.room > 0 and self.window > 0:
-            stream = ready.popleft()
-            stream.is_scheduled = False
+            stream, _ = ready.popitem(last=False)
             if stream.queue is not None and not stream.is_sent:
                 self._portion(stream, min(stream.window, self.window, self.room, _TURN_BYTES))
 
@@ -217,12 +217,9 @@ class Outgoing:
         self.waiting += len(chunk)
 
     def _schedule(self, stream: Stream, *, is_next: bool = False) -> None:
-        if not stream.is_scheduled:
-            stream.is_scheduled = True
-            if is_next:  # its turn was cut short
-                self._ready.appendleft(stream)
-            else:
-                self._ready.append(stream)
+        self._ready[stream] = None
+        if is_next:  # its turn was cut short
+            self._ready.move_to_end(stream, last=False)
 
     def _ended(self, stream: Stream) -> None:
         stream.is_sent = True

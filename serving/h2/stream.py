@@ -22,7 +22,7 @@ class Stream:
     """
 
     __slots__ = (
-        *("credit", "ending", "expected", "id", "is_received", "is_scheduled", "is_sent", "opened_in", "owner"),
+        *("credit", "ending", "expected", "id", "is_received", "is_sent", "opened_in", "owner"),
         *("has_head", "queue", "queued", "sent", "unread", "window"),
     )
 
@@ -34,7 +34,6 @@ class Stream:
         self.ending: bytes = NOT_ENDING
         self.expected = -1
         self.is_received = self.is_sent = False  # END_STREAM came, or went
-        self.is_scheduled = False  # among those whose turn comes
         self.has_head = False  # of a client's stream: the final headers of the answer came
         self.owner: Any = None
 

@@ -30,6 +30,9 @@ class ExchangeCall(Call):
         self.access = UNCHECKED  # type: ignore[misc]
         self._exchange, self._ids = exchange, ids
 
+    def __repr__(self) -> str:
+        return f"ExchangeCall({self._exchange.head.target!r} from {self.peer})"
+
     def set_deadline(self, deadline: float) -> None:
         """Make known when the caller stops waiting."""
         self._deadline = deadline

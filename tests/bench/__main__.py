@@ -35,13 +35,17 @@ from tests.bench import (
     storage,
     table,
     tools,
+    transport,
     watching,
 )
 from tests.bench.bench import Bench
 from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
-_MODULES = (lookups, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, abuse, failures)
+_MODULES = (
+    *(lookups, transport, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, abuse),
+    failures,
+)
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
 _PAGE = ROOT / "docs" / "performance.md"

@@ -77,7 +77,31 @@ def _rate(name: str) -> Callable[[Results], Spread | None]:
 
 _MILLION = "under 5,600 beats/s at 1,000,000"
 
+_SHAPES = ("1 connections x 64", "16 connections x 8", "64 connections x 4")
+
 FIGURES = (
+    *(
+        Figure(
+            f"GetInstance, {shape}, of grpc.aio's empty handler",
+            5.0,
+            "times",
+            True,
+            "transport",
+            _ratio(f"Get, gRPC, {shape}"),
+        )
+        for shape in _SHAPES
+    ),
+    *(
+        Figure(
+            f"FindInstances of 100, {shape}, of grpc.aio's empty handler",
+            4.0,
+            "times",
+            True,
+            "transport",
+            _ratio(f"Find 100, gRPC, {shape}"),
+        )
+        for shape in _SHAPES
+    ),
     Figure(
         "FindInstances, 100 instances, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Find 100, gRPC")
     ),
