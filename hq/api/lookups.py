@@ -27,6 +27,7 @@ class Get(NamedTuple):
     id: str
     mask: tuple[str, ...]
     read: service_pb2.ReadOptions
+    is_plain: bool  # all of it, as memory has it
 
 
 class Find(NamedTuple):
@@ -48,7 +49,7 @@ class Lookups:
 
     def get(self, request: Get, call: Call) -> Answer | Awaitable[Answer]:
         """At once, where memory has it."""
-        found = None if request.mask else self._registry.reads.get_now(request.id, request.read)
+        found = self._registry.reads.get_now(request.id) if request.is_plain else None
         if found is None:
             return self._get(request, call)
         entry, source = found
@@ -122,7 +123,8 @@ class Lookups:
 def parsed_get(request: service_pb2.GetInstanceRequest) -> Get:
     require(check_id(request.id, "id"))
     check_enums(request.read, "read")
-    return Get(request.id, _mask(request), request.read)
+    mask = _mask(request)
+    return Get(request.id, mask, request.read, not mask and not request.read.ByteSize())
 
 
 def parsed_find(request: service_pb2.FindInstancesRequest) -> Find:

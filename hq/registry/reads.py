@@ -53,9 +53,9 @@ class Reads:
     def __init__(self, replica: Replica, freshness: Freshness) -> None:
         self._replica, self._freshness = replica, freshness
 
-    def get_now(self, instance_id: str, read: service_pb2.ReadOptions) -> tuple[Entry, Source] | None:
-        """What memory has, where that is fresh enough; None: `get` has to look further."""
-        entry = self._replica.cache.get(instance_id) if self._freshness.meets(read) else None
+    def get_now(self, instance_id: str) -> tuple[Entry, Source] | None:
+        """What memory has, for a reader who demands nothing; None: `get` has to look further."""
+        entry = self._replica.cache.get(instance_id) if self._replica.loaded.is_set() else None
         return (entry, self._freshness.source()) if entry is not None else None
 
     def find_now(self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions) -> Found | None:

@@ -35,6 +35,7 @@ class Endpoint:
         self.admission, self.limits = shared.admission, shared.limits
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
+        self.large_bytes = min(LARGE_BYTES, shared.limits.max_response_bytes + 1)
         self.is_stream = not isinstance(method, Unary)
         # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
         self.is_free = method.rule.is_open and isinstance(method, Unary)
@@ -64,11 +65,11 @@ class Rpc:
     def start(self) -> None:
         """The headers are here: whoever may not call is told so before anything else is read."""
         endpoint, spoken = self._endpoint, self._wire
-        CURRENT.set(self._call)
         try:
             if spoken.timeout_s is not None:
                 self._call.set_deadline(endpoint.now() + spoken.timeout_s)
             if endpoint.guard.admit is not None:
+                CURRENT.set(self._call)
                 endpoint.guard.admit(self._call)
             length = self._exchange.head.named.get(b"content-length")
             if length is not None:
@@ -281,11 +282,13 @@ class UnaryRpc(Rpc):
         return await settled(answer.json()) if self._wire.json_out else answer.proto()
 
     def _answer(self, payload: bytes) -> None:
-        endpoint, call = self._endpoint, self._call
-        self._check_size(payload)
+        endpoint, spoken = self._endpoint, self._wire
+        if len(payload) >= endpoint.large_bytes:
+            self._check_size(payload)
         seconds = endpoint.now() - self._started
-        self._close("")
-        if self._is_gone:
-            return
-        endpoint.stats[self._wire.transport].answered(seconds)
-        self._wire.whole(call, payload)
+        self._is_closed = True
+        if self._is_open or self._held_bytes:
+            self._release()
+        if not self._is_gone:
+            endpoint.stats[spoken.transport].answered(seconds)
+            spoken.whole(self._call, payload)

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from serving.calls.current import CURRENT
 from serving.calls.incoming import closing_stream
 from serving.calls.methods import Answer, settled
 from serving.errors import DeadlineExceeded, Overloaded, Retry, ShuttingDown
@@ -103,6 +104,7 @@ class DuplexRpc(StreamRpc):
         except Overloaded as error:
             self._fail(error)
             return
+        CURRENT.set(self._call)
         self._work_on(self._duplex())
 
     def data(self, chunk: bytes, *, end: bool) -> None:
