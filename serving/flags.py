@@ -116,7 +116,9 @@ def limits_of(given: Mapping[str, Any]) -> Limits:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether host:port can be reached from this machine only."""
+    """Whether host:port, or unix:PATH, can be reached from this machine only."""
+    if address.startswith("unix:"):
+        return True
     host = address.rpartition(":")[0].strip("[]")
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback

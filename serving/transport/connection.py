@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import struct
 from collections.abc import Callable
 from typing import Any, Final, cast
 
@@ -15,6 +16,7 @@ from serving.transport.exchange import Peer
 
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 _REFUSED_S: Final = 0.5  # one connection too many may say so long which HTTP it is to be told in
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 _JOINED_BYTES: Final = 64 * 1024
 
 
@@ -200,8 +202,16 @@ def peer_of(transport: asyncio.Transport) -> Peer:
         certificate = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
     sock = transport.get_extra_info("socket")
     if sock is not None and sock.family == socket.AF_UNIX:
-        return Peer("unix", "unix", certificate, is_secure=secure is not None)
+        return _local_peer(sock)
     name = transport.get_extra_info("peername") or ("", 0)
     host = address_of(name[0])
     shown = f"[{host}]" if ":" in host else host
     return Peer(host, f"{shown}:{name[1]}", certificate, is_secure=secure is not None)
+
+
+def _local_peer(sock: socket.socket) -> Peer:
+    """A process of this machine; the system says whose it is."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return Peer("unix", "unix")
+    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return Peer("unix", f"unix:pid={pid},uid={uid}", uid=uid)

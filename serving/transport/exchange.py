@@ -19,12 +19,15 @@ class Peer:
     Attributes:
         host: the address without its port, which limits count by; name: with it, for messages.
         certificate: in PEM form, verified; empty: none was shown.
+        uid: the user whose process it is, at a Unix socket; -1: not known.
     """
 
-    __slots__ = ("certificate", "host", "is_secure", "name")
+    __slots__ = ("certificate", "host", "is_secure", "name", "uid")
 
-    def __init__(self, host: str, name: str, certificate: bytes = b"", *, is_secure: bool = False) -> None:
-        self.host, self.name, self.certificate, self.is_secure = host, name, certificate, is_secure
+    def __init__(
+        self, host: str, name: str, certificate: bytes = b"", *, is_secure: bool = False, uid: int = -1
+    ) -> None:
+        self.host, self.name, self.certificate, self.is_secure, self.uid = host, name, certificate, is_secure, uid
 
 
 class AnswerHead:

@@ -78,7 +78,10 @@ class Server:
         self._sockets.append(sock)
         if sock.family == socket.AF_UNIX:
             self._paths.append(Path(address.removeprefix("unix:")))
-        serving = await self._core.loop.create_server(self._arrival, sock=sock, ssl=tls, backlog=_BACKLOG)
+        loop, patience_s = self._core.loop, self._core.limits.slow_request_s
+        listen = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
+        handshake_s = patience_s if tls is not None else None
+        serving = await listen(self._arrival, sock=sock, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=handshake_s)
         self._listening.append(serving)
         return 0 if sock.family == socket.AF_UNIX else int(sock.getsockname()[1])
 
