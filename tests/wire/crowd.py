@@ -82,10 +82,7 @@ class Crowd:
         leaving = self._leave_soon(call.cancel) if self._leaves(said) else None
         code, message, payloads = "OK", "", list[bytes]()
         try:
-            if said.is_stream:
-                payloads = [one async for one in call]
-            else:
-                payloads = [await call]
+            payloads = [one async for one in call] if said.is_stream else [await call]
         except aio.AioRpcError as error:
             code, message = error.code().name, error.details() or ""
         except asyncio.CancelledError:

@@ -47,7 +47,13 @@ class _Called:
 
 
 class MachineClient(asyncio.Protocol):
-    """One connection. `is_lost`: it is no more; `why`: what the server, or our own machine, said; `is_dropped`: by us."""
+    """One connection.
+
+    `is_lost`: it is no more; `why`: what the server, or our own machine, said; `is_dropped`: by us.
+
+    Attributes:
+        reads: keeps what comes, and opens windows for more.
+    """
 
     def __init__(self, rng: Random, *, piece_bytes: int = 16_384) -> None:
         """`piece_bytes`: the most of a frame; header blocks beyond it are continued."""
@@ -57,6 +63,7 @@ class MachineClient(asyncio.Protocol):
         self._piece_bytes = piece_bytes
         self._transport: asyncio.Transport | None = None
         self.is_lost = self.is_dropped = False
+        self.reads = True
         self.why = ""
 
     def call(self, path: str, authority: str, fields: Pairs, message: bytes) -> tuple[Stream, asyncio.Future[Reply]]:
@@ -137,7 +144,7 @@ class MachineClient(asyncio.Protocol):
             called.fields += _text(what.fields)
         elif kind == state.TRAILERS:
             called.fields += _text(what)
-        elif kind == state.DATA:
+        elif kind == state.DATA and self.reads:
             called.messages += [message for _, message in called.body.take(what, end=False)]
             self._machine.consumed(stream, len(what))
         if kind == state.RESET or end:

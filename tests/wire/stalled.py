@@ -30,7 +30,7 @@ ENDLESS: Final = service_pb2.WatchInstancesRequest(resume_token="endless")
 
 
 class Kind(NamedTuple):
-    """What a reader asks for, over which HTTP, and whether it drips. `windows`: HTTP/2's stay shut, not the system's."""
+    """What a reader asks for, over which HTTP, and whether it drips. `windows`: it is HTTP/2's that stay shut."""
 
     http: int
     streams: bool

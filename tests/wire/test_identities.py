@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from random import Random
 
@@ -13,13 +12,14 @@ from prometheus_client import CollectorRegistry
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.limiting.limits import Limits
 from serving.rights.rules import READ
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.support.scenes import eventually
 from tests.support.secured import Secured
 from tests.wire.crowd import Crowd
-from tests.wire.echo_table import EchoTable, Ledger, say
+from tests.wire.echo_table import EchoTable, Ledger, Said, say
 from tests.wire.fake_table import FakeHealth
 from tests.wire.limited import limited
 
@@ -30,12 +30,11 @@ pressed = limited(max_calls=60)  # so that some are refused
 class Echoing:
     """A server whose methods send back what they were sent."""
 
-    def __init__(self, limits: object, security: Security | None = None) -> None:
+    def __init__(self, limits: Limits, security: Security | None = None) -> None:
         clock = SystemClock()
         self.table = EchoTable(clock, SEED)
-        self.shared = Surroundings(limits, clock, RequestIds("test"), security)  # type: ignore[arg-type]
-        methods = self.table.methods(READ if security is not None else None)
-        self.server = Server(methods, FakeHealth(), self.shared, CollectorRegistry(), {})
+        self.shared = Surroundings(limits, clock, RequestIds("test"), security)
+        self.server = Server(self.table.methods(READ), FakeHealth(), self.shared, CollectorRegistry(), {})
 
     async def left_alone(self) -> None:
         """Return when nothing is under way any more."""
@@ -44,7 +43,7 @@ class Echoing:
 
 
 @pytest.fixture
-async def echoing(limits: object) -> AsyncIterator[Echoing]:
+async def echoing(limits: Limits) -> AsyncIterator[Echoing]:
     one = Echoing(limits)
     yield one
     await one.server.stop(0)
@@ -83,23 +82,22 @@ async def check_plain(echoing: Echoing, size: int, calls: int) -> Ledger:
     return ledger
 
 
-async def check_secured(files: Secured, limits: object, size: int, calls: int) -> Ledger:
+async def check_secured(files: Secured, limits: Limits, size: int, calls: int) -> Ledger:
     """As above with TLS and tokens: of ten callers seven are let in, one may not, and two cannot say who they are."""
     rng, ledger, issuer = Random(SEED), Ledger(), files.issuer
     security = files.security()
     assert security.tls is not None
     subjects = [f"stranger/c{i}" if i % 10 == 7 else f"reader/c{i}" for i in range(size)]
     tokens = [[issuer.ticket(subject, jti=f"{subject}-{n}") for n in range(2)] for subject in subjects]
-    broken = {8: lambda text: text[:-7] + text[-6:], 9: lambda text: "e30." + text.partition(".")[2]}
+    broken: dict[int, Callable[[str], str]] = {8: lambda text: text[:-1], 9: lambda text: "e30" + text}
 
-    def sayer(caller: int, number: int) -> object:
-        token = tokens[caller][number % 2]
-        token = broken.get(caller % 10, str)(token)
+    def sayer(caller: int, number: int) -> Said:
+        token = broken.get(caller % 10, str)(tokens[caller][number % 2])
         return say(rng, caller, number, f"Bearer {token}", subjects[caller])
 
     echoing = Echoing(limits, security)
     port = await echoing.server.listen("127.0.0.1:0", security.tls.listening())
-    crowd = Crowd(port, sayer, ledger, SEED, files.authority.cert.read_bytes())  # type: ignore[arg-type]
+    crowd = Crowd(port, sayer, ledger, SEED, files.authority.cert.read_bytes())
     try:
         await all_kinds(crowd, size, calls)
         await echoing.left_alone()
@@ -124,6 +122,6 @@ async def test_ten_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None
 
 
 @pressed
-async def test_a_thousand_callers_are_who_their_tokens_say_they_are(files: Secured, limits: object) -> None:
+async def test_a_thousand_callers_are_who_their_tokens_say_they_are(files: Secured, limits: Limits) -> None:
     ledger = await check_secured(files, limits, 1_000, 4)
     assert min(ledger.counts[code] for code in ("OK", "PERMISSION_DENIED", "UNAUTHENTICATED")) > 100, ledger.counts

@@ -21,7 +21,7 @@ from tests.support.scenes import eventually
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.support.tickets import bearer
 from tests.wire.crowd import PATIENCE_S, Crowd, Line
-from tests.wire.echo_table import Ledger
+from tests.wire.echo_table import Ledger, Said
 
 SEED = 20_261_122
 AGENTS: Final = 1_000
@@ -114,11 +114,14 @@ def _over_machine(line: Line) -> Send:
         reply = await done
         assert not reply.ended, f"{reply.ended}: {client.why}"
         named = dict(reply.fields)
-        told = named.get("x-request-id", dict(headers)["x-request-id"])
-        assert told == dict(headers)["x-request-id"], f"another one's request id: {told}"
+        assert named["x-request-id"] == dict(headers)["x-request-id"], f"another one's request id: {named}"
         return _CODES[named["grpc-status"]], unquote(named.get("grpc-message", "")), b"".join(reply.messages)
 
     return send
+
+
+def _says_nothing(caller: int, number: int) -> Said:
+    raise AssertionError((caller, number))
 
 
 def _recorded(files: Secured) -> list[dict[str, Any]]:
@@ -130,7 +133,7 @@ async def test_each_agent_gets_its_own_answers_and_denials_and_the_audit_log_say
     async with served(files.security()) as one, AsyncExitStack() as stack:
         await _begun(one, files)
         agents, port = Agents(files), int(one.addresses.grpc.rpartition(":")[2])
-        crowd = Crowd(port, lambda *_: None, Ledger(), SEED, files.authority.cert.read_bytes())  # type: ignore[arg-type, return-value]
+        crowd = Crowd(port, _says_nothing, Ledger(), SEED, files.authority.cert.read_bytes())
         lines = [crowd.line() for _ in range(10)]
         ways = [_over_machine(line) for line in lines]
         ways += [_over_grpcio(await stack.enter_async_context(crowd.channel())) for _ in range(4)]

@@ -77,43 +77,9 @@ async def _serve(limits: Limits) -> None:
         return PageAnswer(200, "application/json", json.dumps(told).encode())
 
     server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": books})
-    import time, threading, faulthandler
-
-    beat = [time.monotonic()]
-
-    def dog():
-        while True:
-            time.sleep(3600)
-            if time.monotonic() - beat[0] > 0.4:
-                print(
-                    f"LAG {time.monotonic():.2f} {time.monotonic() - beat[0]:.2f} cpu {time.process_time():.2f} conns {server.connections()} ans {shared.admission.answers_bytes >> 20} streams {shared.admission.streams}",
-                    flush=True,
-                )
-                if "DUMP":
-                    faulthandler.dump_traceback(sys.stdout, all_threads=True)
-                    sys.stdout.flush()
-
-    threading.Thread(target=dog, daemon=True).start()
-
-    async def lag():
-        n = 0
-        while True:
-            beat[0] = time.monotonic()
-            await asyncio.sleep(0.02)
-            n += 1
-            if n % 25 == 0:
-                print(
-                    f"OK {time.monotonic():.2f} cpu {time.process_time():.2f} conns {server.connections()} ans {shared.admission.answers_bytes >> 20} streams {shared.admission.streams} {dict(shared.admission.refused)}",
-                    flush=True,
-                )
-
-    keep = asyncio.create_task(lag())
     print(f"listening on {await server.listen('127.0.0.1:0')}", flush=True)
-    import cProfile, pstats
-    pr=cProfile.Profile(); pr.enable()
     await asyncio.to_thread(sys.stdin.buffer.read)
-    pr.disable(); pstats.Stats(pr).sort_stats("tottime").print_stats(28); sys.stdout.flush()
-    
+    await server.stop(0)
 
 
 if __name__ == "__main__":
