@@ -18,11 +18,12 @@ from serving.calls.incoming import GrpcCall, closing_stream
 from serving.calls.methods import Answer, Duplex, Method, Streaming, Unary, settled
 from serving.grpc.arrivals import Arrivals
 from serving.grpc.departures import count_until_taken
-from serving.grpc.health import HEALTH_SERVICE, HealthOverGrpc
 from serving.grpc.options import options_of
 from serving.grpc.reflection import BoundedReflection
 from serving.health import Health
 from serving.limiting.admission import LARGE_BYTES, Admission
+from serving.standard.health import SERVICE as HEALTH_SERVICE
+from serving.standard.health import HealthCalls
 from serving.surroundings import Surroundings
 from serving.telemetry.traffic import CallStats
 
@@ -51,7 +52,7 @@ class GrpcServer:
         self._server = aio.server(options=options_of(shared.limits, reuse_port=reuse_port))
         self._arrivals = Arrivals(shared.limits.slow_request_s)
         services = sorted({m.path.partition("/")[0] for m in methods})
-        self._health = HealthOverGrpc(health, services)
+        self._health = HealthCalls(health, services)
         self._server.add_generic_rpc_handlers(tuple(self._handlers([*methods, *self._health.methods()])))
         described = _described([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
         reflecting = BoundedReflection(described, shared.admission, shared.limits.slow_request_s)

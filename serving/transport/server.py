@@ -15,9 +15,9 @@ from prometheus_client import CollectorRegistry
 from serving.calls.methods import Method
 from serving.health import Health
 from serving.http.pages import Page, index_page, own_pages
+from serving.standard import health as health_calls
+from serving.standard import reflection
 from serving.surroundings import Surroundings
-from serving.transport import health as health_calls
-from serving.transport import reflection
 from serving.transport.connection import Arrival
 from serving.transport.core import Core
 from serving.transport.cors import Cors

@@ -32,9 +32,8 @@ from tests.wire.wire_server import Served, wire_server
 
 _STALLED_S: Final = 1.5
 _SEND_BUFFER: Final = 64 * KIB  # less than two segments of loopback would wait for late acknowledgements
-_FIXED_BYTES: Final = (
-    40 * MIB
-)  # beside the budget: answers of the moment, what malloc keeps, code that was not used yet
+# Beside the budget: answers of the moment, what malloc keeps, code that was not used before.
+_FIXED_BYTES: Final = 20 * MIB
 _CONNECTION_BYTES: Final = 32 * KIB  # for each connection: its objects
 _PROMPTLY_S: Final = 0.4  # as a rule, on two busy cores
 _AT_ALL_S: Final = 8.0  # whatever else the machine does

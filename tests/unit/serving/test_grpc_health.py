@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
 
 from serving.calls.methods import Answer, Call, Streaming
-from serving.grpc.health import HealthOverGrpc
+from serving.standard.health import HealthCalls
 from tests.wire.fake_table import FakeHealth
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
-def watch(over_grpc: HealthOverGrpc) -> AsyncIterator[Answer]:
+def watch(over_grpc: HealthCalls) -> AsyncIterator[Answer]:
     [method] = [each for each in over_grpc.methods() if isinstance(each, Streaming)]
     return method.run(method.parse(b""), Call())
 
@@ -28,7 +28,7 @@ async def told(answers: AsyncIterator[Answer]) -> int:
 async def test_who_watched_right_after_the_load_is_told_when_it_leaves() -> None:
     health = FakeHealth()
     health.is_loaded = False
-    over_grpc = HealthOverGrpc(health, ())
+    over_grpc = HealthCalls(health, ())
     health.is_loaded = True  # and nobody has looked since
     answers = watch(over_grpc)
     assert await told(answers) == SERVING
@@ -40,7 +40,7 @@ async def test_who_watched_right_after_the_load_is_told_when_it_leaves() -> None
 async def test_a_watch_ends_with_the_server_though_it_knew_already_that_it_does_not_serve() -> None:
     health = FakeHealth()
     health.is_loaded = False
-    over_grpc = HealthOverGrpc(health, ())
+    over_grpc = HealthCalls(health, ())
     answers = watch(over_grpc)
     assert await told(answers) == NOT_SERVING
     waiting = asyncio.create_task(anext(answers, None))

@@ -1,0 +1,1 @@
+"""Calls that every server has: health and reflection; methods like any other."""
