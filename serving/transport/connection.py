@@ -17,6 +17,7 @@ from serving.transport.exchange import Peer
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 _REFUSED_S: Final = 0.5  # one connection too many may say so long which HTTP it is to be told in
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+_AT_ONCE: Final = struct.pack("ii", 1, 0)
 _JOINED_BYTES: Final = 64 * 1024
 
 
@@ -119,8 +120,11 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Hang up at once."""
+        """Hang up at once. What the system holds goes, too: a reader that reads nothing would keep it there."""
         if not self.is_lost:
+            sock = self.transport.get_extra_info("socket")
+            if sock is not None and sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -61,6 +61,7 @@ class StreamRpc(Rpc):
                     self._check_size(payload)
                     self._begin()
                     spoken.message(payload)
+                    del answer, payload  # while it waits it is held once, in the stream's queue
                     if exchange.is_waiting:
                         await exchange.drained()
         except TimeoutError as error:
