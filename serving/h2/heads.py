@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from serving.h2.frames import ErrorCode, StreamFault
-from serving.h2.hpack import PSEUDO, REFUSED, Field
+from serving.h2.hpack import LOOSE, PSEUDO, REFUSED, REGULAR, Field
 
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
 
@@ -60,6 +60,8 @@ def request(fields: list[Field]) -> Head:
     for name, value, kind, _ in fields:
         if not kind:  # REGULAR
             named[name] = value
+        elif kind == LOOSE:
+            return request([_trimmed(one) for one in fields])
         elif kind == REFUSED or named or name in pseudo:
             raise malformed("a header is not allowed in requests, comes twice, or too late")
         else:
@@ -87,6 +89,10 @@ def response(fields: list[Field]) -> Head:
     regular = trailers(fields[1:])
     named = dict(regular)
     return Head(b"", b"", b"", regular, named, int(status), has_twins=len(named) < len(regular))
+
+
+def _trimmed(one: Field) -> Field:
+    return (one[0], one[1].strip(b" \t"), REGULAR, one[3]) if one[2] == LOOSE else one
 
 
 def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:

@@ -16,6 +16,7 @@ from serving.h2 import huffman
 REGULAR: Final = 0
 PSEUDO: Final = 1
 REFUSED: Final = 2  # no request or answer may hold it
+LOOSE: Final = 3  # white space around the value, which gRPC lets a server take away
 
 Field = tuple[bytes, bytes, int, int]
 """Name, value, kind, and its size as RFC 7541 counts it: 32 bytes more than both."""
@@ -54,13 +55,19 @@ def field(name: bytes, value: bytes) -> Field:
     """With the verdict on it."""
     kind = _kind_of_name(name)
     # Most that are never the same twice are letters and digits: times, lengths, numbers.
-    if (not value.isalnum() and _is_bad(value)) or (name == b"te" and value != b"trailers"):
+    if not value.isalnum() and kind == REGULAR:
+        kind = _kind_of_value(value)
+    if kind == PSEUDO and _kind_of_value(value) != REGULAR:
+        kind = REFUSED
+    if name == b"te" and value != b"trailers":
         kind = REFUSED
     return name, value, kind, len(name) + len(value) + _OVERHEAD
 
 
-def _is_bad(value: bytes) -> bool:
-    return b"\0" in value or b"\r" in value or b"\n" in value or value != value.strip(b" \t")
+def _kind_of_value(value: bytes) -> int:
+    if b"\0" in value or b"\r" in value or b"\n" in value:
+        return REFUSED
+    return REGULAR if value == value.strip(b" \t") else LOOSE
 
 
 _STATIC: Final = ((b"", b"", REFUSED, 0), *(field(*text.encode().partition(b" ")[::2]) for text in _STATIC_TEXT))

@@ -61,7 +61,7 @@ class Connection(asyncio.Protocol):
     def relieve(self) -> None:
         """Too much waits for this peer, or for all, and most of it here: give it up."""
         self.core.admission.refused["max_answers_bytes"] += 1
-        self.abort()
+        self.cut_off()
 
     def eof_received(self) -> None:
         """Whoever does not speak any more is not answered, either."""
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
             return
         if taken - before < limits.min_read_bytes_per_s * (now - since):
             self.core.admission.refused["stalled_write_s"] += 1
-            self.abort()
+            self.cut_off()
         else:
             self._stalled = now, taken
 
@@ -112,7 +112,7 @@ class Connection(asyncio.Protocol):
         if self.is_closing or self.is_lost:
             return
         self.is_closing = True
-        self.loop.call_later(LINGER_S, self.abort)
+        self.loop.call_later(LINGER_S, self.cut_off)
         if lingers and self.transport.can_write_eof():
             self.transport.write_eof()
             self.transport.resume_reading()
@@ -120,7 +120,12 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def abort(self) -> None:
-        """Hang up at once. What the system holds goes, too: a reader that reads nothing would keep it there."""
+        """Hang up at once; the system goes on sending what it holds."""
+        if not self.is_lost:
+            self.transport.abort()
+
+    def cut_off(self) -> None:
+        """Hang up on a peer that does not read, which would keep there what the system holds."""
         if not self.is_lost:
             sock = self.transport.get_extra_info("socket")
             if sock is not None and sock.family != socket.AF_UNIX:

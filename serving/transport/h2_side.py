@@ -189,7 +189,7 @@ class H2Side(Connection):
         self.core.admission.refused["max_answers_bytes"] += 1
         slowest = max(self.machine.streams.values(), key=lambda stream: stream.queued, default=None)
         if slowest is None or not slowest.queued:
-            self.abort()
+            self.cut_off()
             return
         self.machine.reset(slowest, ErrorCode.ENHANCE_YOUR_CALM)
         if slowest.owner is not None:
@@ -247,7 +247,7 @@ class H2Side(Connection):
     def _check_alive(self, now: float) -> None:
         limits = self.core.limits
         if self._pinged_at is not None and now - self._pinged_at > limits.ping_timeout_s:
-            self.abort()
+            self.cut_off()
         elif self._pinged_at is None and now - self._heard_at > limits.ping_interval_s and not self.is_closing:
             self._pinged_at = now
             self.machine.ping(_ALIVE)

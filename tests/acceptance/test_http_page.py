@@ -40,13 +40,14 @@ async def test_the_commands_of_the_page_answer_as_it_says(replicas: Replicas, et
     replica = await replicas.start([etcd.endpoint], etcd.prefix)
     places = {"127.0.0.1:7080": replica.http, "/tmp/begun": str(tmp_path / "begun")}
     *before, delete = [replaced(command, places) for command in COMMANDS]
-    created, reporter, reported, strong, ready, counted, refused = [await run(command) for command in before]
+    created, reporter, reported, strong, ready, by_url, counted, refused = [await run(command) for command in before]
     assert created["instance"]["meta"]["version"]
     assert reporter["uid"] == created["instance"]["meta"]["uid"]
     assert reported["nextReportIn"]
     assert strong["instance"]["meta"]["id"] == "shop-1"
     assert [one["meta"]["id"] for one in ready["instances"]] == ["shop-1"]
     assert ready["sources"][0]["replica"]
+    assert [one["meta"]["id"] for one in by_url["instances"]] == ["shop-1"]
     assert counted["groups"] == [{"key": "shop", "total": "1", "ready": "1"}]
     assert refused["code"] == "invalid_argument"
     assert "instance.meta.id" in refused["message"]

@@ -12,7 +12,9 @@ _REFUSALS: Final = {
     *("unauthenticated", "permission_denied"),
     *("resource_exhausted", "deadline_exceeded", "unimplemented", "cancelled"),
 }
-_ALSO_OVER_HTTP: Final = {"invalid_argument", ""}  # media types, timeouts, framing; hung up on
+_ALSO_OVER_HTTP: Final = {"invalid_argument", "unknown", ""}  # media types, timeouts, framing; hung up on
+_UNKNOWN_FORMS: Final = (405, 415)  # Connect makes `unknown` of these statuses, whoever is at fault
+_BY_PROTOCOL: Final = {"UNEXPECTED_COMPRESSION"}  # `internal`, as gRPC has it, though it is the caller's fault
 _END_OF_STREAM: Final = b"\2"
 
 
@@ -68,6 +70,8 @@ class Got:
 
 def fault(asked: Asked, got: Got) -> str:
     """Why this is no answer to it; empty: it is one. A refusal that is the server's must have been asked for."""
+    if (got.code == "unknown" and got.status in _UNKNOWN_FORMS) or got.reason in _BY_PROTOCOL:
+        return ""
     if got.code in _OUR_FAULT or got.status == 500:
         return "a fault of the server"
     if got.transport == "http" and not got.status:
