@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -24,6 +24,7 @@ from hq.store.port import Batch, Change, Record
 from hq.traits import Traits
 from hq.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import service_pb2
 from serving.errors import NotLoaded
 
 
@@ -93,6 +94,10 @@ class Cache:
             return self._indexes.matching(query, after)
         named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
         return iter((query.passing([entry for entry in named if entry is not None], query.fields),))
+
+    def on_node(self, node: str) -> Iterator[Entry]:
+        """The instances on a node."""
+        return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))
 
     def listing(self, query: Query) -> Listing | None:
         """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""

@@ -160,11 +160,19 @@ def _addresses(given: dict[str, Any]) -> Addresses:
         given["grpc"],
         given["http"],
         given.get("grpc_mtls", ""),
+        agents=_agents_address(given),
         shared=is_worker,
         pages=pages,
         cors=given["cors_origin"],
         transport=given["transport"],
     )
+
+
+def _agents_address(given: dict[str, Any]) -> str:
+    """Unless it is said, the well-known port beside the well-known one: elsewhere it might be anybody's."""
+    said: str | None = given["agents"]
+    host, _, port = given["grpc"].rpartition(":")
+    return said if said is not None else f"{host}:7072" if port == "7071" else ""
 
 
 def _mind_workers(given: dict[str, Any]) -> int:
@@ -175,6 +183,8 @@ def _mind_workers(given: dict[str, Any]) -> int:
         held = {f"--{flag}": ports.hold(given[flag]) for flag in ("grpc", "http")}
         if given.get("grpc_mtls"):
             held["--grpc-mtls"] = ports.hold(given["grpc_mtls"])
+        agents = _agents_address(given)
+        held["--agents"] = ports.hold(agents) if agents else ""
     except OSError as error:
         click.echo(f"hq: {error}", err=True)
         return 1

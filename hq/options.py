@@ -23,6 +23,13 @@ listening = together(
         metavar="HOST:PORT",
         help="A second address, which may be the same one.",
     ),
+    option(
+        "--agents",
+        default=None,
+        metavar="HOST:PORT",
+        help="A listener for agents alone, with limits that other callers cannot use up; empty: none."
+        "  [default: port 7072 beside --grpc's 7071, else none]",
+    ),
     _flags.transport(),
     _flags.cors(),
     option(

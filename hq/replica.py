@@ -10,7 +10,7 @@ import asyncio
 import logging
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import groupby
 
 from google.protobuf.message import DecodeError
@@ -20,7 +20,9 @@ from hq.config import ReplicaConfig
 from hq.fanout import Fanout
 from hq.history import History, Step, WatchedEvent
 from hq.liveness.beats import Beats
-from hq.liveness.watchman import Watchman
+from hq.liveness.hearing import Hearing
+from hq.liveness.tracker import Tracker
+from hq.liveness.watchman import Watchman, liveness_times
 from hq.quarantine import Quarantined
 from hq.store import keys as k
 from hq.store.commit import Committer
@@ -68,8 +70,11 @@ class Replica:
         self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s))
         self.session = Session(store, names, me, self.epoch, rng, self.cache.wait_for)
         self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng)
-        self.watchman = Watchman(config, self.cache, names, self.fence, self.committer, clock, rng)
-        self.beats = Beats(store, names, me, self.epoch, self.session, self.cache, self.watchman.tracker, clock, rng)
+        tracker = Tracker(liveness_times(config), clock)
+        self.beats = Beats(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng)
+        self.watchman = Watchman(config, self.cache, names, tracker, self.beats, self.fence, self.committer, clock, rng)
+        refusals, timeout_s = self.watchman.refusals, config.liveness_timeout_s
+        self.hearing = Hearing(store, names, me, self.epoch, refusals, clock, rng, timeout_s)
         self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s)
 
     async def run(self) -> None:
@@ -79,6 +84,7 @@ class Replica:
             tasks.create_task(self.fence.run(), name="fence")
             tasks.create_task(self.committer.run(), name="committer")
             tasks.create_task(self.beats.run(), name="beats")
+            tasks.create_task(self.hearing.run(), name="hearing")
             tasks.create_task(self.compactor.run(), name="compactor")
             tasks.create_task(self._finish_loading_each_time(), name="loading")
             tasks.create_task(self.watchman.sweep.run(), name="sweep")
@@ -216,7 +222,10 @@ class Replica:
             self._saw_peer(name.rest)
             self.fence.seen(change.key, word_of(change.value), change.revision)
         elif name.kind == k.BEATS and change.value is not None:
-            self._take_beats(change, name)
+            self._saw_peer(name.rest)
+            self._take(change, name, lambda: self.beats.observe(name.rest, change.value or b""))
+        elif name.kind == k.HEARING and change.value is not None:
+            self._take(change, name, lambda: self.hearing.observe(name.rest, change.value or b""))
         elif name.kind == k.OPS:
             self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
         elif name.kind == k.RESTORE:
@@ -224,17 +233,14 @@ class Replica:
         elif name.kind == k.COMPACTION and change.value is not None:
             self.compactor.seen(Record(change.key, change.value, change.created, change.revision))
 
-    def _take_beats(self, change: Change, name: k.Name) -> None:
-        self._saw_peer(name.rest)
-        try:
-            self.beats.observe(name.rest, change.value or b"")
-            self.cache.quarantine.release(*name)
-        except DecodeError as error:
-            self.cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))
-
     def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
+        live = live and self.loaded.is_set()
+        self._take(change, name, lambda: self.watchman.orders.take(name.rest, change.value, live=live))
+
+    def _take(self, change: Change, name: k.Name, take: Callable[[], None]) -> None:
+        """Take a record in, or put it into quarantine."""
         try:
-            self.watchman.orders.take(name.rest, change.value, live=live and self.loaded.is_set())
+            take()
             self.cache.quarantine.release(*name)
         except DecodeError as error:
             self.cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))

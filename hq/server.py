@@ -14,6 +14,7 @@ from hq.api.discovery import ScrapeTargets
 from hq.api.instance_api import InstanceApi
 from hq.api.metrics import METRICS, Subject
 from hq.config import ReplicaConfig
+from hq.prober import Prober
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hq.store.measured import MeasuredStore
@@ -83,11 +84,15 @@ class Server:
         shared = Surroundings(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
-        methods = [*InstanceApi(self.registry, config.json_bytes).methods(), *AdminApi(self.registry).methods()]
+        instances = InstanceApi(self.registry, config.json_bytes)
+        methods = [*instances.methods(), *AdminApi(self.registry).methods()]
         pages = prometheus_sd.pages(ScrapeTargets(self.replica).find, metrics)
         ours = addressed(methods, config.cluster)
-        self._transports = Transports(ours, self.health, shared, metrics, addresses, grace_s, pages)
+        agents = addressed(instances.agents_methods(), config.cluster)
+        self._transports = Transports(ours, self.health, shared, metrics, addresses, grace_s, pages, agents)
         self.listening = self._transports.listening
+        is_encrypted = security is not None and security.tls is not None
+        self._prober = Prober(self.replica, self._transports.agents_admission, is_encrypted=is_encrypted)
 
     def stop(self) -> None:
         """Begin to shut down: not ready at once, calls under way may finish, watches end with a bookmark."""
@@ -96,9 +101,14 @@ class Server:
     async def serve(self) -> None:
         """Listen, follow and answer until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self.replica.run(), self._leave, self._drain)
+            await self._transports.serve(self._work(), self._leave, self._drain)
         finally:
             await self.replica.store.close()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.replica.run())
+            tasks.create_task(self._prober.run(self.listening), name="prober")
 
     def _leave(self) -> None:
         self.health.leaving = True

@@ -17,6 +17,7 @@ from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
 HEARTBEAT_TIMEOUT = "HeartbeatTimeout"
+REPORTS_REFUSED = "ReportsRefused"
 NOTHING_REPORTED = "NothingReported"
 
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
@@ -113,13 +114,14 @@ class Draft:
         self._status = instance_pb2.InstanceStatus()
         self._marks = {}
 
-    def flip(self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int) -> None:
-        """HQ calls a revision not ready because nothing was heard of it."""
+    def flip(self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False) -> None:
+        """HQ calls a revision not ready because nothing was heard of it, or only reports that HQ had to refuse."""
         silence_s = receipt.silence.seconds
+        refused = f"HQ refused its reports for {silence_s} s: see hq_reports_refused_total of its replicas"
         condition = instance_pb2.Condition(
             status=_FALSE,
-            reason=HEARTBEAT_TIMEOUT,
-            message=f"nothing was heard of it for {silence_s} s",
+            reason=REPORTS_REFUSED if is_refused else HEARTBEAT_TIMEOUT,
+            message=refused if is_refused else f"nothing was heard of it for {silence_s} s",
             receipt=receipt,
         )
         condition.last_transition_time.FromMilliseconds(wall_ms)

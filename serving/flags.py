@@ -139,6 +139,7 @@ _LIMITS = {
     "max_calls_per_peer": "Of these, from one address; a front is one.",
     "max_streams": "Watches at the same time, both transports together.",
     "max_streams_per_peer": "Of these, from one address.",
+    "max_agents": "Agents on their own listener: connections, calls and watches, whatever other callers do.",
     "max_calls_per_peer_s": "Calls per second of one identity, or address where none is let in; 0: no limit.",
     "max_connections": "Connections of each transport.",
     "max_connections_per_peer": "Of these over HTTP, from one address.",

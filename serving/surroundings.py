@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from serving.auth.guard import Guard
@@ -47,6 +48,13 @@ class Surroundings:
         self.traffic = Traffic(self.admission)
         self.loop_lag = LoopLag()
         self.log_counts = LogCounts()
+
+    def beside(self, limits: Limits) -> Surroundings:
+        """The same, with limits of its own: what is under way here leaves no less room there."""
+        other = copy(self)
+        other.limits, other.admission = limits, Admission(limits, self.clock)
+        self.traffic.admissions.append(other.admission)
+        return other
 
     def guard(self, path: str, rule: Rule) -> Guard:
         """What is to be done about security in calls of a method, or for a page."""

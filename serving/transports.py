@@ -36,6 +36,7 @@ class Addresses:
     shared: bool = False  # other processes of ours listen on the same ones
     pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
     cors: Sequence[str] = ()  # origins whose pages may call from a browser
+    agents: str = ""  # a listener for agents alone, with limits of its own; empty: none
     transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
@@ -55,8 +56,9 @@ class Transports:
         addresses: Addresses,
         grace_s: float,
         pages: Mapping[str, Page] | None = None,
+        agents: Sequence[Method] = (),
     ) -> None:
-        """`pages`: beside those that every server has, by path."""
+        """`pages`: beside those that every server has, by path. `agents`: what their listener serves."""
         self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
         self._log_counts = shared.log_counts
         self._security, self._tls = shared.security, shared.security.tls if shared.security is not None else None
@@ -64,12 +66,16 @@ class Transports:
             metrics.register(Table(security.METRICS, shared.security))
         self._tracing = shared.tracing
         if shared.tracing is not None:
-            methods = shared.tracing.traced(methods)
+            methods, agents = shared.tracing.traced(methods), shared.tracing.traced(agents)
         self._stopping = asyncio.Event()
         self._health = health
         self._server: _One | _Two
+        # Whose limits the reports of agents come under, wherever these are served.
+        self.agents_admission = shared.admission
         if addresses.transport == "own":
-            self._server = _One(methods, health, shared, metrics, addresses, pages or {})
+            beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
+            self.agents_admission = beside.admission
+            self._server = _One(methods, health, shared, metrics, addresses, pages or {}, agents, beside)
         else:
             self._server = _Two(methods, health, shared, metrics, addresses, pages or {})
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
@@ -131,7 +137,8 @@ class Transports:
 
     async def _listen(self) -> None:
         listening = await self._server.listen(self._tls)
-        also = f" and gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
+        also = f", gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
+        also += f", agents {listening.agents}" if listening.agents else ""
         log.info("listening: gRPC %s, HTTP %s%s", listening.grpc, listening.http, also)
         self.listening.set_result(listening)
 
@@ -159,11 +166,15 @@ class _One:
         metrics: CollectorRegistry,
         addresses: Addresses,
         pages: Mapping[str, Page],
+        agents: Sequence[Method],
+        beside: Surroundings,
     ) -> None:
         self._addresses = addresses
+        is_shared = addresses.shared
         self._server = TransportServer(
-            methods, health, shared, metrics, pages, reuse_port=addresses.shared, cors=addresses.cors
+            methods, health, shared, metrics, pages, reuse_port=is_shared, cors=addresses.cors
         )
+        self._agents = TransportServer(agents, health, beside, metrics, {}, reuse_port=is_shared)
         self._pages = TransportServer((), health, shared, metrics, pages)
 
     async def listen(self, tls: ServerTls | None) -> Addresses:
@@ -173,10 +184,12 @@ class _One:
             port = await self._server.listen(wanted.grpc_mtls, tls.listening(require_clients=True))
             mtls = _with_port(wanted.grpc_mtls, port)
         context = tls.listening() if tls is not None else None
-        grpc = _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
-        if wanted.http in (wanted.grpc, grpc) and not wanted.http.endswith(":0"):
-            return Addresses(grpc, grpc, mtls)
-        return Addresses(grpc, _with_port(wanted.http, await self._server.listen(wanted.http, context)), mtls)
+        agents, grpc = wanted.agents, _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
+        if agents:
+            agents = _with_port(agents, await self._agents.listen(agents, context))
+        is_same = wanted.http in (wanted.grpc, grpc) and not wanted.http.endswith(":0")
+        http = grpc if is_same else _with_port(wanted.http, await self._server.listen(wanted.http, context))
+        return Addresses(grpc, http, mtls, agents=agents)
 
     async def show_pages(self, tls: ServerTls | None) -> None:
         """Raises OSError."""
@@ -184,7 +197,7 @@ class _One:
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing new, give calls under way `grace_s`."""
-        await self._server.stop(grace_s)
+        await asyncio.gather(self._server.stop(grace_s), self._agents.stop(grace_s))
 
     async def hide_pages(self) -> None:
         """They are shown to the end."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from google.protobuf.message import Message
+
 from hq.registry.registry import Registry
 from hq.validation import check_id, check_item_count, require
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
+from serving.errors import HqError
 from serving.rights.rules import Role
 from serving.wire import item_error
 
@@ -58,17 +61,41 @@ class Agents:
         return MessageAnswer(answer)
 
     async def report(self, request: service_pb2.ReportStatusRequest, call: Call) -> Answer:
-        call.access.check_node(request.node, (Role.AGENT,))
+        self._check_reporter(request.node, call)
         await self._registry.reports.report(request, self._registry.deadline(call.deadline))
         answer = service_pb2.ReportStatusResponse()
         answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
         return MessageAnswer(answer)
 
+    def turned_away(self, request: Message | None, call: Call, error: HqError) -> None:
+        """A report was refused before anybody looked at it: for a reason of ours, that is not silence."""
+        if not error.is_ours:
+            return
+        refusals = self._registry.replica.watchman.refusals
+        if isinstance(request, service_pb2.ReportStatusesRequest):
+            reports = list(request.report)
+        elif isinstance(request, service_pb2.ReportStatusRequest):
+            reports = [request]
+        else:
+            access = call.access
+            nodes = access.named_nodes((Role.AGENT,)) if access.is_checked else refusals.nodes_of(call.host)
+            refusals.unread(nodes, error.reason)
+            return
+        for report in reports:
+            if call.access.covers_node(report.node, (Role.AGENT,)):
+                refusals.report(report, error.reason)
+
+    def _check_reporter(self, node: str, call: Call, field: str = "node") -> None:
+        """Raises PermissionDenied: the caller is not the agent of this node."""
+        if call.access.is_checked:
+            call.access.check_node(node, (Role.AGENT,), field)
+        else:
+            self._registry.replica.watchman.refusals.heard_from(call.host, node)
+
     async def report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
         require(check_item_count(len(request.report), "report"))
-        if call.access.is_checked:  # one report of another node, and none of them is taken
-            for i, report in enumerate(request.report):
-                call.access.check_node(report.node, (Role.AGENT,), f"report[{i}].node")
+        for i, report in enumerate(request.report):  # one report of another node, and none of them is taken
+            self._check_reporter(report.node, call, f"report[{i}].node")
         errors = await self._registry.reports.report_many(list(request.report), self._registry.deadline(call.deadline))
         if any(errors):
             items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]

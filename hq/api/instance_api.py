@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from hq.api.agents import Agents
 from hq.api.edits import Edits
 from hq.api.lookups import Lookups, parsed_find, parsed_get
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2
-from serving.calls.methods import Method
+from serving.calls.methods import Answer, Call, Method
 from serving.calls.service import Service
+from serving.errors import invalid
 from serving.rights.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
 
 _SERVICE = Service("hq.v1.InstanceService")
@@ -24,7 +27,7 @@ class InstanceApi:
 
     def methods(self) -> list[Method]:
         """All calls. GetInstance and FindInstances remember the requests that repeat."""
-        edits, lookups, agents = self._edits, self._lookups, self._agents
+        edits, lookups = self._edits, self._lookups
         return [
             _SERVICE.unary(service_pb2.CreateInstanceRequest, edits.create, UPLOAD),
             _SERVICE.unary(service_pb2.UpdateInstanceRequest, edits.update, UPDATE),
@@ -36,9 +39,25 @@ class InstanceApi:
             _SERVICE.memoized(service_pb2.FindInstancesRequest, parsed_find, lookups.find, READ),
             _SERVICE.unary(service_pb2.CountInstancesRequest, lookups.count, READ),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ),
+            _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
+            *self._of_agents(),
+        ]
+
+    def agents_methods(self) -> list[Method]:
+        """What the agents' listener serves: their own calls, and watches of nodes."""
+        return [*self._of_agents(), _SERVICE.streaming(service_pb2.WatchInstancesRequest, self._watch_node, READ)]
+
+    def _of_agents(self) -> list[Method]:
+        agents = self._agents
+        return [
             _SERVICE.unary(service_pb2.GetRevisionRequest, agents.get_revision, FETCH),
             _SERVICE.unary(service_pb2.BeginReportingRequest, agents.begin, BEGIN),
-            _SERVICE.unary(service_pb2.ReportStatusRequest, agents.report, REPORT),
-            _SERVICE.unary(service_pb2.ReportStatusesRequest, agents.report_many, REPORT),
-            _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
+            _SERVICE.unary(service_pb2.ReportStatusRequest, agents.report, REPORT, agents.turned_away),
+            _SERVICE.unary(service_pb2.ReportStatusesRequest, agents.report_many, REPORT, agents.turned_away),
         ]
+
+    def _watch_node(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
+        if not request.filter.node_name:
+            words = "name a node: this listener is for agents; all other watches are served at --grpc"
+            raise invalid("filter.node_name", words)
+        return self._lookups.watch(request, call)

@@ -52,6 +52,7 @@ class Beats:
     """Collects this replica's beats, and takes in everybody's.
 
     Attributes:
+        failing: why the last batch was not stored, or did not come back; empty: it did.
         flushes, sent, heard, outdated: counters for metrics: batches and beats sent, beats heard, beats ignored.
     """
 
@@ -79,6 +80,7 @@ class Beats:
         self._taken: list[_Group] = []
         self._flying = 0  # id of the batch that is under way
         self._came_back = asyncio.Event()
+        self.failing = ""
         self.flushes = self.sent = self.heard = self.outdated = 0
 
     async def send(self, beats: list[Beat]) -> list[bool]:
@@ -93,6 +95,16 @@ class Beats:
         self._waiting.append(group)
         self._arrived.set()
         return await group.done
+
+    async def knock(self) -> None:
+        """Return when a batch, perhaps an empty one, was stored and came back: what agents report can come in.
+
+        It is a fence too: whatever was acknowledged anywhere before this call is in memory then.
+
+        Raises:
+            StoreUnavailable: it was not.
+        """
+        await self.send([])
 
     def observe(self, replica: str, value: bytes) -> None:
         """A batch came through the watch. Raises DecodeError."""
@@ -147,11 +159,14 @@ class Beats:
     async def _try_flush(self) -> None:
         try:
             await self._flush([beat for group in self._taken for beat in group.beats])
+            self.failing = ""
         except UnknownOutcome as error:
+            self.failing = str(error) or "nobody knows whether it was stored"
             await self._shut_out(str(error))
         except (HqError, Rejected, TimeoutError) as error:
-            log.warning("a batch of beats was lost: %s", str(error) or "it did not come back in time")
-            _fail(self._taken, str(error) or "it did not come back in time")
+            self.failing = str(error) or "it did not come back in time"
+            log.warning("a batch of beats was lost: %s", self.failing)
+            _fail(self._taken, self.failing)
         finally:
             self._flying = 0
 

@@ -50,6 +50,14 @@ class LivenessTimes:
         return self.report_interval_s + self.retry_s
 
 
+@dataclass(slots=True)
+class _Refused:
+    """Reports that were refused since this one was heard last; `is_spent`: they came for longer than they may count."""
+
+    heard: float
+    is_spent: bool = False
+
+
 class Deadlines:
     """The deadlines of the revisions that are ready.
 
@@ -63,6 +71,7 @@ class Deadlines:
         self._absences = Absences()
         self._heard: dict[RevisionKey, float] = {}  # oldest first
         self._tick_s = times.timeout_s / _TICKS
+        self._refused: dict[RevisionKey, _Refused] = {}
         self._counts: dict[int, int] = {}  # revisions by tick of hearing, oldest first
         self._newest, self._newest_tick = float("-inf"), 0
         self.floor = float("-inf")
@@ -79,15 +88,43 @@ class Deadlines:
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
-        if now > self._newest:
-            self._newest, self._newest_tick = now, self._tick(now)
-        if key in self._heard:
-            self.forget(key)
-        self._heard[key] = self._newest
-        self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + 1
+        if self._refused:
+            self._refused.pop(key, None)
+        self._move(key, now)
+
+    def refused(self, key: RevisionKey, now: float) -> None:
+        """HQ refused a report for a reason of its own: that is no silence, for one timeout at most since it was heard.
+
+        So whoever keeps trying is not called silent within two timeouts, and whoever does not is not spared longer.
+        """
+        heard = self._heard.get(key)
+        if heard is None:
+            return
+        refused = self._refused.setdefault(key, _Refused(heard))
+        if self._absences.silence_s(refused.heard, now) <= self._times.timeout_s:
+            self._move(key, now)
+        else:
+            refused.is_spent = True
+
+    def is_refused(self, key: RevisionKey) -> bool:
+        """Whether reports were refused since the last that was taken."""
+        return key in self._refused
 
     def forget(self, key: RevisionKey) -> None:
         """The revision is not ready any more, or gone."""
+        self._refused.pop(key, None)
+        self._drop(key)
+
+    def _move(self, key: RevisionKey, now: float) -> None:
+        """To the end of the queue."""
+        if now > self._newest:
+            self._newest, self._newest_tick = now, self._tick(now)
+        if key in self._heard:
+            self._drop(key)
+        self._heard[key] = self._newest
+        self._counts[self._newest_tick] = self._counts.get(self._newest_tick, 0) + 1
+
+    def _drop(self, key: RevisionKey) -> None:
         heard = self._heard.pop(key, None)
         if heard is not None:
             tick = self._newest_tick if heard == self._newest else self._tick(heard)
@@ -97,6 +134,7 @@ class Deadlines:
 
     def clear(self) -> None:
         self._heard.clear()
+        self._refused.clear()
         self._counts.clear()
 
     def restart(self, now: float, because: str) -> None:
@@ -124,13 +162,20 @@ class Deadlines:
         heard = self._heard.get(key)
         if heard is None:
             return None
-        since = max(heard, self._absences.since)
-        natural = since + self._times.timeout_s + self._absences.absent_s(since)
+        natural = self._natural(heard, self._times.timeout_s)
+        refused = self._refused.get(key)
+        if refused is not None and refused.is_spent:
+            natural = max(natural, self._natural(refused.heard, 2 * self._times.timeout_s))
         return max(natural, min(self.floor, natural + self._times.grace_s))
 
+    def _natural(self, heard: float, patience_s: float) -> float:
+        since = max(heard, self._absences.since)
+        return since + patience_s + self._absences.absent_s(since)
+
     def silence_s(self, key: RevisionKey, now: float) -> float | None:
-        """For how long nothing was heard while HQ was there to hear; None: no deadline runs."""
-        heard = self._heard.get(key)
+        """For how long nothing was heard while HQ was there to hear, refused or not; None: no deadline runs."""
+        refused = self._refused.get(key)
+        heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._absences.silence_s(heard, now)
 
     def expired(self, now: float) -> Iterator[RevisionKey]:
@@ -139,13 +184,16 @@ class Deadlines:
         To be used up before anything else is heard or forgotten.
         """
         latest = self._absences.heard_before(self._too_long_s(now), now)
+        spent = self._absences.heard_before(self._too_long_s(now) + self._times.timeout_s, now)
         for key, heard in self._heard.items():
             if heard > latest:
                 return
-            yield key
+            refused = self._refused.get(key) if self._refused else None
+            if refused is None or not refused.is_spent or refused.heard <= spent:
+                yield key
 
     def expired_count(self, now: float) -> int:
-        """How many `expired` yields, to a tick. Quick, however many they are."""
+        """How many `expired` yields, to a tick, and those whose refused reports spare them a little longer. Quick."""
         return self._count(self._too_long_s(now), now)
 
     def silent(self, now: float) -> int:

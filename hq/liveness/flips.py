@@ -37,7 +37,7 @@ class Outcome(Enum):
 
     FLIPPED = 0
     CHANGED = 1  # the status is another one by now
-    OVERTAKEN = 2  # beats came meanwhile, of this revision or of any other, or an order: look again
+    OVERTAKEN = 2  # beats or refusals came meanwhile, of this revision or of any other, or an order: look again
     REFUSED = 3  # the store takes no such record, whoever tries
 
 
@@ -82,7 +82,8 @@ class Flips:
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
         draft = draft_of(entry, self._cache.epoch_at)
         for revision_id in revision_ids:
-            draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms)
+            is_refused = self._tracker.deadlines.is_refused(RevisionKey(instance_id, revision_id))
+            draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
         value = draft.record(write_id, wall_ms).SerializeToString()
         # Where the record stands, not where memory's last good one stood: a broken one must not keep a lie alive.
         _, status_at = self._cache.stored_versions(instance_id)
@@ -91,7 +92,7 @@ class Flips:
     async def _commit(self, instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int) -> Outcome:
         status_key = self._keys.status(instance_id)
         unchanged = Compare(status_key, "modified", status_at)
-        news = (self._keys.beats, self._keys.of(OPS, ""))
+        news = (self._keys.beats, self._keys.hearing, self._keys.of(OPS, ""))
         nothing_newer = [Compare(start, "modified", looked_at + 1, "<", prefix_end(start)) for start in news]
         write = Write((unchanged, *nothing_newer), ((status_key, value),))
         try:

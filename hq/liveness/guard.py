@@ -18,7 +18,8 @@ class GuardRules:
     Attributes:
         max_silent_share: more than this share of the expected revisions silent: hold.
         min_revisions, min_nodes: below either there is no statistic to trust, and the guard stays out of it.
-        hold_s: at most for so long, then flips go ahead at a bounded rate.
+        hold_s: at most for so long, then flips go ahead at a bounded rate; what is used up of it is had back only
+            after as long without a hold: whoever can make the guard hold again and again gains nothing.
         settle_s: a hold goes on for so long after the share has fallen: the others may just be on their way back.
         flips_per_s, flips_share_per_s: that rate: the greater of a number and a share of the expected revisions.
     """
@@ -39,11 +40,13 @@ class Census(NamedTuple):
         expected: revisions that are ready or were flipped within the last timeout. Declared removals are not in it.
         silent: those of them silent for over two report intervals, or flipped within the last timeout.
         nodes: nodes that instances are on.
+        many_refused: another replica refuses the reports of more nodes than it can name.
     """
 
     expected: int
     silent: int
     nodes: int
+    many_refused: bool = False
 
 
 class Order(Enum):
@@ -57,7 +60,7 @@ class Order(Enum):
 class _Phase(Enum):
     CALM = 0
     HOLDING = 1
-    SPENT = 2  # held for as long as it may; armed again when the share has fallen
+    SPENT = 2  # held for as long as it may; the share has not fallen since
 
 
 class Verdict(NamedTuple):
@@ -85,20 +88,25 @@ class Guard:
         self._phase = _Phase.CALM
         self._since = 0.0
         self._fell_at: float | None = None
+        self._ends = 0.0  # of a hold, at the latest
+        self._left_s, self._renewed_at = rules.hold_s, float("-inf")
         self.holds = 0
 
-    def judge(self, now: float, census: Census, order: Order = Order.NONE) -> Verdict:
-        """Say whether flips may go ahead now."""
+    def judge(self, now: float, census: Census, order: Order = Order.NONE, *, limited: bool = False) -> Verdict:
+        """Say whether flips may go ahead now. `limited`: no report can come in, for longer than that may excuse."""
         over = self._over(census)
         self._move(now, over)
         share = f"{census.silent} of {census.expected} revisions silent"
         if order is Order.FORCE:
             return Verdict(True, False, None, None, f"held by an operator's order ({share})")
         if order is Order.RELEASE:
-            return Verdict(False, over, None, None, f"released by an operator's order ({share})")
+            return Verdict(False, over or limited, None, None, f"released by an operator's order ({share})")
         if self._phase is _Phase.HOLDING:
             limit = f"{'over' if over else 'no longer over'} {self.rules.max_silent_share:.0%}"
             return Verdict(True, False, self._since, self._until(), f"holding: {share}, {limit}")
+        if limited:
+            words = f"reports could not come in for {self.rules.hold_s:.0f} s, going ahead: {share}"
+            return Verdict(False, True, None, None, words)
         if self._phase is _Phase.SPENT:
             return Verdict(False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, going ahead: {share}")
         return Verdict(False, False, None, None, f"quiet: {share}")
@@ -109,20 +117,27 @@ class Guard:
 
     def _over(self, census: Census) -> bool:
         applies = census.expected >= self.rules.min_revisions and census.nodes >= self.rules.min_nodes
-        return applies and census.silent > self.rules.max_silent_share * census.expected
+        return applies and (census.many_refused or census.silent > self.rules.max_silent_share * census.expected)
 
     def _move(self, now: float, over: bool) -> None:
         if self._phase is _Phase.HOLDING:
             self._fell_at = None if over else now if self._fell_at is None else self._fell_at
             if now >= self._until():
+                self._left_s, self._renewed_at = max(0.0, self._ends - now), now + self.rules.hold_s
                 self._phase = _Phase.SPENT if over else _Phase.CALM
         elif not over:
             self._phase = _Phase.CALM
         elif self._phase is _Phase.CALM:
-            self._phase, self._since, self._fell_at = _Phase.HOLDING, now, None
-            self.holds += 1
+            self._begin(now)
+
+    def _begin(self, now: float) -> None:
+        """Hold, for as long as may be."""
+        if now >= self._renewed_at:
+            self._left_s = self.rules.hold_s
+        self._phase = _Phase.HOLDING if self._left_s > 0 else _Phase.SPENT
+        self._since, self._fell_at, self._ends = now, None, now + self._left_s
+        self.holds += self._phase is _Phase.HOLDING
 
     def _until(self) -> float:
         """When the hold ends at the latest."""
-        end = self._since + self.rules.hold_s
-        return end if self._fell_at is None else min(end, self._fell_at + self.rules.settle_s)
+        return self._ends if self._fell_at is None else min(self._ends, self._fell_at + self.rules.settle_s)

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 
 from hq.liveness.deadlines import Deadlines
+from hq.liveness.door import Door
 
 log = logging.getLogger(__name__)
 
@@ -19,12 +20,14 @@ class Presence:
     """Looks at every sweep, and tells the deadlines of each gap.
 
     Attributes:
+        door: whether what agents report can come in.
         gaps: how many there were; for metrics.
     """
 
     def __init__(
         self,
         deadlines: Deadlines,
+        door: Door,
         proven_at: Callable[[], float | None],
         is_deaf: Callable[[], bool],
         *,
@@ -34,7 +37,7 @@ class Presence:
 
         A proof holds for `fresh_s`. `is_deaf` tells whether reports cannot be stored although the cache is fresh.
         """
-        self._deadlines = deadlines
+        self._deadlines, self.door = deadlines, door
         self._proven_at, self._is_deaf = proven_at, is_deaf
         self._fresh_s = fresh_s
         self._last_proof: float | None = None
@@ -43,13 +46,14 @@ class Presence:
 
     def look(self, now: float) -> bool:
         """Whether silence can be judged now."""
+        self.door.look(now)
         before, self._last_proof = self._last_proof, self._proven_at()
         if self._last_proof is None:
             self._away_since = None  # the full timeout of a new start covers everything before
             return False
         if self._away_since is None and before is not None and self._last_proof - before > self._fresh_s:
             self._away_since = before
-        if now - self._last_proof > self._fresh_s or self._is_deaf():
+        if now - self._last_proof > self._fresh_s or self._is_deaf() or self.door.is_shut:
             self._go_away(self._last_proof)
             return False
         if self._away_since is not None:
@@ -59,7 +63,8 @@ class Presence:
     def _go_away(self, since: float) -> None:
         if self._away_since is None:
             self._away_since = since
-            log.warning("this replica has lost touch with its store: no flips until it is back")
+            why = self.door.why if self.door.is_shut else "this replica has lost touch with its store"
+            log.warning("%s: no flips until it is back", why)
         self._deadlines.away(self._away_since)
 
     def _come_back(self, began: float, now: float) -> None:

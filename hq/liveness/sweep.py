@@ -9,21 +9,19 @@ import asyncio
 import logging
 import random
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
 from hq.cache import Cache
-from hq.entry import Entry
+from hq.liveness.beats import Beats
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
-from hq.liveness.guard import Guard, Verdict
+from hq.liveness.guard import Census, Guard, Verdict
 from hq.liveness.orders import Orders
 from hq.liveness.pace import Pace
 from hq.liveness.presence import Presence
 from hq.liveness.tracker import Tracker
-from hq.query import Query
 from hq.store.commit import MAX_WRITES
 from hq.store.fence import Fence
-from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import HqError
 
@@ -50,6 +48,7 @@ class Sweep:
         guard: Guard,
         orders: Orders,
         presence: Presence,
+        beats: Beats,
         fence: Fence,
         flips: Flips,
         clock: Clock,
@@ -57,7 +56,7 @@ class Sweep:
         times: SweepTimes | None = None,
     ) -> None:
         self._cache, self._tracker, self._guard, self._orders = cache, tracker, guard, orders
-        self._presence, self._fence, self._flips = presence, fence, flips
+        self._presence, self._beats, self._fence, self._flips = presence, beats, fence, flips
         self._clock, self._rng = clock, rng
         self._times = times or SweepTimes()
         self._pace = Pace()
@@ -76,8 +75,10 @@ class Sweep:
     async def once(self) -> int:
         """One pass; return how many revisions it flipped. Raises HqError when the store does not take part."""
         flipped, tries, done = 0, _TRIES, set[RevisionKey]()
+        if self._beats.failing:
+            await self._knock()
         while tries and self._due(done):
-            await self._fence.passed()
+            await self._knock()
             # Look again: whatever was acknowledged anywhere before the fence (a report, an order) is in memory now.
             outcomes = await self._flips.write(self._due(done), self.verdict.words)
             # What could not be flipped must not stand in the way of others.
@@ -88,24 +89,35 @@ class Sweep:
             log.info("beats kept coming during %d tries to flip: next sweep", _TRIES)
         return flipped
 
+    async def _knock(self) -> None:
+        """A fence that goes the way of heartbeats: where that is closed, nobody's silence means anything.
+
+        Raises HqError. A way that is closed for longer than that may excuse is no longer asked for.
+        """
+        try:
+            await self._beats.knock()
+        except HqError:
+            if not self._presence.door.is_spent:
+                raise
+            await self._fence.passed()
+
     def _due(self, done: set[RevisionKey]) -> list[RevisionKey]:
         """The next revisions to flip, longest silence first: none if HQ was away, or the guard holds."""
         now = self._clock.now()
         if not self._presence.look(now):
             return []
         nodes = [suspended.node for suspended in self._orders.suspensions()]
-        self._tracker.suspend(nodes, self._entries_on)
+        self._tracker.suspend(nodes, self._cache.on_node)
         allowed = self._judge(now)
         return list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
 
-    def _entries_on(self, node: str) -> list[Entry]:
-        query = Query(service_pb2.InstanceFilter(node_name=[node]))
-        return list(chain.from_iterable(self._cache.matching(query)))
+    def _judged(self, now: float, census: Census) -> Verdict:
+        return self._guard.judge(now, census, self._orders.order(), limited=self._presence.door.is_spent)
 
     def _judge(self, now: float) -> int:
         """Ask the guard; return how many flips may be written together now."""
         census = self._tracker.census(self._cache.nodes())
-        before, self.verdict = self.verdict, self._guard.judge(now, census, self._orders.order())
+        before, self.verdict = self.verdict, self._judged(now, census)
         if self.verdict.hold and not before.hold:
             log.warning("flips are held back: %s", self.verdict.words)
         elif before.hold and not self.verdict.hold:

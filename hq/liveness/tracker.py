@@ -32,6 +32,7 @@ class Tracker:
 
     Attributes:
         deaf: reports cannot be stored at the moment.
+        many_refused_until: some other replica refuses the reports of more nodes than it can name.
         flips, recoveries: seen since the start; for metrics.
     """
 
@@ -43,6 +44,7 @@ class Tracker:
         self._flipped: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
         self._transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.deaf = False
+        self.many_refused_until = float("-inf")
         self.flips = self.recoveries = 0
 
     def reset(self) -> None:
@@ -89,12 +91,18 @@ class Tracker:
         if mark.ready:
             self._hear(entry, mark, now)
 
+    def refused(self, entry: Entry, mark: Mark) -> None:
+        """A report of this revision was refused for a reason of HQ's own."""
+        if mark.ready and entry.traits.node not in self._suspended:
+            self.deadlines.refused(RevisionKey(entry.traits.id, mark.id), self._clock.now())
+
     def census(self, nodes: int) -> Census:
         """What the guard looks at. Declared removals and planned work are in none of the numbers."""
         now = self._clock.now()
         self._drop_old_flips(now)
         flipped = len(self._flipped)
-        return Census(len(self.deadlines) + flipped, self.deadlines.silent(now) + flipped, nodes)
+        silent = self.deadlines.silent(now) + flipped
+        return Census(len(self.deadlines) + flipped, silent, nodes, now < self.many_refused_until)
 
     def transitions(self, instance_id: str = "", at_most: int = 100) -> list[Transition]:
         """Newest first."""

@@ -6,11 +6,14 @@ import random
 
 from hq.cache import Cache
 from hq.config import ReplicaConfig
+from hq.liveness.beats import Beats
 from hq.liveness.deadlines import LivenessTimes
+from hq.liveness.door import Door
 from hq.liveness.flips import Flips
 from hq.liveness.guard import Guard, GuardRules
 from hq.liveness.orders import Orders
 from hq.liveness.presence import Presence
+from hq.liveness.refusals import Refusals
 from hq.liveness.sweep import Sweep, SweepTimes
 from hq.liveness.tracker import Tracker
 from hq.store.commit import Committer
@@ -38,22 +41,27 @@ class Watchman:
         config: ReplicaConfig,
         cache: Cache,
         keys: Keys,
+        tracker: Tracker,
+        beats: Beats,
         fence: Fence,
         committer: Committer,
         clock: Clock,
         rng: random.Random,
     ) -> None:
         timeout_s = config.liveness_timeout_s
-        self.tracker = Tracker(liveness_times(config), clock)
+        self.tracker = tracker
+        self.refusals = Refusals(cache, tracker, clock)
         self.orders = Orders(clock)
         settle_s = min(self.tracker.times.grace_s, timeout_s)
         self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
         self.presence = Presence(
-            self.tracker.deadlines,
+            tracker.deadlines,
+            Door(timeout_s, lambda: beats.failing),
             lambda: fence.proven_at,
-            lambda: self.tracker.deaf or fence.store_is_full,
+            lambda: tracker.deaf or fence.store_is_full,
             fresh_s=min(5.5, timeout_s * 0.7),
         )
-        flips = Flips(cache, keys, self.tracker, committer, clock, rng, config.replica)
+        flips = Flips(cache, keys, tracker, committer, clock, rng, config.replica)
         times = SweepTimes(idle_s=min(1.0, timeout_s / 10), spread_s=min(0.5, timeout_s / 20))
-        self.sweep = Sweep(cache, self.tracker, self.guard, self.orders, self.presence, fence, flips, clock, rng, times)
+        judges = (self.guard, self.orders, self.presence)
+        self.sweep = Sweep(cache, tracker, *judges, beats, fence, flips, clock, rng, times)

@@ -74,6 +74,13 @@ class Reports:
             TooLarge: with the statuses of the other revisions it is too large.
             StoreUnavailable, OutcomeUnknown: report again.
         """
+        try:
+            await self._take(report, deadline, field)
+        except Exception as error:
+            self._note_refused(report, error)
+            raise
+
+    async def _take(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str) -> None:
         [prepared] = await self._examine_all([report], field)
         if isinstance(prepared, HqError):
             raise prepared
@@ -85,6 +92,18 @@ class Reports:
         self, reports: list[service_pb2.ReportStatusRequest], deadline: float
     ) -> list[HqError | None]:
         """Take many reports, each for itself; None for each that was taken."""
+        try:
+            results = await self._take_many(reports, deadline)
+        except Exception as refusing_all:
+            for report in reports:
+                self._note_refused(report, refusing_all)
+            raise
+        for report, error in zip(reports, results, strict=True):
+            if error is not None:
+                self._note_refused(report, error)
+        return results
+
+    async def _take_many(self, reports: list[service_pb2.ReportStatusRequest], deadline: float) -> list[HqError | None]:
         prepared = await self._examine_all(reports, "report[{}]")
         beats = [item.beat for item in prepared if isinstance(item, _Prepared) and item.beat is not None]
         current = iter(await self._beats_or_error(beats) if beats else ())
@@ -114,6 +133,13 @@ class Reports:
             return list(await self._r.beats.send(beats))
         except HqError as error:
             return [error] * len(beats)
+
+    def _note_refused(self, report: service_pb2.ReportStatusRequest, error: Exception) -> None:
+        """Refused is not silent, unless it is the caller's own fault."""
+        if not isinstance(error, HqError):
+            self._r.watchman.refusals.report(report, HqError.reason)
+        elif error.is_ours:
+            self._r.watchman.refusals.report(report, error.reason)
 
     # --- what a report is -------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hq.store.epoch import Epoch
-from hq.store.keys import BEATS, COMMITS, FENCE, SESSION, Keys
+from hq.store.keys import BEATS, COMMITS, FENCE, HEARING, SESSION, Keys
 from hq.store.port import Compare, Record, Store, Write
 from serving.clock import Clock
 
@@ -56,7 +56,7 @@ class Burial:
         replica, silent_s = self._keys.name(fence.key).rest, now - sight.since
         if replica == self._replica or silent_s <= _DEAD_AFTER_S:
             return
-        kinds = [] if sight.buried else [SESSION, BEATS, COMMITS]
+        kinds = [] if sight.buried else [SESSION, BEATS, COMMITS, HEARING]
         if silent_s > _FORGOTTEN_AFTER_S:
             kinds.append(FENCE)
         if kinds:

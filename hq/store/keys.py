@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
-BEATS, FENCE, SESSION, COMMITS = "beats", "fence", "session", "commits"
+BEATS, FENCE, SESSION, COMMITS, HEARING = "beats", "fence", "session", "commits", "hearing"
 EPOCH, FORMAT, COMPACTION, OPS, RESTORE = "epoch", "format", "compaction", "ops", "restore"
 DEFAULT_PREFIX = "/hq/v1/"
 
@@ -41,6 +41,7 @@ class Keys:
         self.restore = self.of(RESTORE)
         self.guard = self.of(OPS, "guard")
         self.beats = self.of(BEATS, "")
+        self.hearing = self.of(HEARING, "")
 
     def of(self, kind: str, rest: str | None = None) -> bytes:
         """The key of a kind and, say, an instance id."""

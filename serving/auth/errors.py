@@ -12,6 +12,7 @@ class Unauthenticated(HqError):
 
     code: ClassVar[Code] = "UNAUTHENTICATED"
     reason = "UNAUTHENTICATED"
+    ours = False
 
 
 class AuditUnavailable(Retry):

@@ -54,7 +54,7 @@ def check_exposure(given: Mapping[str, Any]) -> None:
     if given["insecure"]:
         return
     is_safe = bool(given.get("tls_cert")) and bool(given.get("jwks") or given.get("client_ca"))
-    for flag in ("grpc", "http", "worker_pages"):
+    for flag in ("grpc", "http", "agents", "worker_pages"):
         if given.get(flag) and not is_loopback(given[flag]) and not is_safe:
             raise BadSecurity(
                 f"{_flag(flag)} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from serving.errors import HqError
 from serving.limiting.shares import host_of
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import NOBODY, Rule
@@ -108,6 +109,7 @@ class Unary:
 
     What memory can answer `run` answers at once; for all else it returns something to await, and gets a task.
     `subject` says what a request is about, for the audit log. `safe`: it changes nothing, so that GET is allowed.
+    `turned_away` is told of calls that ended before `run`, with the request if it could be read.
     """
 
     path: str  # e.g. "hq.v1.InstanceService/GetInstance"
@@ -117,6 +119,7 @@ class Unary:
     rule: Rule = NOBODY
     subject: Callable[[Any], str] = lambda _: ""
     safe: bool = False
+    turned_away: Callable[[Any | None, Call, HqError], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from google.protobuf.message import Message
 from serving.calls.methods import Answer, Call, Streaming, Unary
 from serving.encoding.jsonio import parse_json, parse_proto
 from serving.encoding.memo import Memo
+from serving.errors import HqError
 from serving.rights import subjects
 from serving.rights.rules import INSPECT, READ, Rule
 
@@ -26,10 +27,16 @@ class Service:
         """`subject` says what a request is about, for the audit log."""
         self._name, self._subject = name, subject
 
-    def unary(self, request: type[M], run: Callable[[M, Call], Answer | Awaitable[Answer]], rule: Rule) -> Unary:
+    def unary(
+        self,
+        request: type[M],
+        run: Callable[[M, Call], Answer | Awaitable[Answer]],
+        rule: Rule,
+        turned_away: Callable[[Any | None, Call, HqError], None] | None = None,
+    ) -> Unary:
         """A call with one answer."""
         parsers = parse_proto(request), parse_json(request)
-        return Unary(self._path(request), *parsers, run, rule, self._subject, safe=rule in _SAFE)
+        return Unary(self._path(request), *parsers, run, rule, self._subject, rule in _SAFE, turned_away)
 
     def memoized(
         self,

@@ -10,6 +10,7 @@ class UnsupportedMediaType(HqError):
 
     code = "UNKNOWN"
     reason = "UNSUPPORTED_MEDIA_TYPE"
+    ours = False
 
     def __init__(self, sent: str, accepted: str) -> None:
         super().__init__(f"content-type {sent[:100]!r} is not one of {accepted}")
@@ -21,6 +22,7 @@ class UnsupportedEncoding(HqError):
 
     code = "UNIMPLEMENTED"
     reason = "UNSUPPORTED_ENCODING"
+    ours = False
 
     accepted = "gzip, identity"
 
@@ -33,6 +35,7 @@ class MethodNotAllowed(HqError):
 
     code = "UNKNOWN"
     reason = "METHOD_NOT_ALLOWED"
+    ours = False
 
     def __init__(self, sent: str, allowed: str) -> None:
         super().__init__(f"{sent[:20]} is not possible here: send {allowed}")
@@ -44,6 +47,7 @@ class MalformedHttp(HqError):
 
     code = "INVALID_ARGUMENT"
     reason = "MALFORMED_HTTP"
+    ours = False
     limit = "malformed_http"
 
 
@@ -52,6 +56,7 @@ class WrongNumberOfMessages(HqError):
 
     code = "UNIMPLEMENTED"
     reason = "WRONG_NUMBER_OF_MESSAGES"
+    ours = False
 
 
 class UnexpectedCompression(HqError):
@@ -59,6 +64,7 @@ class UnexpectedCompression(HqError):
 
     code = "INTERNAL"
     reason = "UNEXPECTED_COMPRESSION"
+    ours = False
 
 
 class SlowRequest(HqError):
@@ -66,6 +72,7 @@ class SlowRequest(HqError):
 
     code = "DEADLINE_EXCEEDED"
     reason = "SLOW_REQUEST"
+    ours = False
     limit = "slow_request_s"
 
 
@@ -74,6 +81,7 @@ class HeadersTooLarge(HqError):
 
     code = "RESOURCE_EXHAUSTED"
     reason = "HEADERS_TOO_LARGE"
+    ours = False
     limit = "max_header_bytes"
 
 

@@ -14,6 +14,7 @@ class StartOver(HqError):
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "START_OVER"
+    ours = False
 
 
 class EpochChanged(StartOver):
@@ -35,6 +36,7 @@ class VersionConflict(HqError):
 
     code: ClassVar[Code] = "ABORTED"
     reason = "VERSION_CONFLICT"
+    ours = False
 
     def __init__(self, instance_id: str, expected: int, current: int, *, readable: bool = True) -> None:
         """`readable` False: the record is in quarantine, and an older state is shown in its place."""
@@ -53,6 +55,7 @@ class AlreadyExists(HqError):
 
     code: ClassVar[Code] = "ALREADY_EXISTS"
     reason = "ALREADY_EXISTS"
+    ours = False
 
     def __init__(self, instance_id: str, current: int, *, readable: bool = True) -> None:
         """`current` 0: the caller may not know the version, nor that the record is in quarantine."""
@@ -71,6 +74,7 @@ class NotFound(HqError):
 
     code: ClassVar[Code] = "NOT_FOUND"
     reason = "NOT_FOUND"
+    ours = False
     epoch = ""
 
     @property

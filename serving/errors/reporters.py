@@ -12,6 +12,7 @@ class Stop(HqError):
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "STOP"
+    ours = False
 
     epoch = ""
 

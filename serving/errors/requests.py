@@ -21,6 +21,7 @@ class InvalidRequest(HqError):
 
     code: ClassVar[Code] = "INVALID_ARGUMENT"
     reason = "INVALID_REQUEST"
+    ours = False
 
     def __init__(self, *violations: Violation) -> None:
         super().__init__("; ".join(f"{v.field}: {v.description}" if v.field else v.description for v in violations))
@@ -37,6 +38,7 @@ class TooLarge(HqError):
 
     code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "TOO_LARGE"
+    ours = False
 
     def __init__(self, message: str, limit: str = "max_request_bytes") -> None:
         super().__init__(message)
@@ -48,6 +50,7 @@ class UnknownMethod(HqError):
 
     code: ClassVar[Code] = "UNIMPLEMENTED"
     reason = "UNKNOWN_METHOD"
+    ours = False
 
 
 class PermissionDenied(HqError):
@@ -55,6 +58,7 @@ class PermissionDenied(HqError):
 
     code: ClassVar[Code] = "PERMISSION_DENIED"
     reason = "PERMISSION_DENIED"
+    ours = False
 
     def __init__(self, message: str, *, key: str = "", needs: str = "") -> None:
         """`needs`: the roles of which one is missing, separated by commas."""

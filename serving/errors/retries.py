@@ -55,3 +55,4 @@ class ShuttingDown(Retry):
     """The replica is going away; ask another one."""
 
     reason = "SHUTTING_DOWN"
+    ours = False

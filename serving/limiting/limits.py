@@ -5,7 +5,7 @@ docs/security.md has them as a table, with what a caller is told; a test compare
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -30,6 +30,7 @@ class Limits:
     max_calls_per_peer: int = 3_000  # of these, from one peer; a front is one peer
     max_streams: int = 5_000  # calls with a stream of answers
     max_streams_per_peer: int = 4_000  # of these, from one peer
+    max_agents: int = 20_000  # on the agents' listener: connections, calls, streams; many may share an address
 
     max_calls_per_peer_s: float = 0.0  # of one identity (else one peer) on average, twice as many at once; 0: no limit
 
@@ -55,3 +56,16 @@ class Limits:
     # --- compression of HTTP answers ---
     gzip_min_bytes: int = 1 * KIB  # smaller answers are never compressed
     gzip_level: int = 1
+
+    def for_agents(self) -> Limits:
+        """Of a listener that only agents use: each of them has a connection, a watch, and a call now and then."""
+        most = self.max_agents
+        return replace(
+            self,
+            max_calls=most,
+            max_calls_per_peer=most,
+            max_streams=most,
+            max_streams_per_peer=most,
+            max_connections=most,
+            max_connections_per_peer=most,
+        )

@@ -89,6 +89,10 @@ class Access:
         """All of the node is within reach in one of these roles."""
         return not self.is_checked or any(s.services is None and s.covers("", node) for s in self._scopes(roles))
 
+    def named_nodes(self, roles: Iterable[Role]) -> list[str]:
+        """The nodes that are within reach by their full names."""
+        return [node for s in self._scopes(roles) if s.services is None and s.nodes for node in s.nodes.exact]
+
     def check_all(self, what: str) -> None:
         """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
         if not self.is_unlimited:

@@ -11,17 +11,21 @@ _NODE_NAME: Final = r"(?P<node>[A-Za-z0-9._:@-]{1,253})"
 
 
 class Patterns:
-    """Names of services, nodes or clusters; `*` stands for anything. `name in patterns` looks at the whole name."""
+    """Names of services, nodes or clusters; `*` stands for anything. `name in patterns` looks at the whole name.
 
-    __slots__ = ("_exact", "_globs", "words")
+    Attributes:
+        exact: those without any `*`.
+    """
+
+    __slots__ = ("_globs", "exact", "words")
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
-        self._exact = frozenset(word for word in words if "*" not in word)
+        self.exact = frozenset(word for word in words if "*" not in word)
         self._globs = tuple(tuple(word.split("*")) for word in words if "*" in word)
 
     def __contains__(self, name: str) -> bool:
-        return name in self._exact or any(_matches(glob, name) for glob in self._globs)
+        return name in self.exact or any(_matches(glob, name) for glob in self._globs)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Patterns) and other.words == self.words

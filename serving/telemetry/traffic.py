@@ -6,6 +6,7 @@ Own counters instead of prometheus_client's: these cost a tenth, and every call 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 from serving.limiting.admission import Admission
@@ -37,12 +38,23 @@ class Traffic:
     """The counters of all transports of a process."""
 
     def __init__(self, admission: Admission) -> None:
-        self.admission = admission
+        self.admissions = [admission]
         self._stats: dict[tuple[str, str], CallStats] = {}
 
     def stats(self, transport: str, method: str) -> CallStats:
         """The counters of one method over one transport."""
         return self._stats.setdefault((transport, method), CallStats())
+
+    def refused(self) -> dict[tuple[str, ...], float]:
+        """How often each limit refused something."""
+        total: Counter[str] = Counter()
+        for admission in self.admissions:
+            total += admission.refused
+        return {(limit,): count for limit, count in total.items()}
+
+    def under_way(self, what: Callable[[Admission], int]) -> int:
+        """On all listeners together."""
+        return sum(map(what, self.admissions))
 
     def calls(self) -> dict[tuple[str, ...], float]:
         """How many ended, by transport, method and code."""
@@ -71,20 +83,25 @@ METRICS: Final = (
         "counter",
         "hq_refused_total",
         "What was refused by a limit.",
-        lambda traffic: {(limit,): count for limit, count in traffic.admission.refused.items()},
+        Traffic.refused,
         ("limit",),
     ),
     D(
         "gauge",
         "hq_calls_in_flight",
         "Calls with one answer that are under way.",
-        lambda traffic: traffic.admission.calls,
+        lambda traffic: traffic.under_way(lambda admission: admission.calls),
     ),
-    D("gauge", "hq_streams_in_flight", "Streams that are open.", lambda traffic: traffic.admission.streams),
+    D(
+        "gauge",
+        "hq_streams_in_flight",
+        "Streams that are open.",
+        lambda traffic: traffic.under_way(lambda admission: admission.streams),
+    ),
     D(
         "gauge",
         "hq_bodies_bytes",
         "Bytes of large HTTP bodies being received, of large requests, and of what open watches ask for.",
-        lambda traffic: traffic.admission.bodies_bytes,
+        lambda traffic: traffic.under_way(lambda admission: admission.bodies_bytes),
     ),
 )

@@ -12,7 +12,7 @@ from serving import wire
 from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Method, Unary, settled
 from serving.encoding.jsonio import refuse_deep
-from serving.errors import ShuttingDown, TooLarge
+from serving.errors import HqError, ShuttingDown, TooLarge
 from serving.errors.exchanges import SlowRequest, WrongNumberOfMessages
 from serving.limiting.admission import LARGE_BYTES
 from serving.surroundings import Surroundings
@@ -36,6 +36,7 @@ class Endpoint:
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
         self.large_bytes = min(LARGE_BYTES, shared.limits.max_response_bytes + 1)
+        self.turned_away = method.turned_away if isinstance(method, Unary) else None
         self.is_stream = not isinstance(method, Unary)
         # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
         self.is_free = method.rule.is_open and isinstance(method, Unary)
@@ -54,6 +55,8 @@ class Rpc:
     _result: Any = None  # what the task waits for
     _body_bytes = 0  # counted, of a request that is not complete
     _held_bytes = 0  # counted, of a large request under way
+    _asked: Message | None = None  # kept where somebody is told of calls that are turned away
+    _started = 0.0  # when it began to run
     _is_open = False  # among the calls or streams that are counted
     _is_gone = _is_closed = False
 
@@ -212,8 +215,20 @@ class Rpc:
         told = wire.as_hq_error(self._meant(error), call)
         endpoint.admission.count(told)
         endpoint.guard.refused(call, told)
+        if endpoint.turned_away is not None and not self._started:
+            endpoint.turned_away(self._read_at_last(), call, told)
         self._close(told.code)
         self._wire.fail(call, told)
+
+    def _read_at_last(self) -> Any | None:
+        """The request of a call that was not run, if that costs little."""
+        if self._asked is None or self._asked[0]:
+            return None
+        payload = self._asked[1]
+        try:
+            return self._endpoint.parse_json(payload) if self._wire.json_in else self._endpoint.method.parse(payload)
+        except HqError:
+            return None
 
     def _meant(self, error: BaseException) -> BaseException:
         return error
@@ -224,6 +239,8 @@ class UnaryRpc(Rpc):
 
     def _run(self, is_compressed: bool, payload: bytes) -> None:
         endpoint, spoken = self._endpoint, self._wire
+        if endpoint.turned_away is not None:
+            self._asked = is_compressed, payload
         if not endpoint.is_free:
             endpoint.admission.check_call(self._exchange.peer.host)
             if endpoint.admission.peer_rate is not None:

@@ -25,6 +25,7 @@ class Step(NamedTuple):
 steps = st.lists(
     st.one_of(
         st.builds(Step, st.just("hear"), st.integers(0, 40), st.integers(0, 3)),
+        st.builds(Step, st.just("refuse"), st.integers(0, 40), st.integers(0, 3)),
         st.builds(Step, st.just("wait"), st.integers(0, 90)),
         st.builds(Step, st.just("gap"), st.integers(1, 120)),
         st.builds(Step, st.just("restart"), st.integers(0, 5)),
@@ -34,12 +35,18 @@ steps = st.lists(
 
 
 class Model:
-    """Whole seconds, each of them marked: was HQ there?"""
+    """Whole seconds, each of them marked: was HQ there?
+
+    `heard` is the last report, or the last one refused that may count; `taken` is the last that was not refused;
+    `spent` are those refused for longer than may count.
+    """
 
     def __init__(self) -> None:
         self.now = 0
         self.present: list[bool] = []
         self.heard: dict[RevisionKey, int] = {}
+        self.taken: dict[RevisionKey, int] = {}
+        self.spent: set[RevisionKey] = set()
         self.gaps: list[tuple[int, int]] = []
         self.restarted = 0
 
@@ -47,8 +54,28 @@ class Model:
         self.now += seconds
         self.present += [present] * seconds
 
+    def hear(self, key: RevisionKey) -> None:
+        self.heard.pop(key, None)
+        self.heard[key] = self.taken[key] = self.now
+        self.spent.discard(key)
+
+    def refuse(self, key: RevisionKey) -> None:
+        if key in self.taken and self.untaken(key) > TIMES.timeout_s:
+            self.spent.add(key)
+        elif key in self.taken:
+            self.heard.pop(key)
+            self.heard[key] = self.now
+
     def silence(self, key: RevisionKey) -> int:
         return sum(self.present[max(self.heard[key], self.restarted) :])
+
+    def untaken(self, key: RevisionKey) -> int:
+        return sum(self.present[max(self.taken[key], self.restarted) :])
+
+    def over(self, key: RevisionKey) -> float:
+        """By how much its silence is over what it may be."""
+        over = self.silence(key) - TIMES.timeout_s
+        return min(over, self.untaken(key) - 2 * TIMES.timeout_s) if key in self.spent else over
 
     def chance_until(self) -> float:
         ends = (end + min(end - began, TIMES.report_interval_s) + TIMES.retry_s for began, end in self.gaps)
@@ -62,8 +89,10 @@ def play(history: list[Step]) -> tuple[Deadlines, Model]:
         model.pass_time(step.seconds, present=step.what != "gap")
         if step.what == "hear":
             deadlines.heard(KEYS[step.key], model.now)
-            model.heard.pop(KEYS[step.key], None)
-            model.heard[KEYS[step.key]] = model.now
+            model.hear(KEYS[step.key])
+        elif step.what == "refuse":
+            deadlines.refused(KEYS[step.key], model.now)
+            model.refuse(KEYS[step.key])
         elif step.what == "gap":
             deadlines.gap(began, model.now, "away")
             model.gaps.append((began, model.now))
@@ -78,7 +107,7 @@ def play(history: list[Step]) -> tuple[Deadlines, Model]:
 def test_silence_is_exactly_the_time_at_which_hq_was_there_and_heard_nothing(history: list[Step]) -> None:
     deadlines, model = play(history)
     for key in model.heard:
-        assert deadlines.silence_s(key, model.now) == model.silence(key)
+        assert deadlines.silence_s(key, model.now) == model.untaken(key)
 
 
 @given(steps)
@@ -86,8 +115,8 @@ def test_silence_is_exactly_the_time_at_which_hq_was_there_and_heard_nothing(his
 def test_nothing_expires_before_a_timeout_of_silence_and_its_chance_after_the_last_gap(history: list[Step]) -> None:
     deadlines, model = play(history)
     for key in deadlines.expired(model.now):
-        assert model.silence(key) > TIMES.timeout_s
-        spent = model.silence(key) > TIMES.timeout_s + TIMES.grace_s
+        assert model.over(key) > 0
+        spent = model.over(key) > TIMES.grace_s
         assert spent or model.now > model.chance_until()
 
 
@@ -97,10 +126,31 @@ def test_everything_expires_at_the_latest_a_grace_of_presence_after_its_timeout(
     deadlines, model = play(history)
     found = set(deadlines.expired(model.now))
     for key in model.heard:
-        if model.silence(key) > TIMES.timeout_s + TIMES.grace_s + TIMES.flush_s or (
-            model.silence(key) > TIMES.timeout_s + TIMES.flush_s and model.now > model.chance_until() + 1
+        if model.over(key) > TIMES.grace_s + TIMES.flush_s or (
+            model.over(key) > TIMES.flush_s and model.now > model.chance_until() + 1
         ):
             assert key in found
+
+
+@given(steps)
+@settings(deadline=None)
+def test_refused_reports_postpone_an_expiry_by_at_most_one_timeout(history: list[Step]) -> None:
+    deadlines, model = play(history)
+    found = set(deadlines.expired(model.now))
+    for key in model.taken:
+        if model.untaken(key) > 2 * TIMES.timeout_s + TIMES.grace_s + TIMES.flush_s:
+            assert key in found
+
+
+@given(st.lists(st.integers(1, 18), min_size=20, max_size=40))
+@settings(deadline=None)
+def test_who_is_refused_and_keeps_trying_expires_after_two_timeouts_and_not_before(pauses: list[int]) -> None:
+    deadlines, now = Deadlines(TIMES), 0.0
+    deadlines.heard(KEYS[0], now)
+    for pause_s in [*pauses, *[18] * 10]:
+        now += pause_s
+        assert bool(list(deadlines.expired(now))) == (now >= 2 * TIMES.timeout_s + TIMES.flush_s)
+        deadlines.refused(KEYS[0], now)
 
 
 @given(steps)
@@ -120,7 +170,7 @@ def test_expiry_follows_the_order_of_hearing_and_the_announced_deadline(history:
 def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> None:
     deadlines, model = play(history)
     exact = len(list(deadlines.expired(model.now)))
-    assert deadlines.expired_count(model.now) <= exact
+    assert deadlines.expired_count(model.now) <= exact + len(model.spent)
     later = len([k for k in model.heard if model.silence(k) >= TIMES.silent_after_s + 1])
     assert later <= deadlines.silent(model.now) <= len(model.heard)
 

@@ -54,8 +54,25 @@ def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: G
     calm = guard.judge(800, Census(100, 10, 10))
     assert not calm.limited
     assert not calm.hold
-    assert guard.judge(900, Census(100, 30, 10)).hold
+    assert guard.judge(1_300, Census(100, 30, 10)).hold
     assert guard.holds == 2
+
+
+def test_a_hold_that_is_spent_is_not_had_again_within_its_time(guard: Guard) -> None:
+    guard.judge(0, Census(100, 30, 10))
+    guard.judge(600, Census(100, 30, 10))
+    guard.judge(700, Census(100, 10, 10))
+    again = guard.judge(900, Census(100, 30, 10))
+    assert not again.hold
+    assert again.limited
+
+
+def test_holds_that_are_interrupted_last_no_longer_in_all(guard: Guard) -> None:
+    guard.judge(0, Census(100, 30, 10))
+    guard.judge(300, Census(100, 10, 10))
+    assert not guard.judge(490, Census(100, 10, 10)).hold
+    assert guard.judge(500, Census(100, 30, 10)).until == 610
+    assert not guard.judge(610, Census(100, 30, 10)).hold
 
 
 def test_a_release_lets_flips_go_ahead_at_a_bounded_rate_and_its_end_holds_again(guard: Guard) -> None:

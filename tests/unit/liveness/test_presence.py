@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
+from hq.liveness.door import Door
 from hq.liveness.presence import Presence
 from serving.clock import ManualClock
 
@@ -20,7 +21,13 @@ class World:
         self.deadlines = Deadlines(LivenessTimes())
         self.proven_at: float | None = None
         self.deaf = False
-        self.presence = Presence(self.deadlines, lambda: self.proven_at, lambda: self.deaf, fresh_s=FRESH_S)
+        self.presence = Presence(
+            self.deadlines,
+            Door(LivenessTimes().timeout_s, lambda: ""),
+            lambda: self.proven_at,
+            lambda: self.deaf,
+            fresh_s=FRESH_S,
+        )
 
     def prove(self) -> None:
         self.proven_at = self.clock.now()

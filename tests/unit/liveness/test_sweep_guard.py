@@ -108,25 +108,25 @@ def test_a_force_holds_even_one_flip_until_it_ends() -> None:
     run_virtually(main)
 
 
-def test_an_order_acknowledged_before_a_sweep_s_fence_is_obeyed_by_that_sweep() -> None:
-    """Also if it comes between the first look and the fence: the sweep looks again."""
+def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -> None:
+    """Also if it comes between the first look and the knock: the sweep looks again."""
 
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation)
             [agent] = silence(simulation.agents[:1])
             replica = simulation.replicas[0].registry.replica
-            sweep, passed = replica.watchman.sweep, replica.fence.passed
+            sweep, knock = replica.watchman.sweep, replica.beats.knock
             orders = 0
 
-            async def passed_after_an_order(*, hurry: bool = True) -> int:
+            async def knock_after_an_order() -> None:
                 nonlocal orders
                 if not orders:
                     orders += 1
                     await order(simulation, FORCE, 100)
-                return await passed(hurry=hurry)
+                await knock()
 
-            replica.fence.passed = passed_after_an_order  # type: ignore[method-assign]
+            replica.beats.knock = knock_after_an_order  # type: ignore[method-assign]
             while not orders:
                 await asyncio.sleep(1)
             await asyncio.sleep(60)

@@ -6,6 +6,7 @@ import pytest
 
 from hq import statuses
 from hq.liveness.deadlines import RevisionKey
+from hq.liveness.guard import Census
 from tests.support.stage import FALSE, R1, R2, Stage
 
 
@@ -22,9 +23,9 @@ def test_flips_are_counted_whoever_wrote_them_and_for_one_timeout(stage: Stage) 
     stage.clock.advance(700)
     stage.flip(R1)
     assert stage.tracker.flips == 1
-    assert stage.tracker.census(5) == (2, 2, 5)
+    assert stage.tracker.census(5) == Census(2, 2, 5)
     stage.clock.advance(601)
-    assert stage.tracker.census(5) == (1, 1, 5)
+    assert stage.tracker.census(5) == Census(1, 1, 5)
 
 
 def test_a_recovery_is_counted_and_ends_the_flip(stage: Stage) -> None:
@@ -32,7 +33,7 @@ def test_a_recovery_is_counted_and_ends_the_flip(stage: Stage) -> None:
     stage.flip(R1)
     stage.report(R1, sequence=2)
     assert (stage.tracker.flips, stage.tracker.recoveries) == (1, 1)
-    assert stage.tracker.census(5) == (1, 0, 5)
+    assert stage.tracker.census(5) == Census(1, 0, 5)
     assert stage.silence_s(R1) == 0
 
 
@@ -51,9 +52,9 @@ def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: 
     stage.flip(R2)
     assert stage.tracker.census(5).expected == 2
     stage.change(lambda draft: draft.keep(["r1"]))
-    assert stage.tracker.census(5) == (1, 0, 5)
+    assert stage.tracker.census(5) == Census(1, 0, 5)
     stage.delete()
-    assert stage.tracker.census(5) == (0, 0, 5)
+    assert stage.tracker.census(5) == Census(0, 0, 5)
 
 
 def test_transitions_tell_newest_first_with_their_receipts(stage: Stage) -> None:
@@ -100,7 +101,7 @@ def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(
     stage.suspend("n1")
     stage.clock.advance(700)
     assert stage.silence_s(R1) is None
-    assert stage.tracker.census(2) == (1, 1, 2)
+    assert stage.tracker.census(2) == Census(1, 1, 2)
     assert list(stage.tracker.deadlines.expired(stage.clock.now())) == [RevisionKey("b", "r1")]
 
 
@@ -108,11 +109,11 @@ def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number
     stage.report(R1)
     stage.report(R2)
     stage.flip(R1)
-    assert stage.tracker.census(1) == (2, 1, 1)
+    assert stage.tracker.census(1) == Census(2, 1, 1)
     stage.suspend("n1")
-    assert stage.tracker.census(1) == (0, 0, 1)
+    assert stage.tracker.census(1) == Census(0, 0, 1)
     stage.flip(R2)
-    assert stage.tracker.census(1) == (0, 0, 1)
+    assert stage.tracker.census(1) == Census(0, 0, 1)
     assert stage.tracker.flips == 2
 
 

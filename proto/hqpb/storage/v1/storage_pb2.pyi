@@ -82,6 +82,16 @@ class BeatBatch(_message.Message):
     batch_id: int
     def __init__(self, uid: _Optional[_Iterable[int]] = ..., status_version: _Optional[_Iterable[int]] = ..., position: _Optional[_Iterable[int]] = ..., unix_ms: _Optional[int] = ..., batch_id: _Optional[int] = ...) -> None: ...
 
+class HearingRecord(_message.Message):
+    __slots__ = ("node", "many", "unix_ms")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    MANY_FIELD_NUMBER: _ClassVar[int]
+    UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    node: _containers.RepeatedScalarFieldContainer[str]
+    many: bool
+    unix_ms: int
+    def __init__(self, node: _Optional[_Iterable[str]] = ..., many: _Optional[bool] = ..., unix_ms: _Optional[int] = ...) -> None: ...
+
 class EpochRecord(_message.Message):
     __slots__ = ("epoch", "predecessor")
     EPOCH_FIELD_NUMBER: _ClassVar[int]

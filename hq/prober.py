@@ -1,0 +1,67 @@
+"""A replica knocks at its own agents' listener: while no one gets in there, the silence of agents is its own."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from typing import Final
+
+from hq.replica import Replica
+from serving.errors import Overloaded
+from serving.limiting.admission import Admission
+from serving.transport.client import CallFailed, Channel
+from serving.transports import Addresses
+
+log = logging.getLogger(__name__)
+
+_EVERY_S: Final = 3.0
+_PATIENCE_S: Final = 3.0
+_CHECK: Final = "/grpc.health.v1.Health/Check"
+_ANY: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}
+
+
+class Prober:
+    """Tells the replica's door of each probe that succeeded. (Behind a shared port it may be a sibling who answers.)"""
+
+    def __init__(self, replica: Replica, admission: Admission, *, is_encrypted: bool) -> None:
+        self._replica, self._admission, self._is_encrypted = replica, admission, is_encrypted
+        self._every_s = min(_EVERY_S, replica.config.liveness_timeout_s / 10)
+
+    async def run(self, listening: asyncio.Future[Addresses]) -> None:
+        """Probe for ever, over a new connection each time: it is new agents that may not get in."""
+        found = await asyncio.shield(listening)
+        address = _reachable(found.agents or found.grpc)
+        door, clock = self._replica.watchman.presence.door, self._replica.clock
+        while True:
+            if await self._gets_in(address):
+                door.probed_at = clock.now()
+            await asyncio.sleep(self._every_s)
+
+    async def _gets_in(self, address: str) -> bool:
+        channel = Channel(address, _unverified if self._is_encrypted else None)
+        try:
+            self._admission.check_call("")
+            await channel.unary(_CHECK, b"", _PATIENCE_S)
+        except (CallFailed, Overloaded) as error:
+            log.warning("a probe did not get in at %s: %s", address, error)
+            return False
+        finally:
+            await channel.close()
+        return True
+
+
+def _reachable(address: str) -> str:
+    if address.startswith("unix:"):
+        return address
+    host, _, port = address.rpartition(":")
+    return f"{_ANY.get(host, host)}:{port}"
+
+
+def _unverified() -> ssl.SSLContext:
+    """It is this process that answers, and nothing secret is said: the certificate may have any name."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context
