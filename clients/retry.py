@@ -78,7 +78,7 @@ def may_repeat(error: HqApiError, safety: Safety) -> bool:
 
 def elsewhere_may_help(error: HqApiError) -> bool:
     """Another replica may do at once what this one could not: a replica's trouble, not the installation's."""
-    return error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED
+    return error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or error.reason == "OVERLOADED"
 
 
 def blames_endpoint(error: HqApiError, waited_s: float) -> bool:

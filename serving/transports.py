@@ -137,8 +137,8 @@ class Transports:
 
     async def _listen(self) -> None:
         listening = await self._server.listen(self._tls)
-        also = f", gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
-        also += f", agents {listening.agents}" if listening.agents else ""
+        also = f" and gRPC with certificates {listening.grpc_mtls}" if listening.grpc_mtls else ""
+        also += f" and for agents {listening.agents}" if listening.agents else ""
         log.info("listening: gRPC %s, HTTP %s%s", listening.grpc, listening.http, also)
         self.listening.set_result(listening)
 

@@ -91,6 +91,19 @@ LIVENESS: Final = (
         "Times that this replica was not there to hear, so that deadlines moved.",
         lambda s: s.replica.watchman.presence.gaps,
     ),
+    D(
+        "counter",
+        "hq_reports_refused_total",
+        "Reports that this replica refused for reasons of its own, which is not silence.",
+        lambda s: {(reason,): count for reason, count in s.replica.watchman.refusals.counted.items()},
+        ("reason",),
+    ),
+    D(
+        "gauge",
+        "hq_agents_shut_out",
+        "1 while reports cannot come in at all; 2 for longer than that excuses silence.",
+        lambda s: s.replica.watchman.presence.door.is_shut + 2 * s.replica.watchman.presence.door.is_spent,
+    ),
     D("counter", "hq_beats_sent_total", "Beats that this replica stored.", lambda s: s.replica.beats.sent),
     D("counter", "hq_beats_heard_total", "Current beats, of any replica.", lambda s: s.replica.beats.heard),
     D(

@@ -76,6 +76,7 @@ class Sweep:
         """One pass; return how many revisions it flipped. Raises HqError when the store does not take part."""
         flipped, tries, done = 0, _TRIES, set[RevisionKey]()
         if self._beats.failing:
+            self._presence.look(self._clock.now())
             await self._knock()
         while tries and self._due(done):
             await self._knock()

@@ -65,6 +65,8 @@ class Explain:
             told.deadline_in.FromMilliseconds(round((deadline - now) * 1000))
             if deadline == deadlines.floor:
                 told.postponed_because = deadlines.postponed_because
+            elif deadlines.is_refused(key):
+                told.postponed_because = "HQ refused its reports"
         told.summary = self._words(status, mark, silence_s, None if deadline is None else deadline - now)
         return told
 

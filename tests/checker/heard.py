@@ -83,7 +83,7 @@ def _flips(story: Story, heard: _Heard, timeout_s: float) -> Iterator[Violation]
     for op in story.reports:
         if op.outcome == OK and op.write is not None:
             calls[op.key, op.write.revision_id].append(op)
-    for instance_id, revision_id, revision in _flipped(past):
+    for instance_id, revision_id, revision in flipped(past):
         for op in reversed(calls[instance_id, revision_id]):
             if revision not in seen_ns or seen_ns[revision] >= op.call_ns + round(timeout_s * 1e9):
                 break
@@ -93,7 +93,7 @@ def _flips(story: Story, heard: _Heard, timeout_s: float) -> Iterator[Violation]
                 yield HEARD.broken(what, op)
 
 
-def _flipped(past: Past) -> Iterator[tuple[str, str, int]]:
+def flipped(past: Past) -> Iterator[tuple[str, str, int]]:
     """Every flip: instance, revision and version."""
     for instance_id, line in past.statuses.items():
         before: set[str] = set()

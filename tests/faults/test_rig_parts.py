@@ -10,7 +10,7 @@ import pytest
 from hq.embedded import EtcdBinary
 from hqpb.v1 import service_pb2 as pb
 from tests.rig.cluster import GatedCluster
-from tests.rig.launcher import set_offset
+from tests.rig.launcher import trouble
 from tests.rig.schedule import Kind, schedule
 from tests.support import etcd_http
 from tests.support.etcd import SharedEtcd
@@ -75,7 +75,7 @@ async def test_one_way_between_two_members_is_cut_and_the_third_does_not_notice(
 @ONE_VERSION
 async def test_the_wall_clock_of_a_replica_jumps_and_nothing_else_does(etcd: SharedEtcd, tmp_path: Path) -> None:
     clock = tmp_path / "clock"
-    set_offset(clock, 0)
+    trouble(clock)
     launch = ("-m", "tests.rig.launcher", str(clock))
     replica = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "log", launch=launch)
     try:
@@ -86,7 +86,7 @@ async def test_the_wall_clock_of_a_replica_jumps_and_nothing_else_does(etcd: Sha
             await agent.begin()
             await agent.report()
             before = (await stub.GetInstance(pb.GetInstanceRequest(id="a"))).instance
-            set_offset(clock, 86_400_000)
+            trouble(clock, offset_ms=86_400_000)
             await agent.report(message="news")
             after = (await stub.GetInstance(pb.GetInstanceRequest(id="a"))).instance
         jumped_s = after.status.last_heartbeat_time.seconds - before.status.last_heartbeat_time.seconds

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from tests.rig.cable_faults import CableFaults
 from tests.rig.installation import Installation
-from tests.rig.launcher import set_offset
+from tests.rig.launcher import ALL_CALLS, HEARTBEATS, NOTHING, trouble
 from tests.rig.network_faults import NetworkFaults
 from tests.rig.process_faults import ProcessFaults
 from tests.rig.schedule import Kind, Order
@@ -15,6 +16,11 @@ from tests.rig.schedule import Kind, Order
 Fault = AbstractAsyncContextManager[None]
 _PAUSES_S = (1.0, 60.0)
 _DAY_MS = 86_400_000
+_STALLED, _ASKED_AT_ONCE = 50, 20
+_EVERYTHING = (
+    b"POST /hq.v1.InstanceService/FindInstances HTTP/1.1\r\nhost: rig\r\n"
+    b"content-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+)
 
 
 class Faults:
@@ -51,6 +57,8 @@ class Faults:
             Kind("etcd compacted", 2, 0.1, 0.2): self._compacted,
             Kind("member defragmented", 1, 0.1, 0.2): self._defragmented,
             Kind("wall clock jumps", 2, 1.0, 20.0): self._clock_jumps,
+            Kind("replica refuses calls or heartbeats", 2, *_PAUSES_S): self._refusing,
+            Kind("readers stall", 1, 1.0, 20.0): self._readers_stall,
             Kind("front killed", 1): of_process.front_killed,
             Kind("etcd full", 0.2, 1.0, 6.0, alone=True, at_least_once=True): self._etcd_full,
         }
@@ -89,8 +97,32 @@ class Faults:
     @asynccontextmanager
     async def _clock_jumps(self, order: Order) -> AsyncIterator[None]:
         seat = self._hq.seats[order.target]
-        set_offset(seat.clock, round((order.amount - 0.5) * 400 * _DAY_MS))
+        trouble(seat.clock, offset_ms=round((order.amount - 0.5) * 400 * _DAY_MS))
         try:
             yield
         finally:
-            set_offset(seat.clock, 0)
+            trouble(seat.clock, offset_ms=0)
+
+    @asynccontextmanager
+    async def _refusing(self, order: Order) -> AsyncIterator[None]:
+        seat = self._hq.seats[order.target]
+        trouble(seat.clock, refused=ALL_CALLS if order.amount < 0.5 else HEARTBEATS)
+        try:
+            yield
+        finally:
+            trouble(seat.clock, refused=NOTHING)
+
+    @asynccontextmanager
+    async def _readers_stall(self, order: Order) -> AsyncIterator[None]:
+        """Connections that ask for everything again and again, and read nothing."""
+        host, _, port = self._hq.seats[order.target].front.endpoint.rpartition(":")
+        writers = []
+        try:
+            for _ in range(_STALLED):
+                _, writer = await asyncio.open_connection(host, int(port))
+                writer.write(_EVERYTHING * _ASKED_AT_ONCE)
+                writers.append(writer)
+            yield
+        finally:
+            for writer in writers:
+                writer.transport.abort()

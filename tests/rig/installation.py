@@ -10,7 +10,7 @@ from pathlib import Path
 from hq.embedded import EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.rig.cluster import GatedCluster
-from tests.rig.launcher import set_offset
+from tests.rig.launcher import trouble
 from tests.rig.places import Place, Places, on_the_loopback
 from tests.rig.trust import PLAIN, Trust
 from tests.support.proxy import Proxy
@@ -50,7 +50,7 @@ class Seat:
 
     async def open(self, stack: AsyncExitStack) -> None:
         """Open the gates."""
-        set_offset(self.clock, 0)
+        trouble(self.clock)
         await stack.enter_async_context(self.front)
         for endpoint in self._cluster.doors:
             self.store.append(await stack.enter_async_context(Proxy(endpoint, self._gates)))

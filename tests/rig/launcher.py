@@ -1,7 +1,7 @@
-"""`hq` with a wall clock that a test can make jump: `python -m tests.rig.launcher CLOCK_FILE serve --etcd ...`.
+"""`hq` that a test can trouble from inside: `python -m tests.rig.launcher TROUBLE_FILE serve --etcd ...`.
 
-The file holds eight bytes: by how many milliseconds the wall clock is off, as a little-endian integer. It may change
-at any time. The monotonic clock, which HQ measures silence on, is left alone: as a real step leaves it.
+The file holds two little-endian integers, which may change at any time: by how many milliseconds the wall clock is off
+(the monotonic clock, which HQ measures silence on, is left alone: as a real step leaves it), and what is refused.
 """
 
 from __future__ import annotations
@@ -12,32 +12,60 @@ import signal
 import struct
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from serving.clock import SystemClock
 
 _PR_SET_PDEATHSIG = 1
-_OFFSET = struct.Struct("<q")
+_TROUBLE = struct.Struct("<qq")
+NOTHING, ALL_CALLS, HEARTBEATS = range(3)
+"""What is refused: calls, as if too many were under way; or transactions with heartbeats, as if etcd refused them."""
 
 
 class JumpingClock(SystemClock):
     """The machine's clocks, the wall clock off by what a file says."""
 
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            self._offset = mmap.mmap(file.fileno(), _OFFSET.size, access=mmap.ACCESS_READ)
+    def __init__(self, trouble: mmap.mmap) -> None:
+        self._trouble = trouble
 
     def wall_ms(self) -> int:
-        return time.time_ns() // 1_000_000 + int(_OFFSET.unpack_from(self._offset)[0])
+        return time.time_ns() // 1_000_000 + int(_TROUBLE.unpack_from(self._trouble)[0])
 
 
-def set_offset(path: Path, offset_ms: int) -> None:
-    """Make the wall clocks of all processes that look at this file jump."""
+def trouble(path: Path, *, offset_ms: int | None = None, refused: int | None = None) -> None:
+    """Set what is told, for all processes that look at this file."""
     if not path.exists():
-        path.write_bytes(_OFFSET.pack(offset_ms))
-        return
+        path.write_bytes(_TROUBLE.pack(0, NOTHING))
+    was = _TROUBLE.unpack(path.read_bytes())
     with path.open("r+b") as file:  # in place: a new file would not be the one that they look at
-        file.write(_OFFSET.pack(offset_ms))
+        file.write(_TROUBLE.pack(was[0] if offset_ms is None else offset_ms, was[1] if refused is None else refused))
+
+
+def refuse_as_told(trouble: mmap.mmap) -> None:
+    """Let this process refuse what the file says."""
+    from hq.store.etcd import EtcdStore
+    from hq.store.port import Commit, Compare, Unavailable, Write
+    from serving.errors import Overloaded
+    from serving.limiting.admission import Admission
+
+    check_call, commit = Admission.check_call, EtcdStore.commit
+
+    def checked(self: Admission, peer: str) -> None:
+        if _TROUBLE.unpack_from(trouble)[1] == ALL_CALLS:
+            raise Overloaded("the rig says that too many calls are under way", limit="max_calls")
+        check_call(self, peer)
+
+    async def committed(
+        self: EtcdStore, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float
+    ) -> Commit:
+        told = _TROUBLE.unpack_from(trouble)[1]
+        if told == HEARTBEATS and any(b"/beats/" in key for write in writes for key, _ in write.puts):
+            raise Unavailable("the rig says that etcd refuses heartbeats")
+        return await commit(self, guards, writes, timeout_s)
+
+    Admission.check_call = checked  # type: ignore[method-assign]
+    EtcdStore.commit = committed  # type: ignore[method-assign]
 
 
 def die_with_parent() -> None:
@@ -56,7 +84,10 @@ def main() -> None:
     # Not before: it takes a second, in which the parent may die.
     from hq import main as hq_main
 
-    clock = JumpingClock(Path(sys.argv.pop(1)))
+    with Path(sys.argv.pop(1)).open("rb") as file:
+        told = mmap.mmap(file.fileno(), _TROUBLE.size, access=mmap.ACCESS_READ)
+    clock = JumpingClock(told)
+    refuse_as_told(told)
     hq_main.SystemClock = lambda: clock  # type: ignore[attr-defined,assignment]
     hq_main.cli(prog_name="hq")
 

@@ -80,6 +80,10 @@ class FaultyStore:
         """What becomes of the next transactions, or of those that put or delete keys with this beginning."""
         self._plans += [_Plan(fate, touching) for fate in fates]
 
+    def forget_plans(self) -> None:
+        """Nothing more will become of those that were planned and did not come."""
+        self._plans.clear()
+
     def silence(self) -> None:
         """Watches stay open and bring nothing, those opened from now on too."""
         self._flowing.clear()

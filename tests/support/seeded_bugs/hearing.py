@@ -6,10 +6,13 @@ import pytest
 
 from hq.liveness.beats import Beat, Beats
 from hq.liveness.deadlines import Deadlines
+from hq.liveness.door import Door
+from hq.liveness.refusals import Refusals
 from hq.liveness.sweep import Sweep
 from hq.registry.reports import Reports
 from hq.store.port import Write
 from hqpb.v1 import service_pb2
+from serving.errors import StoreUnavailable
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 
@@ -49,6 +52,23 @@ def flip_without_fence(patch: Patch) -> None:
 def flip_too_early(patch: Patch) -> None:
     expired = Deadlines.expired
     patch.setattr(Deadlines, "expired", lambda self, now: expired(self, now + 52))
+
+
+@bug("A report that HQ refuses counts as silence.", "REFUSED", scenes.refused)
+def refusal_is_silence(patch: Patch) -> None:
+    patch.setattr(Refusals, "report", lambda *_: None)
+
+
+@bug("No replica tells the others whose reports it refused.", "REFUSED", scenes.refused)
+def refusal_is_not_told(patch: Patch) -> None:
+    patch.setattr(Refusals, "take_news", lambda _: [])
+
+
+@bug("Sweeps go on although the store refuses heartbeats, which are not counted.", "REFUSED", scenes.beats_refused)
+def beats_are_not_missed(patch: Patch) -> None:
+    patch.setattr(StoreUnavailable, "ours", False)
+    patch.setattr(Sweep, "_knock", lambda self: self._fence.passed())
+    patch.setattr(Door, "look", lambda self, now: None)
 
 
 @bug("News is taken for a beat, and acknowledged without being stored.", "DURABLE", scenes.calm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from serving.errors import Overloaded
 from tests.support.faulty_store import Fate
 from tests.support.theatre import Theatre
 
@@ -119,6 +120,45 @@ async def silence(play: Theatre) -> None:
     play.replicas[1].link.release_watch()
     await quiet.report()
     await play.pause(2)
+
+
+async def refused(play: Theatre) -> None:
+    """One replica refuses an agent that reaches no other, for a timeout and a half."""
+    one = play.client("one", 0)
+    await one.create("i-0")
+    agent = play.agent("i-0", 0)
+    await agent.begin()
+    await agent.report()
+    await play.pause(5)
+    honest = play.at(0).reports._take
+
+    async def refuse(*_: object) -> None:
+        raise Overloaded("too many calls are under way", limit="max_calls")
+
+    play.at(0).reports._take = refuse  # type: ignore[method-assign,assignment]
+    for _ in range(9):
+        await play.pause(10)
+        await agent.beat()
+    play.at(0).reports._take = honest  # type: ignore[method-assign]
+    await agent.beat()
+    await play.pause(10)
+
+
+async def beats_refused(play: Theatre) -> None:
+    """The store refuses every heartbeat, and takes all else."""
+    one = play.client("one", 0)
+    await one.create("i-0")
+    agent = play.agent("i-0")
+    await agent.begin()
+    await agent.report()
+    await play.pause(5)
+    play.store.plan(*[Fate.AWAY] * 1_000, touching=play.keys.beats)
+    for _ in range(9):
+        await play.pause(10)
+        await agent.beat()
+    play.store.forget_plans()
+    await agent.beat()
+    await play.pause(10)
 
 
 async def gap(play: Theatre) -> None:

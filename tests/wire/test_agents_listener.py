@@ -1,0 +1,83 @@
+"""The agents' listener: other callers cannot fill it, and a replica notices when nobody gets in there."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import grpc
+import pytest
+
+from hq.config import ReplicaConfig
+from hq.server import Server
+from hq.store.memory import MemoryStore
+from hqpb.v1 import service_pb2 as pb
+from hqpb.v1 import service_pb2_grpc
+from serving.clock import SystemClock
+from serving.limiting.limits import Limits
+from serving.transports import Addresses
+from tests.support.scenes import eventually
+
+TIMEOUT_S = 3.0
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    """With room for three agents, and for a hundred others."""
+    limits = Limits(max_agents=3, max_connections=100, max_connections_per_peer=100)
+    config = ReplicaConfig(liveness_timeout_s=TIMEOUT_S, report_interval_s=0.9)
+    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", agents="127.0.0.1:0")
+    made = Server(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
+    serving = asyncio.create_task(made.serve())
+    await made.listening
+    await made.replica.loaded.wait()
+    yield made
+    made.stop()
+    await serving
+
+
+async def connected(address: str, count: int) -> list[asyncio.StreamWriter]:
+    """Connections that say nothing."""
+    host, _, port = address.rpartition(":")
+    return [(await asyncio.open_connection(host, int(port)))[1] for _ in range(count)]
+
+
+async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(server: Server) -> None:
+    door = server.replica.watchman.presence.door
+    await eventually(lambda: door.probed_at is not None, timeout_s=10, what="a probe")
+    address = server.listening.result().agents
+    full: list[asyncio.StreamWriter] = []
+
+    async def keep_full() -> None:
+        while True:
+            with suppress(OSError):
+                full.extend(await connected(address, 3))
+            await asyncio.sleep(0.02)
+
+    filling = asyncio.create_task(keep_full())
+    try:
+        await eventually(lambda: door.is_shut or door.is_spent, timeout_s=30, what="the door is shut")
+        assert "agents' listener" in door.why
+    finally:
+        filling.cancel()
+        for writer in full:
+            writer.transport.abort()
+    await eventually(lambda: not door.is_shut and not door.is_spent, timeout_s=30, what="it is open again")
+
+
+async def test_connections_elsewhere_take_no_room_from_agents(server: Server) -> None:
+    listening = server.listening.result()
+    strangers = await connected(listening.grpc, 100)
+    try:
+        async with grpc.aio.insecure_channel(listening.agents) as channel:
+            stub = service_pb2_grpc.InstanceServiceStub(channel)
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await stub.BeginReporting(
+                    pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1"), timeout=10
+                )
+            assert refused.value.code() is grpc.StatusCode.NOT_FOUND
+    finally:
+        for writer in strangers:
+            writer.transport.abort()
