@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from dataclasses import dataclass
 from functools import partial
 
+from hqpb.v1 import service_pb2 as pb
 from tests.bench import load, lookups
 from tests.bench.abuser import KINDS
 from tests.bench.bench import Bench
@@ -21,29 +22,32 @@ from tests.bench.probe import Found, Probing, probing
 from tests.bench.stand import SERVICE, stand
 from tests.bench.stats import percentile
 from tests.support.replicas import ReplicaProcess
+from tests.support.scenes import instance
 from tests.support.secured import Secured
 from tests.support.tickets import ISSUER
 
 GROUP = "abuse"
-RATE = 200.0
+RATE, RATE_OF_REPORTS = 200.0, 50.0
 ALONE = "alone"
-FAILED = "lookups of a well-behaved client that failed beside all of these"
+FAILED = "calls of a well-behaved client that failed beside all of these"
 _BEGIN_S = 1.0
 # What an operator sets who expects abuse, in proportion to a client of 200 calls a second.
 _FLAGS = ("--max-calls-per-peer-s", "500", "--max-connections-per-peer", "400", "--slow-request", "3s")
 # Two addresses of one machine without a relay between: IPv6 for one, IPv4 for the other.
-_EVERYWHERE = ("--grpc", "[::]:0", "--http", "[::]:0", "--insecure")
+_EVERYWHERE = ("--grpc", "[::]:0", "--http", "[::]:0", "--agents", "[::]:0", "--insecure")
 
 Abuse = Callable[[float], AbstractAsyncContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """The replica, and the tickets of both."""
+    """The replica, the tickets of both, and an agent with what it reports."""
 
     replica: ReplicaProcess
     good: str
     bad: str
+    agent: str
+    report: bytes
 
     def target(self, method: str, ticket: str) -> Target:
         """As the abuser calls it."""
@@ -61,6 +65,14 @@ class Parties:
         address = f"[::1]:{_port(self.replica.grpc)}"
         return Probing(address, f"{SERVICE}/{lookup.method}", body, self.good, RATE, seconds)
 
+    def reporting(self, seconds: float) -> Probing:
+        """The heartbeats of the agent, at the agents' listener."""
+        found = re.search(r"for agents \S+:(\d+)", self.replica.log_text())
+        assert found
+        return Probing(
+            f"[::1]:{found[1]}", f"{SERVICE}/ReportStatus", self.report.hex(), self.agent, RATE_OF_REPORTS, seconds
+        )
+
 
 async def run(bench: Bench) -> None:
     """The group `abuse`."""
@@ -69,23 +81,46 @@ async def run(bench: Bench) -> None:
         tickets = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
         replica = await made.replica(*tickets, *_FLAGS, *_EVERYWHERE, "--audit-log", str(files.audit))
         good, bad = (files.issuer.ticket(f"reader/{name}", good_for_s=7_200) for name in ("good", "bad"))
-        await _measure(bench, Parties(replica, good, bad))
+        agent, admin = (files.issuer.ticket(name, good_for_s=7_200) for name in ("agent/abused", "admin"))
+        await _measure(bench, Parties(replica, good, bad, agent, await _begun(replica, admin, agent)))
+
+
+async def _begun(replica: ReplicaProcess, admin: str, agent: str) -> bytes:
+    """An instance of a node of its own, reported once; what its agent says again and again."""
+    made = instance("abused", node="abused")
+    async with replica.stub() as stub:
+        await stub.CreateInstance(pb.CreateInstanceRequest(instance=made), metadata=_bearer(admin))
+        begin = pb.BeginReportingRequest(instance_id="abused", revision_id="r1", node="abused")
+        begun = await stub.BeginReporting(begin, metadata=_bearer(agent))
+        report = pb.ReportStatusRequest(instance_id="abused", uid=begun.uid, node="abused")
+        report.revision.id, report.revision.incarnation, report.revision.sequence = "r1", begun.incarnation, 1
+        await stub.ReportStatus(report, metadata=_bearer(agent))
+    return report.SerializeToString()
+
+
+def _bearer(ticket: str) -> tuple[tuple[str, str]]:
+    return (("authorization", f"Bearer {ticket}"),)
 
 
 async def _measure(bench: Bench, parties: Parties) -> None:
     kinds: dict[str, Abuse] = {ALONE: lambda _: nullcontext(), **_kinds(parties)}
     p99_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
+    reports_ms: dict[str, list[float]] = {kind: [] for kind in kinds}
     failed, calls = 0, 0
     seconds = 2.0 if bench.quick else 8.0
     for _ in range(1 if bench.quick else 3):
         for kind, abuse in kinds.items():
-            found = await _beside(abuse, parties.probing(seconds))
+            found, reported = await _beside(abuse, parties.probing(seconds), parties.reporting(seconds))
             p99_ms[kind].append(percentile(sorted(found.ms), 0.99))
+            reports_ms[kind].append(percentile(sorted(reported.ms), 0.99))
+            failed, calls = failed + sum(reported.failed.values()), calls + len(reported.ms)
             failed, calls = failed + sum(found.failed.values()), calls + len(found.ms)
             bench.say(f"{GROUP:10} {kind:44} failed: {found.failed or 'none'}")
     for kind, values in p99_ms.items():
         bench.fact(GROUP, f"{RATE:.0f} lookups/s {_beside_words(kind)}: p99", values, "ms")
-    bench.fact(GROUP, "lookups of a well-behaved client beside all of these", [calls], "calls")
+        words = f"{RATE_OF_REPORTS:.0f} heartbeats/s at the agents' listener {_beside_words(kind)}: p99"
+        bench.fact(GROUP, words, reports_ms[kind], "ms")
+    bench.fact(GROUP, "calls of a well-behaved client beside all of these", [calls], "calls")
     bench.fact(GROUP, FAILED, [failed], "calls")
     for name, count in (await asyncio.to_thread(_refused, parties)).items():
         bench.fact(GROUP, f"refused to the others, {name}", [count], "times")
@@ -95,10 +130,10 @@ def _beside_words(kind: str) -> str:
     return kind if kind == ALONE else f"beside {kind}"
 
 
-async def _beside(abuse: Abuse, task: Probing) -> Found:
-    async with abuse(task.seconds + 2 * _BEGIN_S):
+async def _beside(abuse: Abuse, lookups_: Probing, reports: Probing) -> tuple[Found, Found]:
+    async with abuse(lookups_.seconds + 2 * _BEGIN_S):
         await asyncio.sleep(_BEGIN_S)
-        return await probing(task)
+        return await asyncio.gather(probing(lookups_), probing(reports))
 
 
 def _kinds(parties: Parties) -> dict[str, Abuse]:

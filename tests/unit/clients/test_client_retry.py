@@ -67,6 +67,17 @@ def test_the_next_replica_is_asked_at_once() -> None:
     assert retries(READ).after(CUT, remaining_s=5, other_left=True) == 0.0
 
 
+def test_an_overloaded_replica_is_left_for_the_next_one_and_a_full_store_is_everybody_s() -> None:
+    busy = from_hq(Code.RESOURCE_EXHAUSTED, "OVERLOADED", 2.0)
+    assert retries(READ).after(busy, remaining_s=5, other_left=True) == 0.0
+    waited = retries(READ).after(busy, remaining_s=5, other_left=False)
+    assert waited is not None
+    assert waited >= 2.0
+    full = retries(READ).after(STORE_FULL, remaining_s=5, other_left=True)
+    assert full is not None
+    assert full >= 3.0
+
+
 def test_between_rounds_there_is_a_wait_below_a_growing_limit() -> None:
     these = retries(READ)
     for limit_s in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0):

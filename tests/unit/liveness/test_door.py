@@ -24,7 +24,6 @@ class Wall:
             self.now += 1
             self.door.look(self.now)
 
-
     def standing(self) -> str:
         return "shut" if self.door.is_shut else "spent" if self.door.is_spent else "open"
 
