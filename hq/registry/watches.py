@@ -101,8 +101,10 @@ class Watches:
                 async for message in messages:
                     yield message
         # Between the end of the past, or the beginning of a snapshot, and this subscription nothing is awaited.
-        snapshot = None if held else _in_messages(self._replica.cache.matching(query))
-        watcher = self._replica.fanout.subscribe(query, snapshot)
+        # Only the watcher holds the snapshot, so that it goes with the watcher, however long the reader stalls.
+        watcher = self._replica.fanout.subscribe(
+            query, None if held else _in_messages(self._replica.cache.matching(query))
+        )
         try:
             if held:
                 yield self._bookmark(query)
