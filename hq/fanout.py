@@ -191,7 +191,17 @@ def deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
     """What a watcher with this filter would have got."""
     found = []
     for step in steps:
-        events = [encoded for event in step.events if (encoded := encode(query, event))]
+        events = [e for event in step.events if not _is_of_others(query, event) and (e := encode(query, event))]
         if events:
             found.append(Delivery(step.version, events, step.collapsed))
     return found
+
+
+def _is_of_others(query: Query, event: WatchedEvent) -> bool:
+    """Known at a glance: when a replica goes away, thousands come back who each name one instance, or one node."""
+    now, was = event.after or event.before, event.before or event.after
+    assert now is not None
+    assert was is not None
+    if query.ids:
+        return now.id not in query.ids
+    return bool(query.nodes) and now.node not in query.nodes and was.node not in query.nodes

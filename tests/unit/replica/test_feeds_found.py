@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hq.cache import Cache, Event
-from hq.fanout import Fanout, deliveries
+from hq.fanout import Fanout, deliveries, encode
 from hq.history import Step as Told
 from hq.history import WatchedEvent
 from hq.query import Query
@@ -29,11 +29,18 @@ class Seen:
     def __init__(self, fanout: Fanout, wanted: pb.InstanceFilter) -> None:
         self.query = Query(wanted)
         self.watcher: Watcher = fanout.subscribe(self.query)
-        self.expected: list[Delivery] = []
+        self._steps: list[Told] = []
+
+    def note(self, step: Told) -> None:
+        self._steps.append(step)
 
     def check(self) -> None:
+        """The same, whether it stays or comes back for it later."""
+        asked = [(s.version, [e for event in s.events if (e := encode(self.query, event))]) for s in self._steps]
+        expected = [(version, events, False) for version, events in asked if events]
         assert not self.watcher.lost
-        assert told(self.watcher.take(MANY)) == told(self.expected)
+        assert told(self.watcher.take(MANY)) == expected
+        assert told(deliveries(self.query, self._steps)) == expected
 
 
 def told(found: Sequence[Delivery]) -> list[tuple[int, list[bytes], bool]]:
@@ -69,7 +76,7 @@ def test_whoever_watches_what_gets_the_same_as_if_every_feed_were_asked_about_ev
             for step in versions(cache, world, act):
                 fanout.publish(step)
                 for each in watching:
-                    each.expected += deliveries(each.query, [step])
+                    each.note(step)
     for each in watching:
         each.check()
         fanout.unsubscribe(each.query, each.watcher)
