@@ -20,7 +20,7 @@ class ReplicaConfig:
         guard_share: more than this share of silent revisions makes the guard hold.
         stale_after_s: answers say that they are stale when the cache was not proven fresh for so long.
         history_bytes: of changes kept for watches to resume from.
-        watch_buffer_bytes: what one watcher may leave unread before it is cut off.
+        watch_buffer_bytes: what all watchers together may leave unread; one of them a sixteenth, before it is cut off.
         page_bytes: most that one answer of FindInstances holds.
         json_bytes: of instances kept as JSON.
         compact_every_s: how often the store's history is compacted; 0: never by HQ.
@@ -35,7 +35,7 @@ class ReplicaConfig:
     guard_share: float = 0.2
     stale_after_s: float = 8.0
     history_bytes: int = 128 * MIB
-    watch_buffer_bytes: int = 16 * MIB
+    watch_buffer_bytes: int = 256 * MIB
     page_bytes: int = 3 * MIB
     json_bytes: int = 64 * MIB
     compact_every_s: float = 300.0

@@ -18,14 +18,16 @@ class WatchedEvent:
     """An event as watches need it: who passed the filter before and after, and its encoded forms, made once.
 
     Attributes:
+        id: of the instance.
         before, after: the indexed fields; None where the instance did not exist.
         put: as `events = 2` of WatchInstancesResponse: created or changed; empty if it was deleted.
     """
 
-    __slots__ = ("_gone", "after", "before", "put", "version")
+    __slots__ = ("_gone", "after", "before", "id", "put", "version")
 
     def __init__(self, event: Event) -> None:
         self.version = event.version
+        self.id = event.traits.id
         self.before: Traits | None = event.before.traits if event.before else None
         self.after: Traits | None = event.after.traits if event.after else None
         self.put = put_event(event.version, event.after.frame()) if event.after else b""

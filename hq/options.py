@@ -90,7 +90,12 @@ behaviour = together(
 
 limits = together(
     option("--history-bytes", type=Bytes(), default="128MiB", help="Changes kept for watches to resume from."),
-    option("--watch-buffer", type=Bytes(), default="16MiB", help="What a watcher may leave unread before RESYNC."),
+    option(
+        "--watch-buffer",
+        type=Bytes(),
+        default="256MiB",
+        help="What all watchers together may leave unread, one of them a sixteenth, before RESYNC.",
+    ),
     option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds."),
     option("--json-bytes", type=Bytes(), default="64MiB", help="Instances kept as JSON."),
     _flags.limits(),

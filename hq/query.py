@@ -9,6 +9,8 @@ from typing import NamedTuple
 from hq.entry import Entry, Traits
 from hqpb.v1 import service_pb2
 
+_NONE: frozenset[str] = frozenset()  # there are many watches, and each empty set takes 200 bytes
+
 
 class Lookup(NamedTuple):
     """An index that can narrow a query down.
@@ -51,11 +53,11 @@ class Query:
     )
 
     def __init__(self, message: service_pb2.InstanceFilter) -> None:
-        self.ids = frozenset(message.instance_id)
-        self.services = frozenset(message.service_id)
-        self.nodes = frozenset(message.node_name)
-        self.revisions = frozenset(message.revision_id)
-        self.clusters = frozenset(message.cluster)
+        self.ids = frozenset(message.instance_id) or _NONE
+        self.services = frozenset(message.service_id) or _NONE
+        self.nodes = frozenset(message.node_name) or _NONE
+        self.revisions = frozenset(message.revision_id) or _NONE
+        self.clusters = frozenset(message.cluster) or _NONE
         self.labels = tuple(sorted(message.labels.items()))
         self.ready = _tristate(message.readiness)
         self.allocated = _tristate(message.allocated)

@@ -200,6 +200,7 @@ class Replica:
             step = Step(batch.revision, [WatchedEvent(event) for event in events], collapsed)
             self.history.add(step)
             self.fanout.publish(step)
+            self.fanout.forget(self.history.complete_after)
         self.fanout.version = batch.revision
         for change in batch.changes:
             self._apply_other(change, collapsed=collapsed)

@@ -3,20 +3,48 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from hq.entry import Entry
+# Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
+_DELIVERY_BYTES, _EVENT_BYTES, _PLACE_BYTES = 300, 60, 16
 
 
-class Delivery(NamedTuple):
-    """The encoded events of one version, for one filter; shared by all its watchers."""
+class Delivery:
+    """The encoded events of one version, for one filter; shared by all its watchers.
 
-    version: int
-    events: Sequence[bytes]
-    size_bytes: int
-    collapsed: bool
+    Attributes:
+        size_bytes: of the events as they are sent.
+        held_bytes: what it takes while somebody has still to read it.
+        holders: how many have.
+    """
+
+    __slots__ = ("collapsed", "events", "held_bytes", "holders", "size_bytes", "version")
+
+    def __init__(self, version: int, events: Sequence[bytes], collapsed: bool) -> None:
+        self.version, self.events, self.collapsed = version, events, collapsed
+        self.size_bytes = sum(map(len, events))
+        self.held_bytes = self.size_bytes + len(events) * _EVENT_BYTES + _DELIVERY_BYTES
+        self.holders = 0
+
+
+class Backlog:
+    """What all watchers together have still to read. `size_bytes`: a delivery counts once, however many hold it."""
+
+    __slots__ = ("size_bytes",)
+
+    def __init__(self) -> None:
+        self.size_bytes = 0
+
+    def hold(self, delivery: Delivery) -> None:
+        """One watcher more has it in its queue."""
+        self.size_bytes += _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
+        delivery.holders += 1
+
+    def release(self, deliveries: Sequence[Delivery]) -> None:
+        """One watcher has them in its queue no more."""
+        for delivery in deliveries:
+            delivery.holders -= 1
+            self.size_bytes -= _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
 
 
 class Watcher:
@@ -24,38 +52,49 @@ class Watcher:
 
     Attributes:
         lost: why continuity is lost; empty: it is not. A lost watcher holds nothing and gets nothing.
-        snapshot: instances that are still to be sent before anything that is queued.
+        snapshot: encoded instances that are still to be sent before anything that is queued.
+        unread_bytes: of what is queued.
     """
 
-    __slots__ = ("_max_bytes", "_pending", "_pending_bytes", "_waiting", "lost", "snapshot")
+    __slots__ = ("_backlog", "_max_bytes", "_pending", "_waiting", "lost", "snapshot", "unread_bytes")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, backlog: Backlog, max_bytes: int, snapshot: Iterator[list[bytes]]) -> None:
         self.lost = ""
-        self.snapshot: Iterator[Sequence[Entry]] = iter(())
-        self._pending: deque[Delivery] = deque()
-        self._pending_bytes = 0
-        self._max_bytes = max_bytes
+        self.snapshot = snapshot
+        self.unread_bytes = 0
+        self._backlog, self._max_bytes = backlog, max_bytes
+        self._pending: list[Delivery] = []  # no deque: an empty one takes 600 bytes, and most are empty
         self._waiting: asyncio.Future[None] | None = None
 
     def push(self, delivery: Delivery) -> None:
         """Queue events, or give up on this watcher if it has too much to read already."""
         if self.lost:
             return
-        self._pending_bytes += delivery.size_bytes
         # What comes in one piece is let through, however large: another life would get it all the same.
-        if self._pending_bytes > self._max_bytes and self._pending:
+        if self._pending and self.unread_bytes + delivery.held_bytes > self._max_bytes:
             self.lose(f"this reader fell behind by more than {self._max_bytes} bytes")
             return
         self._pending.append(delivery)
+        self.unread_bytes += delivery.held_bytes
+        self._backlog.hold(delivery)
         self.wake()
+
+    def is_behind(self, version: int) -> bool:
+        """It has not read something that is older than this version."""
+        return bool(self._pending) and self._pending[0].version < version
 
     def lose(self, reason: str) -> None:
         """Continuity is broken: drop what is queued and say so to the reader."""
         self.lost = reason
-        self.snapshot = iter(())
-        self._pending.clear()
-        self._pending_bytes = 0
+        self.drop()
         self.wake()
+
+    def drop(self) -> None:
+        """Hold nothing any more."""
+        self._backlog.release(self._pending)
+        self._pending = []
+        self.unread_bytes = 0
+        self.snapshot = iter(())
 
     def wake(self) -> None:
         """Let the reader look around, e.g. because the replica shuts down."""
@@ -77,10 +116,14 @@ class Watcher:
 
     def take(self, size_bytes: int) -> list[Delivery]:
         """The oldest that are queued, until they have about this size; all collapsed, or none."""
-        taken: list[Delivery] = []
-        while self._pending and size_bytes > 0 and self._pending[0].collapsed == (taken or self._pending)[0].collapsed:
-            delivery = self._pending.popleft()
+        count = 0
+        for delivery in self._pending:
+            if size_bytes <= 0 or delivery.collapsed != self._pending[0].collapsed:
+                break
             size_bytes -= delivery.size_bytes
-            self._pending_bytes -= delivery.size_bytes
-            taken.append(delivery)
+            count += 1
+        taken = self._pending[:count]
+        del self._pending[:count]
+        self.unread_bytes -= sum(delivery.held_bytes for delivery in taken)
+        self._backlog.release(taken)
         return taken

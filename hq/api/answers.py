@@ -142,7 +142,7 @@ def _framed(instance: instance_pb2.Instance) -> bytes:
 
 
 class WatchAnswer:
-    """One message of a watch."""
+    """One message of a watch. It is encoded once: then its events are gone."""
 
     __slots__ = ("_codec", "_message", "_twins")
 
@@ -151,7 +151,7 @@ class WatchAnswer:
 
     def proto(self) -> bytes:
         m = self._message
-        return b"".join(
+        encoded = b"".join(
             (
                 b"\x08",
                 frames.varint(m.kind),
@@ -162,12 +162,15 @@ class WatchAnswer:
                 b"\x30\x01" if m.collapsed else b"",
             )
         )
+        m.events.clear()
+        return encoded
 
     async def json(self) -> bytes:
         m = self._message
         head = {"kind": service_pb2.WatchKind.Name(m.kind), "resumeToken": m.token, "reason": m.reason}
         told = json.dumps({name: value for name, value in head.items() if value}, ensure_ascii=False).encode()[:-1]
         events = b',"events":[' + b",".join(await in_slices(self._twins.get, m.events)) + b"]" if m.events else b""
+        m.events.clear()
         collapsed = b',"collapsed":true' if m.collapsed else b""
         return told + events + collapsed + b',"sources":[' + self._codec.json(m.source) + b"]}"
 

@@ -55,6 +55,12 @@ CACHE: Final = (
     ),
     D("gauge", "hq_replicas", "Replicas heard of within the last 30 s, with this one.", lambda s: _peers(s.replica)),
     D("gauge", "hq_watchers", "Open watches.", lambda s: len(s.replica.fanout)),
+    D(
+        "gauge",
+        "hq_watch_backlog_bytes",
+        "What waits in memory for all watchers together, of --watch-buffer.",
+        lambda s: s.replica.fanout.backlog.size_bytes,
+    ),
     D("gauge", "hq_history_versions", "Versions that a watch can resume from.", lambda s: len(s.replica.history)),
     D("counter", "hq_resyncs_total", "Watches told that continuity is lost.", lambda s: s.replica.fanout.resyncs),
 )

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
+from hq.entry import Entry
 from hq.fanout import deliveries
 from hq.history import put_event
 from hq.query import Query
@@ -32,11 +33,14 @@ _FEW, _PAUSE_S, _LONGEST_PAUSE_S = 10, 0.00012, 1.0
 
 
 class Message(NamedTuple):
-    """One message of a watch; `events` are encoded fields `events = 2`. `token` is empty inside a version."""
+    """One message of a watch; `events` are encoded fields `events = 2`. `token` is empty inside a version.
+
+    Whoever encodes it empties `events`: while a message waits for its reader, this would hold it a second time.
+    """
 
     kind: service_pb2.WatchKind
     source: Source
-    events: Sequence[bytes] = ()
+    events: list[bytes]
     token: str = ""
     reason: str = ""
     collapsed: bool = False
@@ -74,7 +78,7 @@ class Watches:
                         yield message
             except _Lost as lost:
                 self._replica.fanout.resyncs += 1
-                yield Message(RESYNC, self._freshness.source(), reason=str(lost))
+                yield Message(RESYNC, self._freshness.source(), [], reason=str(lost))
             held = None
             await self._loaded_again()
 
@@ -96,8 +100,11 @@ class Watches:
             async with aclosing(self._resumed(query, held)) as messages:
                 async for message in messages:
                     yield message
-        # Between the end of the backlog and this subscription nothing is awaited: they fit together.
-        watcher = self._replica.fanout.subscribe(query)
+        # Between the end of the past, or the beginning of a snapshot, and this subscription nothing is awaited.
+        # Only the watcher holds the snapshot, so that it goes with the watcher, however long the reader stalls.
+        watcher = self._replica.fanout.subscribe(
+            query, None if held else _in_messages(self._replica.cache.matching(query))
+        )
         try:
             if held:
                 yield self._bookmark(query)
@@ -118,43 +125,38 @@ class Watches:
         """
         life = self._replica.fanout.life
         await self._reached(held)
-        yield Message(SYNCED, self._source_at(held.version), token=tokens.encode(held))
+        yield Message(SYNCED, self._source_at(held.version), [], tokens.encode(held))
         at = held.version
         while True:
             self._check_life(life)
-            steps = self._replica.history.since(at, _MESSAGE_BYTES)
-            if steps is None:
-                raise _Lost("the token, or this reader, is behind the history in memory")
-            if not steps:
+            reached, messages = self._past(query, at)
+            if reached == at:
                 return
-            at = steps[-1].version
-            if due := deliveries(query, steps):
-                for message in self._messages(query, due):
-                    yield message
-                    self._check_life(life)
-            else:
+            at = reached
+            for message in messages:
+                yield message
+                self._check_life(life)
+            if not messages:
                 await asyncio.sleep(0)
+
+    def _past(self, query: Query, at: int) -> tuple[int, list[Message]]:
+        """Some of what came after a version, and up to where that is. No reader keeps the steps themselves alive."""
+        steps = self._replica.history.since(at, _MESSAGE_BYTES)
+        if steps is None:
+            raise _Lost("the token, or this reader, is behind the history in memory")
+        return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
     async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         """What there is now, while the watcher collects what changes."""
         source, token = self._freshness.source(), self._token(query, self._replica.fanout.version)
-        watcher.snapshot = self._replica.cache.matching(query)
-        events: list[bytes] = []
-        size = 0
-        while (portion := next(watcher.snapshot, None)) is not None:
-            for entry in portion:
-                events.append(put_event(entry.changed_at(), entry.frame()))
-                size += len(events[-1])
-                if size >= _MESSAGE_BYTES:
-                    yield Message(SNAPSHOT, source, events)
-                    self._check(watcher)
-                    events, size = [], 0
-            await asyncio.sleep(0)
+        while (events := next(watcher.snapshot, None)) is not None:
+            if events:
+                yield Message(SNAPSHOT, source, events)
+            else:
+                await asyncio.sleep(0)
             self._check(watcher)
-        if events:
-            yield Message(SNAPSHOT, source, events)
-            self._check(watcher)
-        yield Message(SYNCED, source, token=token)
+        self._replica.fanout.synced(watcher)
+        yield Message(SYNCED, source, [], token)
 
     async def _live(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         fanout = self._replica.fanout
@@ -162,35 +164,33 @@ class Watches:
             if not fanout.closing.is_set():
                 await watcher.wait(self._bookmark_s)
             self._check(watcher)
-            due = watcher.take(_MESSAGE_BYTES)
-            for message in self._messages(query, due):
+            messages = self._messages(query, watcher.take(_MESSAGE_BYTES))
+            for message in messages:
                 yield message
                 self._check(watcher)
-            if not due:
+            if not messages:
                 yield self._bookmark(query)
             if fanout.closing.is_set():
                 raise _shutting_down()
-            if due and fanout.reach > _FEW:
+            if messages and fanout.reach > _FEW:
                 await asyncio.sleep(min(fanout.reach * _PAUSE_S, _LONGEST_PAUSE_S))
 
-    def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> Iterator[Message]:
+    def _messages(self, query: Query, deliveries: Sequence[Delivery]) -> list[Message]:
         """Whole versions in one message, unless the last of them alone is too large."""
         if not deliveries:
-            return
+            return []
         *whole, last = deliveries
         if last.size_bytes <= _MESSAGE_BYTES:
-            yield self._events(query, deliveries)
-            return
-        if whole:
-            yield self._events(query, whole)
-        *parts, rest = _in_messages(last.events)
-        for part in parts:
-            yield Message(EVENTS, self._source_at(last.version), part, collapsed=last.collapsed)
-        yield self._events(query, [last._replace(events=rest)])
+            return [self._events(query, deliveries)]
+        messages = [self._events(query, whole)] if whole else []
+        *parts, rest = _in_portions(last.events)
+        source = self._source_at(last.version)
+        messages += [Message(EVENTS, source, part, collapsed=last.collapsed) for part in parts]
+        return [*messages, self._events(query, [Delivery(last.version, rest, last.collapsed)])]
 
     def _events(self, query: Query, deliveries: Sequence[Delivery]) -> Message:
         last = deliveries[-1]
-        events = last.events if len(deliveries) == 1 else [event for d in deliveries for event in d.events]
+        events = [event for delivery in deliveries for event in delivery.events]
         token = self._token(query, last.version)
         return Message(EVENTS, self._source_at(last.version), events, token, collapsed=last.collapsed)
 
@@ -205,7 +205,7 @@ class Watches:
                 raise _Lost("the token is ahead of the store")
 
     def _bookmark(self, query: Query) -> Message:
-        return Message(BOOKMARK, self._freshness.source(), token=self._token(query, self._replica.fanout.version))
+        return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._replica.fanout.version))
 
     def _check_life(self, life: int) -> None:
         """After every wait: what was read before must not be sent with a token of now."""
@@ -231,7 +231,23 @@ def _shutting_down() -> ShuttingDown:
     return ShuttingDown("this replica shuts down: resume at another one", 0.1)
 
 
-def _in_messages(events: Iterable[bytes]) -> Iterator[list[bytes]]:
+def _in_messages(snapshot: Iterator[Sequence[Entry]]) -> Iterator[list[bytes]]:
+    """Encoded, in portions of about a message's size. Between two that are looked at an empty one: the loop's turn."""
+    events: list[bytes] = []
+    size = 0
+    for portion in snapshot:
+        for entry in portion:
+            events.append(put_event(entry.changed_at(), entry.frame()))
+            size += len(events[-1])
+            if size >= _MESSAGE_BYTES:
+                yield events
+                events, size = [], 0
+        yield []
+    if events:
+        yield events
+
+
+def _in_portions(events: Iterable[bytes]) -> Iterator[list[bytes]]:
     """Events in portions of about a message's size; no portion is empty."""
     portion: list[bytes] = []
     size = 0

@@ -23,6 +23,7 @@ from tests.bench import (
     beats,
     changes,
     failures,
+    feeds,
     fronts,
     lookups,
     mixed,
@@ -43,7 +44,7 @@ from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
 _MODULES = (
-    *(lookups, transport, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, abuse),
+    *(lookups, transport, beats, changes, watching, feeds, sizes, fronts, processes, storage, mixed, security, abuse),
     failures,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes

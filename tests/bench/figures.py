@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse
+from tests.bench import abuse, feeds
 from tests.bench.results import Results
 from tests.bench.stats import Spread, short
 
@@ -184,6 +184,17 @@ FIGURES = (
         _fact("1,000 watchers: p99 delivery"),
     ),
     Figure("… events missing", 0, "", False, "watch", _fact("1,000 watchers: events missing")),
+    *(
+        Figure(
+            f"Commit of 100 changes among {feeds.SIZES[-1]:,} watches by {field}: event loop held",
+            2,
+            "ms",
+            False,
+            feeds.GROUP,
+            _fact(feeds.name_of(field, feeds.SIZES[-1])),
+        )
+        for field in feeds.NAMED
+    ),
     Figure(
         "1,000,000 instances: memory each beyond the encoded bytes",
         1_100,

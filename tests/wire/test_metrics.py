@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from hq.query import Query
 from hq.server import Server
 from hq.store.keys import Keys
 from hq.store.memory import MemoryStore
@@ -118,6 +119,10 @@ async def _records_that_nobody_of_us_wrote(store: FaultyStore, scraped: Scraped)
 async def _a_watch_that_is_cut(server: Server, stub: Any, scraped: Scraped) -> None:
     watch = Watching(stub.WatchInstances(pb.WatchInstancesRequest()))
     await eventually(lambda: watch.synced, what="a synced watch")
+    unread = server.replica.fanout.subscribe(everything := Query(pb.InstanceFilter()))
+    await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("unread")))
+    await scraped.until("hq_watch_backlog_bytes", 1)
+    server.replica.fanout.unsubscribe(everything, unread)
     server.replica.fanout.lose_all("for the sake of a metric")
     await scraped.until("hq_resyncs_total", 1)
     await watch.end()

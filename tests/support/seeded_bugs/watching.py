@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from itertools import count
 
 import pytest
@@ -59,11 +59,12 @@ def steps_swapped(patch: Patch) -> None:
 
 @bug("The events of one version come one by one, each with a token.", "WHOLE", scenes.calm)
 def version_split(patch: Patch) -> None:
-    def messages(self: Watches, query: Query, deliveries: Sequence[Delivery]) -> Iterator[Message]:
-        for delivery in deliveries:
-            for event in delivery.events:
-                token = self._token(query, delivery.version)
-                yield Message(EVENTS, self._source_at(delivery.version), [event], token)
+    def messages(self: Watches, query: Query, deliveries: Sequence[Delivery]) -> list[Message]:
+        return [
+            Message(EVENTS, self._source_at(delivery.version), [event], self._token(query, delivery.version))
+            for delivery in deliveries
+            for event in delivery.events
+        ]
 
     patch.setattr(Watches, "_messages", messages)
 

@@ -170,17 +170,25 @@ async def test_slices_leave_nothing_out() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Message(pb.WATCH_KIND_SYNCED, SOURCE, token="t"),
-        Message(pb.WATCH_KIND_RESYNC, SOURCE, reason='"so"'),
+        Message(pb.WATCH_KIND_SYNCED, SOURCE, [], token="t"),
+        Message(pb.WATCH_KIND_RESYNC, SOURCE, [], reason='"so"'),
         Message(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())] * 2, "t", collapsed=True),
         Message(pb.WATCH_KIND_SNAPSHOT, SOURCE, [put_event(3, entry("a").frame())]),
     ],
     ids=lambda message: pb.WatchKind.Name(message.kind),
 )
 async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: Message) -> None:
-    answer = Answers(1 << 20).watch(message)
-    binary = pb.WatchInstancesResponse.FromString(answer.proto())
-    assert binary == json_format.Parse(await settled(answer.json()), pb.WatchInstancesResponse())
+    answers, count = Answers(1 << 20), len(message.events)
+    once, again = (answers.watch(message._replace(events=[*message.events])) for _ in range(2))
+    binary = pb.WatchInstancesResponse.FromString(once.proto())
+    assert binary == json_format.Parse(await settled(again.json()), pb.WatchInstancesResponse())
     assert (binary.kind, binary.resume_token, binary.reason) == (message.kind, message.token, message.reason)
-    assert (len(binary.events), binary.collapsed) == (len(message.events), message.collapsed)
+    assert (len(binary.events), binary.collapsed) == (count, message.collapsed)
     assert list(binary.sources) == [SOURCE.message()]
+
+
+@pytest.mark.parametrize("encoding", ["proto", "json"])
+async def test_a_message_that_was_encoded_holds_its_events_no_more(encoding: str) -> None:
+    message = Message(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())])
+    assert await settled(getattr(Answers(1 << 20).watch(message), encoding)())
+    assert message.events == []

@@ -175,7 +175,7 @@ async def test_a_watch_goes_on_at_any_replica_through_restarts_and_lags(
 
 
 @some
-@given(wanted, acts(missing=True), st.sampled_from((300, 2_000, 1 << 20)), st.sampled_from((900, 5_000, 1 << 20)))
+@given(wanted, acts(missing=True), st.sampled_from((300, 16 * 2_000, 1 << 24)), st.sampled_from((900, 5_000, 1 << 20)))
 async def test_a_watch_that_cannot_go_on_says_so_and_is_right_afterwards(
     filters_: list[pb.InstanceFilter], plan: list[tuple[Any, ...]], buffer_bytes: int, history_bytes: int
 ) -> None:

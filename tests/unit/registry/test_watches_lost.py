@@ -50,7 +50,7 @@ async def test_a_token_of_another_epoch_is_told_so() -> None:
 
 
 async def test_a_reader_that_does_not_read_is_cut_off() -> None:
-    scene = Scene(watch_buffer_bytes=3_000)
+    scene = Scene(watch_buffer_bytes=16 * 3_000)
     stream = scene.watch()
     await synced(stream)
     for _ in range(20):
@@ -59,7 +59,7 @@ async def test_a_reader_that_does_not_read_is_cut_off() -> None:
 
 
 async def test_a_reader_that_stops_in_its_snapshot_is_cut_off_and_keeps_nothing_alive() -> None:
-    scene = Scene(watch_buffer_bytes=3_000)
+    scene = Scene(watch_buffer_bytes=16 * 3_000)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hq.registry.watches._MESSAGE_BYTES", 10)
         scene.put(*(f"i-{number}" for number in range(20)))

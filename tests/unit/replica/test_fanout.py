@@ -71,13 +71,12 @@ def test_who_left_gets_nothing_and_leaves_nothing_behind() -> None:
         fanout.unsubscribe(query, watcher)
     fanout.publish(change("s"))
     assert all(not watcher.take(MANY) for _, watcher in watchers)
-    assert (len(fanout), fanout._feeds, fanout._by_service, fanout._general) == (0, {}, {}, set())
+    assert (len(fanout), fanout._feeds, fanout._standing, fanout._general) == (0, {}, ({}, {}, {}, {}), set())
 
 
 def test_a_slow_reader_is_cut_off_and_holds_nothing_while_others_go_on() -> None:
-    fanout, change = Fanout(5_000), Changes()
-    slow, quick = fanout.subscribe(ALL), fanout.subscribe(ALL)
-    slow.snapshot = iter(([],) * 3)
+    fanout, change = Fanout(16 * 5_000), Changes()
+    slow, quick = fanout.subscribe(ALL, iter(([],) * 3)), fanout.subscribe(ALL)
     received = 0
     for _ in range(20):
         fanout.publish(change("s", text="x" * 1_000))
@@ -85,11 +84,11 @@ def test_a_slow_reader_is_cut_off_and_holds_nothing_while_others_go_on() -> None
     assert received == 20
     assert "fell behind" in slow.lost
     assert not quick.lost
-    assert (list(slow._pending), slow._pending_bytes, list(slow.snapshot)) == ([], 0, [])
+    assert (slow._pending, slow.unread_bytes, list(slow.snapshot), fanout.backlog.size_bytes) == ([], 0, [], 0)
 
 
 def test_one_version_that_is_larger_than_the_buffer_is_delivered_to_a_reader_that_keeps_up() -> None:
-    fanout, change = Fanout(500), Changes()
+    fanout, change = Fanout(16 * 500), Changes()
     watcher = fanout.subscribe(ALL)
     fanout.publish(change("s", text="x" * 10_000))
     assert not watcher.lost
@@ -105,7 +104,7 @@ def test_a_portion_ends_at_its_size_and_before_and_behind_a_difference() -> None
     while portion := watcher.take(1_500):
         taken.append([delivery.version for delivery in portion])
     assert taken == [[1, 2], [3], [4], [5]]
-    assert watcher._pending_bytes == 0
+    assert (watcher.unread_bytes, fanout.backlog.size_bytes) == (0, 0)
 
 
 async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time_is_up() -> None:

@@ -1,0 +1,106 @@
+"""What waits for all watchers together: counted once, bounded, and whoever holds the most goes first."""
+
+from __future__ import annotations
+
+from hq.cache import Event
+from hq.fanout import Fanout
+from hq.history import Step, WatchedEvent
+from hq.query import Query
+from hq.watcher import Watcher
+from hqpb.v1 import service_pb2 as pb
+from tests.support.entries import entry
+
+MANY = 1 << 30
+KB = 1_000
+
+
+class Site:
+    """Watchers by instance id of a fan-out, and changes of their instances."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.fanout = Fanout(max_bytes)
+
+    def watch(self, instance_id: str) -> Watcher:
+        return self.fanout.subscribe(Query(pb.InstanceFilter(instance_id=[instance_id])))
+
+    def change(self, instance_id: str, size_bytes: int) -> None:
+        after = entry(instance_id, text="x" * size_bytes)
+        self.fanout.publish(Step(self.fanout.version + 1, [WatchedEvent(Event(1, None, after))]))
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self.fanout.backlog.size_bytes
+
+
+def test_what_waits_is_counted_once_however_many_have_to_read_it() -> None:
+    site = Site(MANY)
+    watchers = [site.watch("a") for _ in range(100)]
+    site.change("a", 100 * KB)
+    assert 100 * KB < site.waiting_bytes < 103 * KB
+    for watcher in watchers[1:]:
+        watcher.take(MANY)
+    assert 100 * KB < site.waiting_bytes < 101 * KB
+    watchers[0].lose("it is over")
+    assert site.waiting_bytes == 0
+
+
+def test_who_leaves_or_starts_over_gives_back_what_it_held() -> None:
+    site = Site(MANY)
+    query = Query(pb.InstanceFilter(instance_id=["a"]))
+    for _ in range(3):
+        watcher = site.fanout.subscribe(query)
+        site.change("a", 10 * KB)
+        site.fanout.unsubscribe(query, watcher)
+    site.watch("a")
+    site.change("a", 10 * KB)
+    site.fanout.lose_all("gone")
+    assert site.waiting_bytes == 0
+
+
+def test_many_readers_that_each_lag_a_little_are_bounded_together() -> None:
+    """Each within its own share: the furthest behind is told first, and those that read notice nothing."""
+    site = Site(1_600 * KB)
+    names = [f"i-{number:02}" for number in range(40)]
+    watchers = {name: site.watch(name) for name in names}
+    reader = site.watch("i-00")
+    most = 0
+    for size, name in enumerate(names, 1):
+        for _ in range(2):
+            site.change(name, size * KB)
+            reader.take(MANY)
+            most = max(most, site.waiting_bytes)
+    assert most <= 1_600 * KB
+    lost = [name for name in names if watchers[name].lost]
+    assert lost
+    assert lost == names[-1 - len(lost) : -1]  # of the very last, one change came just now, and was let through
+    assert not reader.lost
+    assert "all readers together" in watchers[lost[0]].lost
+
+
+def test_what_came_just_now_cuts_nobody_who_could_not_read_it_yet() -> None:
+    site = Site(100 * KB)
+    watchers = [site.watch("a"), site.watch("b")]
+    site.change("a", 150 * KB)
+    assert site.waiting_bytes > 100 * KB
+    assert not any(watcher.lost for watcher in watchers)
+    site.change("b", 10 * KB)
+    assert [bool(watcher.lost) for watcher in watchers] == [True, False]
+    assert site.waiting_bytes < 100 * KB
+
+
+def test_a_snapshot_that_is_older_than_the_history_is_given_up() -> None:
+    fanout = Fanout(MANY)
+    query = Query(pb.InstanceFilter(instance_id=["a"]))
+    fanout.version = 5
+    slow, quick = fanout.subscribe(query, iter([[b"event"]])), fanout.subscribe(query, iter([[b"event"]]))
+    fanout.version = 6
+    later = fanout.subscribe(query, iter([[b"event"]]))
+    fanout.synced(quick)
+    fanout.forget(5)
+    assert not slow.lost
+    fanout.forget(6)
+    assert "behind the history" in slow.lost
+    assert [*slow.snapshot] == []
+    assert not quick.lost
+    assert not later.lost
+    assert [*later.snapshot] == [[b"event"]]

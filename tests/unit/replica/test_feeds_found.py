@@ -1,0 +1,154 @@
+"""A change finds the feeds that it concerns, all of them, and looks at few others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hq.cache import Cache, Event
+from hq.fanout import Fanout, deliveries, encode
+from hq.history import Step as Told
+from hq.history import WatchedEvent
+from hq.query import Query
+from hq.traits import Traits
+from hq.watcher import Delivery, Watcher
+from hqpb.v1 import service_pb2 as pb
+from tests.support.entries import entry
+from tests.support.world import Step, World, filters, steps
+
+MANY = 1 << 30
+WATCHES, CHANGES = 4_000, 100
+
+
+class Seen:
+    """One watch, and what it would have got if every filter were asked about every event."""
+
+    def __init__(self, fanout: Fanout, wanted: pb.InstanceFilter) -> None:
+        self.query = Query(wanted)
+        self.watcher: Watcher = fanout.subscribe(self.query)
+        self._steps: list[Told] = []
+
+    def note(self, step: Told) -> None:
+        self._steps.append(step)
+
+    def check(self) -> None:
+        """The same, whether it stays or comes back for it later."""
+        asked = [(s.version, [e for event in s.events if (e := encode(self.query, event))]) for s in self._steps]
+        expected = [(version, events, False) for version, events in asked if events]
+        assert not self.watcher.lost
+        assert told(self.watcher.take(MANY)) == expected
+        assert told(deliveries(self.query, self._steps)) == expected
+
+
+def told(found: Sequence[Delivery]) -> list[tuple[int, list[bytes], bool]]:
+    return [(delivery.version, [*delivery.events], delivery.collapsed) for delivery in found]
+
+
+def versions(cache: Cache, world: World, step: Step) -> list[Told]:
+    batch = world.step(step)
+    events = cache.apply(batch)
+    return [Told(batch.revision, [WatchedEvent(event) for event in events])] if events else []
+
+
+acts = st.lists(steps() | filters() | st.integers(0, 5), max_size=40)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(filters(), max_size=8), acts)
+def test_whoever_watches_what_gets_the_same_as_if_every_feed_were_asked_about_every_event(
+    wanted: list[pb.InstanceFilter], plan: list[Step | pb.InstanceFilter | int]
+) -> None:
+    world, fanout = World(), Fanout(MANY)
+    cache = Cache(world.keys)
+    watching = [Seen(fanout, each) for each in wanted]
+    for act in plan:
+        if isinstance(act, pb.InstanceFilter):
+            watching.append(Seen(fanout, act))
+        elif isinstance(act, int):
+            if act < len(watching):
+                leaver = watching.pop(act)
+                leaver.check()
+                fanout.unsubscribe(leaver.query, leaver.watcher)
+        else:
+            for step in versions(cache, world, act):
+                fanout.publish(step)
+                for each in watching:
+                    each.note(step)
+    for each in watching:
+        each.check()
+        fanout.unsubscribe(each.query, each.watcher)
+    assert (len(fanout), fanout._standing, fanout._general) == (0, ({}, {}, {}, {}), set())
+    assert fanout.backlog.size_bytes == 0
+
+
+class Asked:
+    """Counts how often a filter is asked about an instance."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.count, matches = 0, Query.matches
+
+        def counting(query: Query, traits: Traits) -> bool:
+            self.count += 1
+            return matches(query, traits)
+
+        patch.setattr(Query, "matches", counting)
+
+
+def filled(wanted: Iterable[pb.InstanceFilter]) -> tuple[Fanout, list[Watcher]]:
+    fanout = Fanout(MANY)
+    return fanout, [fanout.subscribe(Query(each)) for each in wanted]
+
+
+def commit() -> Told:
+    """A hundred instances move from one node to the next; each is of another service and has two revisions."""
+    return Told(1, [WatchedEvent(_moved(number)) for number in range(CHANGES)])
+
+
+def _moved(number: int) -> Event:
+    before, after = entry(f"i-{number}"), entry(f"i-{number}", text="moved")
+    revisions = (f"r-{number}", f"r-{number}-1")
+    for each, node in ((before, f"n-{number}"), (after, f"n-{number + 1}")):
+        each.traits = each.traits._replace(service=f"s-{number}", node=node, revisions=revisions)
+    return Event(1, before, after)
+
+
+@pytest.mark.parametrize(
+    ("field", "prefix", "most_each", "heard_by"),
+    [
+        ("instance_id", "i", 1, CHANGES),
+        ("service_id", "s", 1, CHANGES),
+        ("revision_id", "r", 1, CHANGES),
+        ("node_name", "n", 3, CHANGES + 1),  # where it is: once. Where it was: of what is, and of what was
+    ],
+)
+def test_a_change_among_thousands_of_watches_asks_those_that_name_what_changed(
+    monkeypatch: pytest.MonkeyPatch, field: str, prefix: str, most_each: int, heard_by: int
+) -> None:
+    fanout, watchers = filled(pb.InstanceFilter(**{field: [f"{prefix}-{n}"]}) for n in range(WATCHES))  # type: ignore[arg-type]
+    asked = Asked(monkeypatch)
+    fanout.publish(commit())
+    assert asked.count <= most_each * CHANGES
+    assert sum(1 for watcher in watchers if watcher.take(MANY)) == heard_by
+
+
+def test_a_filter_that_names_several_things_stands_where_it_costs_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of supervisors of one service, or on one node, are not asked about each other's instances."""
+    wanted = (
+        pb.InstanceFilter(instance_id=[f"i-{n}"], node_name=["n-1"], service_id=["s-1"], revision_id=["r-1"])
+        for n in range(WATCHES)
+    )
+    fanout, watchers = filled(wanted)
+    asked = Asked(monkeypatch)
+    fanout.publish(commit())
+    assert asked.count <= 2 * CHANGES
+    assert [bool(watcher.take(MANY)) for watcher in watchers[:3]] == [False, True, False]
+
+
+def test_a_filter_that_names_many_of_a_kind_is_asked_once() -> None:
+    fanout, (watcher,) = filled([pb.InstanceFilter(node_name=[f"n-{n}" for n in range(CHANGES + 1)])])
+    fanout.publish(commit())
+    (delivery,) = watcher.take(MANY)
+    assert len(delivery.events) == CHANGES
