@@ -73,10 +73,12 @@ class Gate:
     def identify(self, call: Call) -> Identity:
         """Who calls: the ticket says it; without one the certificate. Raises Unauthenticated."""
         sent = call.all_headers("authorization")
+        pem = call.certificate() if self.certificates is not None else b""
         if sent:
+            if pem and self.certificates is not None:
+                self.certificates.check_clear(pem)
             known = self.tickets.remembered(sent[0]) if self.tickets is not None and len(sent) == 1 else None
             return known or self._by_ticket(sent)
-        pem = call.certificate() if self.certificates is not None else b""
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
         if self.tickets is None:
