@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from hq import options
+from hq.audit.commands import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
@@ -246,6 +247,7 @@ def _check_exposure(given: dict[str, Any]) -> None:
         raise click.UsageError(str(error)) from error
 
 
+cli.add_command(audit)
 cli.add_command(backup)
 cli.add_command(restore)
 

@@ -60,6 +60,7 @@ class Supervisor:
 
     def end(self) -> None:
         """Stop what runs and return from `run`."""
+        log.info("told to end: stopping what runs, and telling HQ")
         self._ends = True
         self._wake.set()
 

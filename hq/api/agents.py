@@ -9,7 +9,7 @@ from hq.validation import check_id, check_item_count, require
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import HqError
+from serving.errors import HqError, Stop
 from serving.rights.rules import Role
 from serving.wire import item_error
 
@@ -98,6 +98,9 @@ class Agents:
             self._check_reporter(report.node, call, f"report[{i}].node")
         errors = await self._registry.reports.report_many(list(request.report), self._registry.deadline(call.deadline))
         if any(errors):
+            for report, error in zip(request.report, errors, strict=True):
+                if isinstance(error, Stop) and call.access.is_checked:
+                    call.touched(report.instance_id, outcome=error.reason)
             items = [service_pb2.ReportResult(error=item_error(error) if error else None) for error in errors]
             answer = service_pb2.ReportStatusesResponse(result=items)
         else:

@@ -56,15 +56,16 @@ def backup() -> None:
 @backup.command("save")
 @options.etcd
 @_prefix
+@click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is whole.")
 @click.argument("file", type=click.Path(allow_dash=True))
-def backup_save(file: str, prefix: str, **given: Any) -> None:
+def backup_save(file: str, prefix: str, force: bool, **given: Any) -> None:
     """Write a backup to FILE, or to the standard output (-).
 
     The file appears under its name when it is whole, and only its owner may read it: it says where secrets live.
     """
     if file == "-" and sys.stdout.isatty():
         raise click.UsageError("a backup is no text: send it to a file or to another program")
-    _run(_save(file, Keys(prefix), given))
+    _run(_save(file, Keys(prefix), given, force=force))
 
 
 @backup.command("verify")
@@ -90,7 +91,7 @@ def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:
     _run(_restore(file, Keys(prefix), replace, given))
 
 
-async def _save(file: str, keys: Keys, given: dict[str, Any]) -> None:
+async def _save(file: str, keys: Keys, given: dict[str, Any], *, force: bool) -> None:
     clock = SystemClock()
     async with _store(given) as store:
         count, _, _ = await store.newest(keys.prefix, keys.end)
@@ -99,7 +100,7 @@ async def _save(file: str, keys: Keys, given: dict[str, Any]) -> None:
                 writer = await save(store, keys, sys.stdout.buffer, clock, tell)
                 sys.stdout.buffer.flush()
             else:
-                writer = await save_to(Path(file), store, keys, clock, tell)
+                writer = await save_to(Path(file), store, keys, clock, tell, force=force)
     click.echo(f"saved {writer.records} records, {writer.size_bytes} bytes", err=True)
 
 

@@ -55,14 +55,17 @@ async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progres
     return writer
 
 
-async def save_to(path: Path, store: Store, keys: k.Keys, clock: Clock, progress: Progress) -> Writer:
+async def save_to(
+    path: Path, store: Store, keys: k.Keys, clock: Clock, progress: Progress, *, force: bool = False
+) -> Writer:
     """Write a backup to a file, which appears under its name when it is whole. Readable by its owner only.
 
-    Raises NothingToSave, Compacted (after some tries), Unavailable, OSError.
+    `force`: it takes the place of a file that is there. Raises NothingToSave, Compacted (after some tries),
+    Unavailable, OSError; FileExistsError: there is one.
     """
     for tries_left in reversed(range(_TRIES)):
         try:
-            with _whole(path) as file:
+            with _whole(path, force=force) as file:
                 return await save(store, keys, file, clock, progress)
         except Compacted:
             if not tries_left:
@@ -71,8 +74,9 @@ async def save_to(path: Path, store: Store, keys: k.Keys, clock: Clock, progress
 
 
 @contextmanager
-def _whole(path: Path) -> Iterator[BinaryIO]:
+def _whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """A file beside the path that takes its place if all goes well, and goes away if not."""
+    _check_free(path, force=force)
     # Not by process id, which is always the same in a container: what a killed one left must not stop the next.
     descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     beside = Path(name)
@@ -81,6 +85,7 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
+        _check_free(path, force=force)  # it took long
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)
@@ -89,3 +94,8 @@ def _whole(path: Path) -> Iterator[BinaryIO]:
         os.fsync(directory)
     finally:
         os.close(directory)
+
+
+def _check_free(path: Path, *, force: bool) -> None:
+    if not force and path.exists():
+        raise FileExistsError(f"{path} exists: give another name, or --force to replace it")

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-from contextlib import suppress
 from datetime import UTC, datetime
-from logging.handlers import RotatingFileHandler
-from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
-from serving.auth.errors import AuditUnavailable, BadSecurity
+from serving.auth.chain import Chain
+from serving.auth.errors import AuditUnavailable
 from serving.clock import Clock
 
 log = logging.getLogger(__name__)
 
-_MAX_BYTES: Final = 64 << 20
-_KEPT: Final = 10
 _LONGEST: Final = 512  # characters of a word that a caller chose
 
 
@@ -45,7 +39,19 @@ class Line(NamedTuple):
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """Where lines go.
+
+    Attributes:
+        last: the last line that was there before; empty: none.
+        is_file: it is kept apart from the log, which can say how far it has come.
+    """
+
+    last: bytes
+    is_file: bool
+
+    def ready(self) -> bytes:
+        """Make it ready for a line; what stands there unfinished, of a line that was broken off. Raises OSError."""
+        ...
 
     def write(self, line: str) -> None:
         """Append a line. Raises OSError."""
@@ -60,17 +66,24 @@ class Audit:
     Attributes:
         fault: why the last line could not be written; empty: it was.
         lines, lost: how many were written, and how many not.
+        chain: which line was the last, also of those that were written before this process began.
     """
 
     def __init__(self, sink: Sink, clock: Clock) -> None:
         self._sink, self._clock = sink, clock
         self.fault = ""
         self.lines = self.lost = 0
+        self.chain = Chain(sink.last)
+        self._marked, self._mark_at = "", 0.0
+        if sink.last and not self.chain.sequence:
+            log.error("the last line of the audit log is none of HQ's: another chain begins behind it")
+        self.tell()
 
     def record(self, line: Line) -> bool:
         """Append a line; whether it was written."""
         try:
-            self._sink.write(self._encoded(line))
+            bound = self.chain.bound(self._fields(line), self._sink.ready())
+            self._sink.write(bound)
         except (OSError, ValueError) as error:
             self._failed(str(error))
             return False
@@ -78,6 +91,7 @@ class Audit:
             log.warning("the audit log can be written again; %d lines were lost", self.lost)
         self.fault = ""
         self.lines += 1
+        self.chain.wrote(bound)
         return True
 
     def require(self, line: Line) -> None:
@@ -87,14 +101,22 @@ class Audit:
 
     def close(self) -> None:
         """No line comes after this."""
+        self.tell()
         self._sink.close()
 
-    def _encoded(self, line: Line) -> str:
+    def tell(self, every_s: float = 0.0) -> None:
+        """Say in the log how far the file has come, if it has, so that who keeps the log knows what must be there."""
+        mark, now = self.chain.mark, self._clock.now()
+        if self._sink.is_file and self.chain.sequence and mark != self._marked and now >= self._mark_at + every_s:
+            self._marked, self._mark_at = mark, now
+            log.info("the audit log is at %s of chain %s", mark, self.chain.name)
+
+    def _fields(self, line: Line) -> dict[str, Any]:
         now = datetime.fromtimestamp(self._clock.wall_ms() / 1000, UTC)
         fields: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
         for name, value in line._asdict().items():
             fields[name] = value[:_LONGEST] if isinstance(value, str) else value
-        return json.dumps(fields, separators=(",", ":"))
+        return fields
 
     def _failed(self, fault: str) -> None:
         if not self.fault:
@@ -103,53 +125,16 @@ class Audit:
         self.lost += 1
 
 
-class _Handler(RotatingFileHandler):
-    """The library's rotation, but errors are raised instead of printed, and a file that was taken away is made anew."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        stream = self.stream
-        if stream is not None and not self._is_in_place(stream.fileno()):
-            self.stream = None
-            stream.close()
-        super().emit(record)
-
-    def _is_in_place(self, descriptor: int) -> bool:
-        try:
-            return os.path.samestat(Path(self.baseFilename).stat(), os.fstat(descriptor))
-        except FileNotFoundError:
-            return False
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        if self.stream is not None:  # what is left in its buffer belongs to a line that counts as lost
-            stream, self.stream = self.stream, None
-            with suppress(OSError):
-                stream.close()
-        raise  # called while the error is being handled
-
-
-class FileSink:
-    """Appends to a file, which is renamed when it is full; so many full ones are kept."""
-
-    def __init__(self, path: Path, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> None:
-        """Raises BadSecurity."""
-        try:
-            self._handler = _Handler(path, maxBytes=max_bytes, backupCount=kept, encoding="utf-8")
-        except OSError as error:
-            raise BadSecurity(f"--audit-log {path}: it cannot be written: {error.strerror}") from error
-        self._handler.setFormatter(logging.Formatter("%(message)s"))
-
-    def write(self, line: str) -> None:
-        self._handler.emit(logging.makeLogRecord({"msg": line}))
-
-    def close(self) -> None:
-        self._handler.close()
-
-
 class LogSink:
     """Beside everything else that is logged, where no file was named; whatever the level of the log."""
 
+    last, is_file = b"", False
+
     def __init__(self) -> None:
         log.setLevel(logging.INFO)
+
+    def ready(self) -> bytes:
+        return b""
 
     def write(self, line: str) -> None:
         log.info("%s", line)

@@ -26,6 +26,22 @@ class Certificates:
     def __init__(self, trust_domain: str, clock: Clock) -> None:
         self._trust_domain, self._clock = trust_domain, clock
         self._known: dict[bytes, Identity] = {}
+        self._clear: dict[bytes, None] = {}
+
+    def check_clear(self, pem: bytes) -> None:
+        """Look whether it names nobody, or one: where a ticket says who calls, that is all that it must.
+
+        Raises:
+            Unauthenticated: it has several URIs, so that others could take it for another's, or cannot be read.
+        """
+        if pem in self._clear:
+            return
+        uris, _ = _read(pem)
+        if len(uris) > 1:
+            raise Unauthenticated(_wanted(f"it has {len(uris)}, whatever ticket comes along"))
+        if len(self._clear) >= _REMEMBERED:
+            del self._clear[next(iter(self._clear))]
+        self._clear[pem] = None
 
     def identity(self, pem: bytes) -> Identity:
         """Whose certificate it is.
@@ -44,18 +60,24 @@ class Certificates:
         return known
 
     def _named(self, pem: bytes) -> Identity:
-        try:
-            certificate = x509.load_pem_x509_certificate(pem)
-            extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
-            uris = extension.value.get_values_for_type(x509.UniformResourceIdentifier)
-            expires_at = certificate.not_valid_after_utc.timestamp()
-        except x509.ExtensionNotFound as error:
-            raise Unauthenticated(_wanted("it has none")) from error
-        except _UNREADABLE as error:
-            raise Unauthenticated("the client certificate cannot be read") from error
+        uris, expires_at = _read(pem)
         if len(uris) != 1:
             raise Unauthenticated(_wanted(f"it has {len(uris) or 'none'}"))
         return Identity(spiffe_id(uris[0], self._trust_domain), Kind.CERTIFICATE, expires_at)
+
+
+def _read(pem: bytes) -> tuple[list[str], float]:
+    """The URIs in a certificate, and when it expires. Raises Unauthenticated."""
+    expires_at = 0.0
+    try:
+        certificate = x509.load_pem_x509_certificate(pem)
+        expires_at = certificate.not_valid_after_utc.timestamp()
+        extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        return extension.value.get_values_for_type(x509.UniformResourceIdentifier), expires_at
+    except x509.ExtensionNotFound:
+        return [], expires_at
+    except _UNREADABLE as error:
+        raise Unauthenticated("the client certificate cannot be read") from error
 
 
 def spiffe_id(uri: str, trust_domain: str) -> str:

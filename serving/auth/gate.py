@@ -16,13 +16,15 @@ from serving.auth.policy import Policy
 from serving.auth.tickets import Tickets
 from serving.calls.methods import Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
-from serving.errors import HqError, PermissionDenied
+from serving.errors import HqError, PermissionDenied, Stop
 from serving.rights.access import Access, Grants
 from serving.rights.identity import Identity, Kind
 from serving.rights.rules import Record, Rule
 
 _REMEMBERED: Final = 65_536
 DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
+# Denied by what is stored, not by the policy: the instance is another node's, another life's, another reporter's.
+DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")
 _SCHEME: Final = "bearer "
 _BRING: Final = "send a ticket as `authorization: Bearer <ticket>`"
 
@@ -71,10 +73,12 @@ class Gate:
     def identify(self, call: Call) -> Identity:
         """Who calls: the ticket says it; without one the certificate. Raises Unauthenticated."""
         sent = call.all_headers("authorization")
+        pem = call.certificate() if self.certificates is not None else b""
         if sent:
+            if pem and self.certificates is not None:
+                self.certificates.check_clear(pem)
             known = self.tickets.remembered(sent[0]) if self.tickets is not None and len(sent) == 1 else None
             return known or self._by_ticket(sent)
-        pem = call.certificate() if self.certificates is not None else b""
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
         if self.tickets is None:
@@ -165,6 +169,8 @@ class Gate:
         """The method's `run`, with a line in the audit log for each write."""
         if method.rule.record is Record.NOTHING:
             return method.run
+        if method.rule.record is Record.DENIALS:
+            return self._only_denied(method)
 
         async def run(request: Any, call: Call) -> Answer:
             key = method.subject(request)
@@ -173,12 +179,12 @@ class Gate:
                 self._audit.require(line._replace(key=key))
             try:
                 answer = await settled(method.run(request, call))
-            except (PermissionDenied, Unauthenticated) as error:
-                # The transport records it, as it does for calls that came no further than the gate.
-                if isinstance(error, PermissionDenied):
-                    error.key = error.key or key
-                raise
             except BaseException as error:
+                if isinstance(error, HqError) and _is_denial(error):
+                    # The transport records it, as it does for calls that came no further than the gate.
+                    if isinstance(error, PermissionDenied):
+                        error.key = error.key or key
+                    raise
                 self._wrote(call, method, key, error.reason if isinstance(error, HqError) else "UNKNOWN")
                 raise
             self._wrote(call, method, key, "OK")
@@ -186,12 +192,28 @@ class Gate:
 
         return run
 
+    def _only_denied(self, method: Unary) -> Run:
+        """The method's `run`, with a line for each item of a batch that was denied."""
+
+        async def run(request: Any, call: Call) -> Answer:
+            answer = await settled(method.run(request, call))
+            for touch in call.touches:
+                if touch.outcome in DENIED_BY_STATE:
+                    line = self._line(call, method.path, method.rule, "deny", touch.outcome)
+                    self.denials.record(line.identity or call.host, line._replace(key=touch.key))
+            return answer
+
+        return run
+
     def refused(self, call: Call, path: str, rule: Rule, error: HqError) -> None:
-        """A call ended with this error; if it is a denial, it is counted and recorded."""
-        if error.code not in DENIALS:  # a front's are relayed ones, of no class of ours
+        """A call ended with this error; if it is a denial, it is recorded, and counted if the policy denied it."""
+        if not _is_denial(error):
             return
-        self.denied[error.code] += 1
+        if error.code in DENIALS:
+            self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
+        if isinstance(error, Stop):
+            key = error.subject.partition("/")[0]  # of a revision, its instance
         line = self._line(call, path, rule, "deny", error.reason)
         if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
             line = line._replace(identity=self._claimed(call))
@@ -201,7 +223,7 @@ class Gate:
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):
             came_to = touch.outcome or outcome
-            decision = "deny" if came_to in DENIALS else "allow"  # an item of a batch, alone
+            decision = "deny" if came_to in (*DENIALS, *DENIED_BY_STATE) else "allow"  # an item of a batch, alone
             line = line._replace(key=touch.key, version=touch.version, decision=decision, outcome=came_to)
             self._audit.record(line)
 
@@ -219,6 +241,11 @@ class Gate:
     def leases(self) -> Iterator[Access]:
         """Of the streams that are open."""
         return (lease.access for lease in self._leases)
+
+
+def _is_denial(error: HqError) -> bool:
+    # By code and reason: those of a federation gateway are relayed, of no class of ours.
+    return error.code in DENIALS or error.reason in DENIED_BY_STATE
 
 
 class _Lease:

@@ -14,6 +14,7 @@ from serving.auth.watched import WatchedFiles
 from serving.telemetry.metrics import Declared
 
 _REREAD_S: Final = 1.0
+_MARK_EVERY_S: Final = 300.0
 
 Reread = tuple[WatchedFiles[Any], Callable[[], None]]
 """A file, and what to do when it says something else."""
@@ -51,6 +52,7 @@ class Security:
         if self.gate is not None:
             self.gate.end_leases()
             self.gate.denials.tell_rest()
+        self.audit.tell(_MARK_EVERY_S)
 
     def note(self) -> str:
         """What an operator should know, in a sentence; empty: nothing. Anybody may read it: why stands in the log."""
@@ -89,5 +91,11 @@ METRICS: Final[tuple[Declared[Security], ...]] = (
     ),
     Declared("counter", "hq_audit_lines_total", "Lines written to the audit log.", lambda s: s.audit.lines),
     Declared("counter", "hq_audit_lines_lost_total", "Lines of it that could not be written.", lambda s: s.audit.lost),
+    Declared(
+        "gauge",
+        "hq_audit_sequence",
+        "Sequence of the last line of the audit log, which outlives restarts: `hq audit verify --expect` takes it.",
+        lambda s: s.audit.chain.sequence,
+    ),
     Declared("gauge", "hq_audit_fault", "1 if the audit log cannot be written.", lambda s: float(bool(s.audit.fault))),
 )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from serving.auth.audit import Audit, FileSink, LogSink
+from serving.auth.audit import Audit, LogSink
+from serving.auth.audit_file import FileSink
 from serving.auth.certificates import Certificates
 from serving.auth.errors import BadSecurity
 from serving.auth.gate import Gate

@@ -15,6 +15,9 @@ from serving.calls.methods import Call
 from serving.errors import invalid
 from serving.health import Health
 
+VITAL: Final = frozenset((b"/livez", b"/readyz", b"/metrics"))
+"""Pages that are answered on connections beyond the limit, too: by them others decide whether to restart us."""
+
 _TEXT: Final = "text/plain; charset=utf-8"
 _MAX_PARAMETERS: Final = 100
 

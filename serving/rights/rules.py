@@ -28,6 +28,7 @@ class Record(Enum):
     """What of the calls that are let in goes into the audit log; those that are denied all do."""
 
     NOTHING = auto()
+    DENIALS = auto()  # and those of items of a batch, too
     WRITES = auto()
     ORDERS = auto()  # and unless it can be recorded, it is not done
 
@@ -57,7 +58,7 @@ READ: Final = Rule("read", _EVERY_ROLE)
 FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.WRITES)
 BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
 # Not recorded unless denied: statuses and beats come thousands a second, and say themselves who heard them when.
-REPORT: Final = Rule("report", frozenset({Role.AGENT}))
+REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
 UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
 # An uploader or admin anything; a scheduler allocation and node_name, by mask.
 UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)

@@ -212,6 +212,13 @@ def refuse(exchange: Exchange, error: HqError, extra: Fields = ()) -> None:
     exchange.answer(AnswerHead(wire.http_status(error), fields), wire.connect_error_body(error))
 
 
+def last_answer(error: HqError) -> bytes:
+    """An error over HTTP/1.1, with which the connection ends."""
+    body = wire.connect_error_body(error)
+    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *error_fields(error)])
+    return head.lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
+
+
 def error_fields(error: HqError) -> Fields:
     """Headers that say what to do about an error."""
     delay_s = wire.retry_after_s(error)

@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from serving.h2.frames import PREFACE
+from serving.h2.heads import Head
 from serving.limiting.shares import address_of
 from serving.transport.core import Core
 from serving.transport.exchange import Peer
 
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
-_REFUSED_S: Final = 0.5  # one connection too many may say so long which HTTP it is to be told in
+_SURPLUS_S: Final = 0.5  # one connection too many may say so long what it wants, to be told in its own HTTP
+_SPARED_S: Final = 5.0  # and if it asks how we are, has so long to be told
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _JOINED_BYTES: Final = 64 * 1024
@@ -28,7 +30,8 @@ class Connection(asyncio.Protocol):
         waiting: bytes that were not taken yet: our own queues, the transport's, and the system's while it is full.
     """
 
-    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer) -> None:
+    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
+        """`surplus`: the limit beyond which it is: it is turned away, unless it asks how we are."""
         self.core, self.transport, self.peer = core, transport, peer
         self.loop = core.loop
         self.waiting = 0
@@ -38,6 +41,30 @@ class Connection(asyncio.Protocol):
         self._stalled: tuple[float, int] | None = None  # since when, and how many bytes had been written by then
         self._written = self._untaken = 0
         core.connections.add(self)
+        self.surplus, self._is_spared = surplus, False
+        if surplus:
+            self._retire_at = core.loop.time() - 1  # no more than one request
+            core.loop.call_later(_SURPLUS_S, self._surplus_late)
+
+    # --- one too many ---
+
+    def has_no_place(self, head: Head) -> bool:
+        """Of one too many: turn it away, unless it asks how we are: clients in numbers must not make us look dead."""
+        if not self.is_closing:
+            self._is_spared = self.core.router.is_vital(head)
+            if not self._is_spared:
+                self.turn_away(self.surplus)
+        return self.is_closing
+
+    def turn_away(self, limit: str) -> None:
+        """Say that there are too many connections, and hang up. To be called by those that know how to say it."""
+        self.core.admission.refused[limit] += 1
+
+    def _surplus_late(self) -> None:
+        if self._is_spared:
+            self.loop.call_later(_SPARED_S, self.cut_off)
+        elif not (self.is_closing or self.is_lost):
+            self.turn_away(self.surplus)
 
     # --- writing ---
 
@@ -142,7 +169,7 @@ class Connection(asyncio.Protocol):
 
 
 Make = Callable[[asyncio.Transport, Peer, str], Connection]
-"""Makes a connection in one HTTP; the string is the limit for which it is to be refused, or empty."""
+"""Makes a connection in one HTTP; the string is the limit beyond which it is, or empty."""
 
 
 class Arrival(asyncio.Protocol):
@@ -151,7 +178,7 @@ class Arrival(asyncio.Protocol):
     def __init__(self, core: Core, h2: Make, h1: Make) -> None:
         self._core, self._h2, self._h1 = core, h2, h1
         self._begun = b""
-        self._refusal = ""
+        self._surplus = ""
         self._is_counted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -160,9 +187,9 @@ class Arrival(asyncio.Protocol):
         transport.set_write_buffer_limits(high=1 if transport.get_extra_info("ssl_object") else 0, low=0)
         self._peer = peer_of(transport)
         self._core.arrivals.add(self)
-        self._refusal = self._core.open_connection(self._peer)
-        self._is_counted = not self._refusal
-        patience_s = _REFUSED_S if self._refusal else self._core.limits.slow_request_s
+        self._surplus = self._core.open_connection(self._peer)
+        self._is_counted = not self._surplus
+        patience_s = _SURPLUS_S if self._surplus else self._core.limits.slow_request_s
         self._timer = self._core.loop.call_later(patience_s, self._late)
         secure = transport.get_extra_info("ssl_object")
         if secure is not None and secure.selected_alpn_protocol() == "h2":
@@ -187,19 +214,22 @@ class Arrival(asyncio.Protocol):
             self._core.close_connection(self._peer)
 
     def _late(self) -> None:
-        self._begin(is_h2=False)
+        connection = self._begin(is_h2=False)
+        if connection is not None and self._surplus:
+            connection.turn_away(self._surplus)
 
-    def _begin(self, *, is_h2: bool) -> None:
+    def _begin(self, *, is_h2: bool) -> Connection | None:
         self._timer.cancel()
         self._core.arrivals.discard(self)
         if self._transport.is_closing():
-            return
-        if self._refusal:
-            self._core.refused_connection(self._peer, self._refusal)
-        connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._refusal)
+            return None
+        if self._surplus:
+            self._core.surplus_connection(self._peer)
+        connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._surplus)
         self._is_counted = False
         self._transport.set_protocol(connection)
         connection.data_received(self._begun)
+        return connection
 
 
 def peer_of(transport: asyncio.Transport) -> Peer:

@@ -7,6 +7,7 @@ from email.utils import formatdate
 from typing import Final, Protocol
 
 from serving.errors import Overloaded
+from serving.h2.heads import Head
 from serving.surroundings import Surroundings
 from serving.transport.exchange import Exchange, Peer
 
@@ -36,6 +37,7 @@ class Routes(Protocol):
     """Whose requests are."""
 
     def open(self, exchange: Exchange) -> None: ...
+    def is_vital(self, head: Head) -> bool: ...
     def refuse_headers(self, exchange: Exchange) -> None: ...
 
 
@@ -80,11 +82,10 @@ class Core:
         name = "frame_floods" if text.startswith("ENHANCE_YOUR_CALM") else "malformed_http"
         self.admission.refused[name] += 1
 
-    def refused_connection(self, peer: Peer, limit: str) -> None:
-        """One that was not counted lives on until it has been told why."""
+    def surplus_connection(self, peer: Peer) -> None:
+        """One that is beyond a limit lives on until it has been told so, or how we are."""
         self.accepted += 1
         self.admission.connections_of.count(peer.host)
-        self.admission.refused[limit] += 1
 
     def relieve(self, host: str) -> None:
         """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""

@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from serving import wire
 from serving.calls.current import CURRENT
 from serving.errors import HqError, TooLarge
 from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
@@ -77,8 +76,8 @@ class H1Exchange(Exchange):
 class H1Side(Connection):
     """The connection."""
 
-    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, refusal: str = "") -> None:
-        super().__init__(core, transport, peer)
+    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
+        super().__init__(core, transport, peer, surplus)
         self._machine = Machine(core.limits.max_header_bytes)
         self._events: deque[Event] = deque()
         self._exchange: H1Exchange | None = None
@@ -87,8 +86,6 @@ class H1Side(Connection):
         self._idle_at = self.loop.time()
         self._begun_at: float | None = None  # when the request began that has not arrived yet
         self._body_bytes = self._unwanted_bytes = 0
-        if refusal:
-            self._refuse(TooManyConnections(""))  # it was counted
 
     # --- reading ---
 
@@ -139,6 +136,8 @@ class H1Side(Connection):
         self._hold_back()
 
     def _open(self, begun: Begun) -> None:
+        if self.surplus and self.has_no_place(begun.head):
+            return
         if self._is_leaving or self.loop.time() > self._retire_at:
             begun = begun._replace(keep_alive=False)
         exchange = self._exchange = H1Exchange(self, begun)
@@ -224,6 +223,10 @@ class H1Side(Connection):
 
     # --- refusals ---
 
+    def turn_away(self, limit: str) -> None:
+        super().turn_away(limit)
+        self._refuse(TooManyConnections(""))  # it was counted
+
     def _refuse_fault(self, fault: Fault) -> None:
         if fault.limit:
             most = self.core.limits.max_header_bytes
@@ -239,7 +242,7 @@ class H1Side(Connection):
         if exchange is not None and not exchange.is_over:
             exchange.leave()
         if may_answer:
-            self._out.append(_raw_answer(error))
+            self._out.append(connect.last_answer(error))
         self._flush()
         self.close(lingers=True)
 
@@ -292,9 +295,3 @@ class H1Side(Connection):
         self._events.clear()
         if self._exchange is not None:
             self._exchange.leave()
-
-
-def _raw_answer(error: HqError) -> bytes:
-    body = wire.connect_error_body(error)
-    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *connect.error_fields(error)])
-    return head.lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body

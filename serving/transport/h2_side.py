@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from serving.calls.current import CURRENT
-from serving.h2 import frames, hpack, state
+from serving.h2 import state
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.machine import Machine
@@ -15,7 +15,7 @@ from serving.h2.stream import Stream
 from serving.transport.connection import Connection
 from serving.transport.core import Core
 from serving.transport.exchange import Exchange, Peer
-from serving.transport.h2_exchange import H2Exchange
+from serving.transport.h2_exchange import H2Exchange, continued
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
 _BATCH, _TURN, _TURN_S = 16, 64, 0.002  # requests between looks at the clock, and in one turn
@@ -28,26 +28,19 @@ _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
 class H2Side(Connection):
     """The connection; the machine says what bytes mean, here is what comes of it."""
 
-    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, refusal: str = "") -> None:
-        super().__init__(core, transport, peer)
+    def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
+        super().__init__(core, transport, peer, surplus)
         limits = core.limits
         settings = Settings(max_streams=limits.max_streams_per_connection, max_header_bytes=limits.max_header_bytes)
         self.machine = Machine(settings)
         self._incomplete: dict[Exchange, float] = {}
         self._blocked: dict[Stream, tuple[float, int]] = {}
-        self._in_turn = self._is_flushing = self._is_full = False
+        self._in_turn = self._is_flushing = self._is_full = self._is_heard = False
         self._is_leaving = self._has_left = False
         self._heard_at = self._busy_at = self.loop.time()
-        self._is_heard = False
         self._pinged_at: float | None = None
         self._leave_timer: asyncio.TimerHandle | None = None
-        if refusal:
-            self.machine.go_away(ErrorCode.ENHANCE_YOUR_CALM, refusal)
-            self.machine.failed = True
-            self._flush()
-            self.close(lingers=True)
-        else:
-            self._flush()
+        self._flush()
 
     # --- reading ---
 
@@ -102,6 +95,8 @@ class H2Side(Connection):
                 self._go_on(stream.owner, what if kind == state.DATA else b"", end=end)
 
     def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
+        if self.surplus and self.has_no_place(head or _NO_HEAD):
+            return
         exchange = stream.owner = H2Exchange(self, stream, head or _NO_HEAD)
         if head is None:
             self.core.router.refuse_headers(exchange)
@@ -109,7 +104,7 @@ class H2Side(Connection):
         if not stream.is_received:  # else the rest of it is among the events to come
             self._incomplete[exchange] = self.loop.time()
             if head.named.get(b"expect") == b"100-continue":
-                self.machine.outgoing.control(_continue(stream.id))
+                self.machine.outgoing.control(continued(stream.id))
         self.core.router.open(exchange)
         if end and exchange.handler is not None:
             exchange.handler.data(b"", end=True)
@@ -255,6 +250,15 @@ class H2Side(Connection):
 
     # --- ends ---
 
+    def turn_away(self, limit: str) -> None:
+        super().turn_away(limit)
+        self.machine.last_id = 0  # as a client is told: none was served, it may send them elsewhere
+        self.machine.go_away(ErrorCode.ENHANCE_YOUR_CALM, limit)
+        self.machine.failed = True
+        self._leave_all()
+        self._flush()
+        self.close(lingers=True)
+
     def shut_down(self) -> None:
         if self._is_leaving or self.is_closing:
             return
@@ -294,7 +298,3 @@ class H2Side(Connection):
             self.machine.outgoing.forget(stream)
             if stream.owner is not None:
                 stream.owner.leave()
-
-
-def _continue(stream_id: int) -> bytes:
-    return frames.frame(frames.HEADERS, frames.END_HEADERS, stream_id, hpack.encode([(b":status", b"100")]))

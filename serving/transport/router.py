@@ -8,7 +8,8 @@ from typing import Any, Final
 from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.errors import HqError, UnknownMethod
 from serving.errors.exchanges import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
-from serving.http.pages import Page
+from serving.h2.heads import Head
+from serving.http.pages import VITAL, Page
 from serving.surroundings import Surroundings
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
@@ -64,6 +65,12 @@ class Router:
             self._open(endpoint, exchange, ConnectUnary if type(endpoint.method) is Unary else ConnectStream)
         else:
             self._get(exchange)
+
+    def is_vital(self, head: Head) -> bool:
+        """It asks whether we are alive, or how we are: a page, or a health check over any protocol."""
+        path = head.target.partition(b"?")[0]
+        endpoint = self._endpoints.get(path)
+        return path in VITAL if endpoint is None else endpoint.is_free
 
     def refuse_headers(self, exchange: Exchange) -> None:
         """The headers are over the limit, and it is not known what they were."""

@@ -167,6 +167,12 @@ async def test_a_backup_goes_through_a_pipe_and_into_another_installation(
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("a-1")))
     code, backup, said = await hq("backup", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, "-")
     assert code == 0, said
+    there = tmp_path / "yesterday"
+    there.write_bytes(b"yesterday's")
+    code, _, said = await hq("backup", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, str(there))
+    assert (code, said.count("--force to replace it"), there.read_bytes()) == (1, 1, b"yesterday's")
+    code, _, said = await hq("backup", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, "--force", str(there))
+    assert (code, (await hq("backup", "verify", str(there)))[0]) == (0, 0), said
     other = etcd.prefix.replace("test", "other")
     damaged = backup[:-1] + bytes([backup[-1] ^ 1])
     code, _, said = await hq("restore", "--etcd", etcd.endpoint, "--prefix", other, "-", stdin=damaged)

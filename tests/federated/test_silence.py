@@ -153,6 +153,12 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(st
     assert [g.total for g in (await front.stub.CountInstances(count)).groups] == [2]
     never_asked = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=["b"]), read=allowing.read)
     assert not (await front.stub.FindInstances(never_asked)).instances
+    masked = pb.FindInstancesRequest(read=allowing.read)
+    masked.field_mask.paths.append("meta.id")
+    for other in (masked, pb.FindInstancesRequest(read=allowing.read, page_size=10)):
+        answer = await front.stub.FindInstances(other)
+        assert ids(answer) == [("a", "east")], "it was never asked so, though all that it wants is known"
+        assert {source.cluster: source for source in answer.sources}["west"].error
     strong = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True, consistency=pb.READ_CONSISTENCY_STRONG))
     assert ids(await front.stub.FindInstances(strong)) == [("a", "east")]
 

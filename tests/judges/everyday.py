@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from tests.judges import tools
-from tests.judges.processes import must, run
+from tests.judges.processes import ROOT, must, run
 from tests.judges.replica import SERVICE, Replica, plain, secured
 from tests.judges.verdict import Verdict
 
@@ -17,6 +18,7 @@ _FIND: Final = '{"filter": {"serviceId": ["web"]}}'
 _CALL_S: Final = 20.0
 _NOT_FOUND: Final = 69  # grpcurl: 64 and the code
 _HERE: Final = "HOST:PORT"
+_PAGE: Final = ROOT / "docs" / "http.md"
 _GRPCURL: Final = (
     ("list", SERVICE, (_HERE, "list")),
     ("list a service", "FindInstances", (_HERE, "list", SERVICE)),
@@ -89,9 +91,21 @@ async def ghz(directory: Path) -> Verdict:
         ):
             order = (path, *flags, *more, "-O", "json", "--call", f"{SERVICE}.GetInstance", "-d", _GET, replica.grpc)
             await verdict.case(prefix + name, _all_good(order, count))
+        if replica.ca:
+            await verdict.case(prefix + "as docs/http.md has it", _as_written(path, replica, directory))
 
     await on_both(verdict, directory, judge)
     return verdict
+
+
+async def _as_written(path: Path, replica: Replica, directory: Path) -> None:
+    """The command of the page, with this CA, token and address."""
+    assert replica.ca is not None
+    (directory / "ca.pem").write_bytes(replica.ca.read_bytes())
+    (directory / "ticket").write_text(replica.token)
+    [command] = re.findall(r"^ghz (.*)$", _PAGE.read_text(), re.MULTILINE)
+    words = f"'{path}' -O json {command}".replace("127.0.0.1:7071", replica.grpc)
+    await _all_good(("sh", "-c", f"cd '{directory}' && exec {words}"), 200)
 
 
 async def _all_good(order: Sequence[str | Path], count: int) -> None:

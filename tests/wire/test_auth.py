@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
+from hq.main import cli
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import create
-from tests.support.secured import Caller, Secured, Served, secure_channel
+from tests.support.instances_of import create, report
+from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.support.tickets import Issuer, bearer
 from tests.wire.conftest import As
 from tests.wire.secured_http import secured_http
@@ -129,3 +131,46 @@ async def test_each_write_and_each_denied_call_is_one_line_of_the_record(as_: As
 
 
 _JSON = {"content-type": "application/json"}
+
+
+async def test_an_agent_that_probes_foreign_instances_under_its_own_node_is_recorded_as_denied(
+    as_: As, files: Secured
+) -> None:
+    files.audit.write_text("")
+    begin = pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n2")
+    fetch = pb.GetRevisionRequest(instance_id="web-1", revision_id="r1", node="n2")
+    told, unknown = report("web-1", "n2", 1), report("nobody", "n2", 1)
+    told.uid = unknown.uid = 7
+    probes = [("BeginReporting", begin), ("GetRevision", fetch), ("ReportStatus", told)]
+    for name, request in probes:
+        assert (await as_("agent/n2").refusal(name, request))[0] == "FAILED_PRECONDITION"
+    batch = pb.ReportStatusesRequest(report=[told, unknown])
+    assert (await as_("agent/n2").call("ReportStatuses", batch)).result[0].error.reason == "WRONG_UID"
+    lines = [tuple(line[name] for name in ("identity", "decision", "key", "outcome")) for line in audit(files)]
+    assert lines == [("agent/n2", "deny", "web-1", f"WRONG_{what}") for what in ("NODE", "NODE", "UID", "UID")]
+
+
+async def test_a_reporter_whose_turn_another_one_took_is_recorded_as_denied(as_: As, files: Secured) -> None:
+    begin = pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1")
+    first = await as_("agent/n1").call("BeginReporting", begin)
+    await as_("agent/n1").call("BeginReporting", begin)
+    files.audit.write_text("")
+    late = report("web-1", "n1", first.incarnation)
+    late.uid = first.uid
+    assert (await as_("agent/n1").refusal("ReportStatus", late))[0] == "FAILED_PRECONDITION"
+    [line] = audit(files)
+    assert (line["decision"], line["key"], line["outcome"]) == ("deny", "web-1", "FENCED")
+
+
+async def test_lines_of_denied_calls_and_of_writes_are_one_chain_over_restarts(tmp_path: Path, files: Secured) -> None:
+    for number in range(2):
+        security = files.security()
+        async with served(security) as one, secure_channel(one.addresses.grpc, files.authority) as channel:
+            admin, nobody = Caller(channel, files.issuer.ticket("admin")), Caller(channel)
+            await admin.call("CreateInstance", create(f"web-{number}"))
+            assert (await nobody.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
+            async with secured_http(one, files, files.issuer.ticket("reader/prometheus")) as client:
+                assert f"hq_audit_sequence {2.0 * (number + 1)}" in (await client.get("/metrics")).text
+        security.close()
+    done = CliRunner().invoke(cli, ["audit", "verify", "--expect", "4", str(files.audit)])
+    assert (done.exit_code, "4 lines, 1 to 4: nothing was changed" in done.output) == (0, True), done.output

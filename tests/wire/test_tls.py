@@ -68,6 +68,20 @@ async def test_where_both_are_shown_the_ticket_says_who_calls(replica: Served, f
     )
 
 
+async def test_a_certificate_with_two_names_is_let_in_by_no_ticket(replica: Served, files: Secured) -> None:
+    """Who else reads it could take it for the other one's. One that names nobody is as good as none."""
+    ticket = files.issuer.ticket("reader/ann")
+    for uris, expected in (
+        ([], "OK"),
+        (["spiffe://elsewhere.test/front"], "OK"),
+        (["spiffe://hq.test/front", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
+        (["https://x.example", "spiffe://hq.test/agent/n1"], "UNAUTHENTICATED"),
+    ):
+        shown = files.authority.issue("caller", uris)
+        for address in (replica.addresses.grpc_mtls, replica.addresses.grpc):
+            assert await code(address, files.authority, shown, ticket) == expected, uris
+
+
 async def test_without_an_address_of_its_own_a_certificate_is_taken_if_it_comes(files: Secured) -> None:
     async with served(files.security(**files.with_certificates(grpc_mtls=""))) as replica:
         ticket = files.issuer.ticket("reader/ann")

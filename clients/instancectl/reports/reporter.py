@@ -42,6 +42,7 @@ class Reporter:
         self._subjects: dict[SubjectId, Subject] = {}
         self._owed: set[SubjectId] = set()  # what failed to be reported
         self._refused: dict[SubjectId, tuple[str, str]] = {}
+        self._in_trouble: set[SubjectId] = set()  # of which a log says that they failed or were refused
         self._wake = asyncio.Event()
         self._turn = asyncio.Lock()
         self._taken_at: float | None = None
@@ -63,6 +64,7 @@ class Reporter:
     def forget(self, subject: SubjectId) -> None:
         self._subjects.pop(subject, None)
         self._refused.pop(subject, None)
+        self._in_trouble.discard(subject)
         self._owed.discard(subject)
 
     def resume(self) -> None:
@@ -151,6 +153,7 @@ class Reporter:
                 self._refuse(subject, error.reason, error.message)
                 return True
             subject.begin_unanswered |= error.outcome_unknown
+            self._in_trouble.add(where)
             self._complain(str(error))
             return False
         subject.begin(answer)
@@ -169,6 +172,7 @@ class Reporter:
             if error.nothing_stored:
                 for subject, report in zip(subjects, reports, strict=True):
                     subject.refused(report)
+            self._in_trouble |= {subject.id for subject in subjects}
             self._complain(str(error))
             return None, error.retry_delay_s or 0.0
         self._taken_at = self._clock.now()
@@ -180,6 +184,7 @@ class Reporter:
         if error.code == _OK:
             subject.taken(report)
             self._owed.discard(subject.id)
+            self._recovered(subject.id)
         elif error.reason == "NOT_BEGUN":
             subject.begin_again()
         elif error.reason == "FENCED":
@@ -190,6 +195,7 @@ class Reporter:
             self._failed(subject, report, error)
 
     def _failed(self, subject: Subject, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
+        self._in_trouble.add(subject.id)
         self._complain(f"{subject.id}: {error.message}")
         if error.reason == "INVALID_REQUEST":
             # The same again would be refused again: the next news may fare better.
@@ -222,12 +228,18 @@ class Reporter:
         subject.begin_again()
         self._owed.discard(subject.id)
         self._refused[subject.id] = (reason, message)
+        self._in_trouble.add(subject.id)
         self._stopped(subject.id, reason, message)
 
     def _complain(self, message: str) -> None:
         if self._trouble != message:
             log.info("a report failed, it will be repeated: %s", message)
         self._trouble = message
+
+    def _recovered(self, subject: SubjectId) -> None:
+        if subject in self._in_trouble:
+            self._in_trouble.discard(subject)
+            log.info("HQ takes reports of %s again", subject)
 
 
 def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:

@@ -230,3 +230,16 @@ async def test_what_hq_refuses_is_not_reported_again_at_once(
     await eventually(lambda: time.monotonic() > ends)
     assert ctl.log_text().count(refusal) == 1
     assert "NOT_FOUND" in str((await ctl.status())["reports"]["refused"])
+
+
+async def test_the_log_says_when_hq_takes_reports_again_and_when_it_is_told_to_end(
+    new_ctl: NewCtl, client: Client, hq: ReplicaProcess, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "spec", instance(revision("r1")))  # HQ does not know it yet
+    ctl = await new_ctl("ctl", "--file", str(file), "--server", hq.grpc).start()
+    await eventually(lambda: "HQ refuses reports of i-1/r1 (NOT_FOUND)" in ctl.log_text())
+    await client.create(instance(revision("r1"), revision("r2", ready=False)))
+    write(tmp_path / "spec", instance(revision("r1"), revision("r2", ready=False)))  # news: it is tried again at once
+    await eventually(lambda: "HQ takes reports of i-1/r1 again" in ctl.log_text(), timeout_s=60)
+    assert await ctl.terminate() == 0
+    assert "told to end: stopping what runs" in ctl.log_text()

@@ -189,12 +189,24 @@ async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(
     store.times = 100
     (tmp_path / "backup").write_bytes(b"yesterday's")
     with pytest.raises(Compacted):
-        await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
+        await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing, force=True)
     assert [path.name for path in tmp_path.iterdir()] == ["backup"]
     assert (tmp_path / "backup").read_bytes() == b"yesterday's"
     store.times = 0
-    await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing)
+    await save_to(tmp_path / "backup", store, KEYS, ManualClock(), nothing, force=True)
     assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
+
+
+async def test_a_file_that_is_there_is_not_touched_also_if_it_came_while_the_backup_was_made(tmp_path: Path) -> None:
+    path = tmp_path / "backup"
+
+    def other(_: int) -> None:
+        path.write_bytes(b"another one's")
+
+    for told in (other, nothing):
+        with pytest.raises(FileExistsError, match="exists: give another name, or --force to replace it"):
+            await save_to(path, await filled(3), KEYS, ManualClock(), told)
+        assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("backup", b"another one's")]
 
 
 async def test_what_a_backup_left_that_was_killed_does_not_stop_the_next_one(tmp_path: Path) -> None:

@@ -88,6 +88,23 @@ async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the
         assert (stopped, reporter.describe()["refused"]) == ([], {})
 
 
+async def test_the_log_says_when_hq_takes_again_what_it_refused(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    hq = FakeHq()
+    reporter = Reporter(cast("Client", hq), MachineClock(), random.Random(1), lambda *_: None)
+    again = f"HQ takes reports of {ONE} again"
+    async with running(reporter.run()):
+        reporter.say(ONE, model.RevisionStatus(id="r1"))
+        await eventually(lambda: len(hq.taken) == 1)
+        assert again not in caplog.text
+        hq.refusal = "NOT_FOUND"
+        reporter.say(ONE, model.RevisionStatus(id="r1", spec_version=2))
+        await eventually(lambda: reporter.describe()["refused"])
+        hq.refusal = ""
+        reporter.resume()
+        await eventually(lambda: caplog.text.count(again) == 1)
+
+
 @pytest.mark.parametrize("subject", [[1, 2, 3], ["\ud800", "node-1", "r1"], ["i-2"], [None, {}, []], "i-2", 5])
 async def test_a_supervisor_that_makes_no_sense_silences_nobody_else(tmp_path: Path, subject: Any) -> None:
     hq = FakeHq()

@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from serving.auth.audit import Audit, FileSink, Line, LogSink
+from hq.audit.check import Check
+from serving.auth.audit import Audit, Line, LogSink
+from serving.auth.audit_file import FileSink
+from serving.auth.chain import hash_of
 from serving.auth.errors import AuditUnavailable, BadSecurity
 from serving.auth.gate import Gate
 from serving.auth.policy import Policy
@@ -28,9 +32,14 @@ LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r
 
 
 class FailingSink:
+    last, is_file = b"", False
+
     def __init__(self) -> None:
         self.is_full = False
         self.lines: list[str] = []
+
+    def ready(self) -> bytes:
+        return b""
 
     def write(self, line: str) -> None:
         if self.is_full:
@@ -46,7 +55,8 @@ def test_a_line_holds_what_happened_and_when(tmp_path: Path) -> None:
     assert audit.record(LINE)
     audit.close()
     told = json.loads((tmp_path / "audit").read_text())
-    assert told == {"time": "2023-11-14T22:13:20.000Z", **LINE._asdict()}
+    place = {"chain": audit.chain.name, "sequence": 1, "previous": ""}
+    assert told == {**place, "time": "2023-11-14T22:13:20.000Z", **LINE._asdict()}
 
 
 def test_what_callers_choose_cannot_make_two_lines_of_one_nor_a_long_one(tmp_path: Path) -> None:
@@ -149,3 +159,112 @@ def test_lines_are_written_to_the_log_whatever_its_level() -> None:
         root.removeHandler(handler)
         root.setLevel(level)
     assert json.loads(written.getvalue())["identity"] == "ann"
+
+
+def test_only_its_owner_may_read_the_file_nor_full_ones_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        audit = Audit(FileSink(tmp_path / "audit", max_bytes=1_000), ManualClock())
+        for _ in range(10):
+            audit.record(LINE)
+    finally:
+        os.umask(before)
+    audit.close()
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert len(modes) > 2
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_file_that_others_may_read_is_mended_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "audit"
+    path.touch()
+    path.chmod(0o644)
+    FileSink(path).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert "had mode 644: now only its owner may read it" in caplog.text
+    caplog.clear()
+    FileSink(path).close()
+    assert not caplog.records
+
+
+def test_the_mode_of_what_is_no_file_is_left_alone() -> None:
+    before = Path("/dev/full").stat().st_mode
+    sink = FileSink(Path("/dev/full"))
+    with pytest.raises(OSError, match="No space left"):
+        sink.write("x")
+    sink.close()
+    assert Path("/dev/full").stat().st_mode == before
+
+
+def test_two_processes_cannot_write_the_same_file(tmp_path: Path) -> None:
+    first = FileSink(tmp_path / "audit")
+    with pytest.raises(BadSecurity, match="another process writes it: each needs a file of its own"):
+        FileSink(tmp_path / "audit")
+    first.close()
+    FileSink(tmp_path / "audit").close()
+
+
+@pytest.mark.parametrize("only_grows", [False, True])
+def test_a_line_of_which_a_part_could_be_written_is_taken_back_or_told_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_grows: bool
+) -> None:
+    """As on a disk that becomes full; `only_grows`: nothing can be taken out of the file again."""
+
+    def partly(descriptor: int, data: bytes) -> int:
+        return real(descriptor, data[:40])
+
+    def refused(descriptor: int, size: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    real, path = os.write, tmp_path / "audit"
+    audit = Audit(FileSink(path), ManualClock())
+    audit.require(LINE)
+    if only_grows:
+        monkeypatch.setattr(os, "ftruncate", refused)
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", partly)
+        for _ in range(2):
+            assert not audit.record(LINE)
+    for _ in range(2):
+        audit.require(LINE)
+    audit.close()
+    found = Check()
+    with path.open("rb") as file:
+        found.file("audit", file)
+    [span] = found.spans.values()
+    assert (found.faults, span.lines, len(found.notes)) == ([], 3, int(only_grows))
+
+
+def test_what_stands_in_a_file_that_took_the_place_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    audit = Audit(FileSink(path), ManualClock())
+    audit.require(LINE)
+    path.unlink()
+    path.write_bytes(b"half a li")
+    audit.require(LINE)
+    audit.close()
+    first, second = path.read_bytes().splitlines()
+    assert first == b"half a li"
+    assert json.loads(second)["broken_off"] == hash_of(first)
+
+
+def test_the_log_says_how_far_the_file_has_come(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    clock = ManualClock()
+    audit = Audit(FileSink(tmp_path / "audit"), clock)
+    clock.advance(1_000)
+    for _ in range(3):
+        audit.record(LINE)
+        audit.tell(300)
+    clock.advance(299)
+    audit.tell(300)
+    assert caplog.text.count("the audit log is at") == 1
+    clock.advance(1)
+    audit.tell(300)
+    audit.tell(300)
+    audit.close()
+    assert caplog.text.count("the audit log is at") == 2
+    assert f"the audit log is at 3:{audit.chain.last} of chain {audit.chain.name}" in caplog.text
+    caplog.clear()
+    Audit(FileSink(tmp_path / "audit"), clock).close()
+    assert f"the audit log is at 3:{audit.chain.last}" in caplog.text, "a start says where it goes on"

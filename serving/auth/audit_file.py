@@ -1,0 +1,135 @@
+"""The file of an audit log: only its owner reads it, one process writes it, and it is renamed when it is full."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from serving.auth.errors import BadSecurity
+
+log = logging.getLogger(__name__)
+
+_MAX_BYTES: Final = 64 << 20
+_KEPT: Final = 10
+_MODE: Final = 0o600
+_TAIL_BYTES: Final = 128 * 1024  # the longest line is far shorter
+_PARTLY: Final = "only a part of a line could be written"
+
+
+class FileSink:
+    """Appends to a file; so many full ones are kept. A file that was taken away is made anew.
+
+    Attributes:
+        last: the last whole line that was there at the start, in this file or in the one before; empty: none.
+    """
+
+    is_file = True
+
+    def __init__(self, path: Path, max_bytes: int = _MAX_BYTES, kept: int = _KEPT) -> None:
+        """Raises BadSecurity."""
+        self._path, self._max_bytes, self._kept = path, max_bytes, kept
+        self._descriptor = -1
+        self._size = 0
+        self._is_regular = False
+        self._broken_off = b""
+        try:
+            self._open()
+            self.last = self._found
+            if not self.last and self._is_regular and (before := self._numbered(1)).exists():
+                self.last = _tail(before)[0]
+        except OSError as error:
+            self.close()
+            raise BadSecurity(f"--audit-log {path}: it cannot be written: {error.strerror}") from error
+
+    def ready(self) -> bytes:
+        """Make it ready for a line. What stands at its end is no whole line, if there is anything. Raises OSError."""
+        if self._descriptor < 0 or not self._is_in_place():
+            self.close()
+            self._open()
+        return self._broken_off
+
+    def write(self, line: str) -> None:
+        """Append a line. Raises OSError: then it is not there, or only a part of it, which `ready` gives back."""
+        data = line.encode() + b"\n"
+        if self._broken_off:
+            data = b"\n" + data
+        elif self._is_regular and self._size and self._size + len(data) > self._max_bytes:
+            self._rotate()
+        written = os.write(self._descriptor, data)
+        if written < len(data):
+            self._give_up(data[:written])
+        self._size += written
+        self._broken_off = b""
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with suppress(OSError):
+                os.close(descriptor)
+
+    def _give_up(self, part: bytes) -> None:
+        try:
+            os.ftruncate(self._descriptor, self._size)
+        except OSError:  # of a file that can only grow, say
+            self._broken_off += part
+            self._size += len(part)
+        raise OSError(errno.ENOSPC, _PARTLY)
+
+    def _open(self) -> None:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        self._descriptor = descriptor
+        found = os.fstat(descriptor)
+        self._is_regular, self._size = stat.S_ISREG(found.st_mode), found.st_size
+        self._found = self._broken_off = b""
+        if self._is_regular:
+            self._lock()
+            if found.st_mode & 0o777 & ~_MODE:
+                self._hide(found.st_mode & 0o777)
+            self._found, self._broken_off = _tail(self._path)
+
+    def _lock(self) -> None:
+        """Two writers would break each other's chain."""
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self.close()
+            raise OSError(errno.EBUSY, "another process writes it: each needs a file of its own") from error
+
+    def _hide(self, mode: int) -> None:
+        try:
+            os.fchmod(self._descriptor, _MODE)
+        except OSError as error:
+            log.warning("the audit log %s has mode %o, which cannot be changed: %s", self._path, mode, error.strerror)
+        else:
+            log.warning("the audit log %s had mode %o: now only its owner may read it", self._path, mode)
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
+        except FileNotFoundError:
+            return False
+
+    def _rotate(self) -> None:
+        for number in range(self._kept - 1, 0, -1):
+            if (older := self._numbered(number)).exists():
+                older.replace(self._numbered(number + 1))
+        self._path.replace(self._numbered(1))
+        self.close()
+        self._open()
+
+    def _numbered(self, number: int) -> Path:
+        return self._path.with_name(f"{self._path.name}.{number}")
+
+
+def _tail(path: Path) -> tuple[bytes, bytes]:
+    """The last whole line, and what stands behind it."""
+    with path.open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+        whole, end, rest = file.read().rpartition(b"\n")
+    return (whole.rpartition(b"\n")[2] if end else b""), rest

@@ -1,0 +1,22 @@
+"""One thing has one name on all pages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+
+
+def test_files_of_the_private_ca_are_called_as_the_security_page_makes_them() -> None:
+    made = set(re.findall(r"-(?:out|keyout) (\S+\.(?:pem|key))", (DOCS / "security.md").read_text()))
+    assert {"ca.pem", "hq.pem", "hq.key"} <= made
+    others = [
+        f"{page.name}: {name}"
+        for page in DOCS.glob("*.md")
+        for name in re.findall(
+            r"--(?:cacert|ca|client-ca|tls-cert|tls-key)[ =]([\w.-]+\.(?:crt|cer|pem|key))\b", page.read_text()
+        )
+        if name not in made
+    ]
+    assert others == []
