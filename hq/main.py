@@ -23,13 +23,13 @@ from hq.running import until_stopped
 from hq.server import Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
-from hq.welcome import welcome
+from hq.welcome import for_trying, welcome
 from hq.workers import Ports, Workers, end_with_parent, port_above
 from serving.auth.errors import BadSecurity
 from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
 from serving.clock import SystemClock
-from serving.flags import limits_of
+from serving.flags import limits_of, listening_by
 from serving.running import run
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.otlp import tracing_to
@@ -111,8 +111,8 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     await etcd.start()
     try:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
-        where = f"at {etcd.endpoint}, data in {data}"
-        await until_stopped(server, lambda server: welcome(server, f"etcd {where}"), etcd.process.died())
+        where, note = f"etcd at {etcd.endpoint}, data in {data}", for_trying(etcd.process.binary)
+        await until_stopped(server, lambda server: welcome(server, where, note), etcd.process.died())
     finally:
         await etcd.stop()
 
@@ -172,9 +172,11 @@ def _mind_workers(given: dict[str, Any]) -> int:
     set_up_logs(given["log_level"], given["log_format"])
     ports = Ports()
     try:
-        held = {f"--{flag}": ports.hold(given[flag]) for flag in ("grpc", "http")}
-        if given.get("grpc_mtls"):
-            held["--grpc-mtls"] = ports.hold(given["grpc_mtls"])
+        held = {}
+        for flag in ("--grpc", "--http", "--grpc-mtls"):
+            if address := given.get(flag.removeprefix("--").replace("-", "_")):
+                with listening_by(flag, "HQ_"):
+                    held[flag] = ports.hold(address)
     except OSError as error:
         click.echo(f"hq: {error}", err=True)
         return 1

@@ -14,6 +14,7 @@ from serving.auth import security
 from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
 from serving.grpc.server import GrpcServer
+from serving.flags import listening_by
 from serving.health import Health
 from serving.http.pages import Page
 from serving.http.server import HttpServer
@@ -36,6 +37,7 @@ class Addresses:
     shared: bool = False  # other processes of ours listen on the same ones
     pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
     cors: Sequence[str] = ()  # origins whose pages may call from a browser
+    env: str = "HQ_"  # what the variables of these flags begin with, for messages
     transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
@@ -170,17 +172,22 @@ class _One:
         """Raises OSError."""
         wanted, mtls = self._addresses, ""
         if wanted.grpc_mtls and tls is not None:
-            port = await self._server.listen(wanted.grpc_mtls, tls.listening(require_clients=True))
+            with listening_by("--grpc-mtls", wanted.env):
+                port = await self._server.listen(wanted.grpc_mtls, tls.listening(require_clients=True))
             mtls = _with_port(wanted.grpc_mtls, port)
         context = tls.listening() if tls is not None else None
-        grpc = _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
+        with listening_by("--grpc", wanted.env):
+            grpc = _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
         if wanted.http in (wanted.grpc, grpc) and not wanted.http.endswith(":0"):
             return Addresses(grpc, grpc, mtls)
-        return Addresses(grpc, _with_port(wanted.http, await self._server.listen(wanted.http, context)), mtls)
+        with listening_by("--http", wanted.env):
+            http = _with_port(wanted.http, await self._server.listen(wanted.http, context))
+        return Addresses(grpc, http, mtls)
 
     async def show_pages(self, tls: ServerTls | None) -> None:
         """Raises OSError."""
-        await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
+        with listening_by("--worker-pages", self._addresses.env):
+            await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing new, give calls under way `grace_s`."""
