@@ -13,8 +13,8 @@ from prometheus_client import CollectorRegistry
 from serving.auth import security
 from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
-from serving.grpc.server import GrpcServer
 from serving.flags import listening_by
+from serving.grpc.server import GrpcServer
 from serving.health import Health
 from serving.http.pages import Page
 from serving.http.server import HttpServer

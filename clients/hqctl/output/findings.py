@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from clients.hqctl.output.guard_words import verdict
-from clients.hqctl.words import clock_time, plural, seconds_of, span
+from clients.hqctl.words import ago, clock_time, plural, seconds_of, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -153,7 +153,7 @@ def _guard(facts: Facts, now_s: float) -> Iterator[Finding]:
             severe=False,
         )
     elif guard.holding:
-        since = f" since {clock_time(guard.since)} ({span(now_s - guard.since.seconds)})" if guard.since.seconds else ""
+        since = f" since {clock_time(guard.since)} ({ago(guard.since.seconds, now_s)})" if guard.since.seconds else ""
         flips = plural(guard.waiting, "flip") if guard.waiting else "flips"
         yield Finding(
             f"the guard holds {flips} back{since}: {verdict(guard)}.",
@@ -181,7 +181,7 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
         nodes = {flip.node_name for flip in facts.flips}
         yield Finding(
             f"{plural(len(facts.flips), 'flip')} for silence in the last hour, on {plural(len(nodes), 'node')}, "
-            f"the newest {span(now_s - newest)} ago.",
+            f"the newest {ago(newest, now_s)}.",
             "`hqctl events` shows them, `hqctl why INSTANCE` tells one's story.",
             severe=False,
         )

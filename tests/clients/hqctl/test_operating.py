@@ -6,9 +6,12 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
+from clients.hqctl.commands import explaining
+from clients.hqctl.output import showing
 from tests.clients.deeds import hang
 from tests.clients.fake_hq import FakeReplica
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
@@ -51,6 +54,23 @@ def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: st
     assert any(line.startswith("  next: Is the agent alive, and does it reach HQ from node-x?") for line in rest)
     assert "What happened:" in rest
     assert "called not ready by" in story
+
+
+def test_a_clock_that_was_set_back_does_not_make_old_reports_look_new(
+    hqctl: Hqctl, service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"{service}-1"
+    hqctl("apply", "-f", "-", stdin=documents(service, "1"))
+    hqctl("report", name, "r1", "--ready")
+    an_hour_late = SimpleNamespace(time=lambda: time.time() - 3600)
+    for module in (showing, explaining):  # in hqctl alone: gRPC would take its deadlines for passed
+        monkeypatch.setattr(module, "time", an_hour_late)
+    (row,) = hqctl("find", service, "--no-headers").lines
+    assert row[-1].startswith(("ahead:59m", "ahead:1h"))
+    story = hqctl("why", name).out
+    assert "ahead of this machine's clock)." in story.splitlines()[0]
+    (heard,) = [line for line in story.splitlines() if "last report   " in line]
+    assert heard.split()[3] == "ago,", "what the replica measured itself is told as it is"
 
 
 def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqctl, fallen: str) -> None:

@@ -85,7 +85,7 @@ def test_a_holding_guard_says_since_when_why_and_until() -> None:
     found = only(findings(facts(guard=guard), NOW_S))
     assert found.severe
     assert "holds 7 flips back since" in found.what
-    assert "(18s): 7 of 33 revisions silent, over 20%." in found.what
+    assert "(18s ago): 7 of 33 revisions silent, over 20%." in found.what
     assert found.next.endswith("else it ends by itself in 41s at the latest.")
 
 
