@@ -55,7 +55,7 @@ def seconds_of(duration: Duration) -> float:
 
 
 def age(moment: Timestamp, now_s: float) -> str:
-    """How long ago on wall clocks, as one word; `-` if it never was, `ahead:5m` if this machine's clock is behind it."""
+    """How long ago on wall clocks, as one word: `-` if it never was, `ahead:5m` if this machine's clock is behind."""
     if not moment.seconds:
         return "-"
     passed_s = now_s - moment.seconds - moment.nanos / 1e9

@@ -176,8 +176,15 @@ def test_top_shows_size_readiness_and_churn_of_services(hqctl: Hqctl, service: s
     hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3"))
     hqctl("report", f"{service}-1", "r1", "--ready")
     done = hqctl("top", service, "--since", "1h")
-    assert done.lines[0] == ["SERVICE", "INSTANCES", "READY", "NOT-READY", "SHARE", "CHANGED/1h", "TURNED/1h"]
-    assert done.lines[1] == [service, "3", "1", "2", "33%", "3", "1"]
+    assert done.lines[0] == [
+        "SERVICE",
+        "INSTANCES",
+        "READY",
+        "NOT-READY",
+        "UNKNOWN",
+        *("SHARE", "CHANGED/1h", "TURNED/1h"),
+    ]
+    assert done.lines[1] == [service, "3", "1", "0", "2", "33%", "3", "1"]
 
 
 def test_nothing_in_quarantine_is_said_on_stderr(hqctl: Hqctl) -> None:
@@ -188,4 +195,19 @@ def test_nothing_in_quarantine_is_said_on_stderr(hqctl: Hqctl) -> None:
 def test_counts_by_node_are_a_list_in_json(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1", "2"))
     items = json.loads(hqctl("count", service, "--by", "node", "-o", "json").out)["items"]
-    assert items == [{"key": "node-a", "total": "2"}]
+    assert items == [{"key": "node-a", "total": 2, "ready": 0, "unknown": 2}]
+
+
+def test_a_count_of_nothing_is_a_number(hqctl: Hqctl, service: str) -> None:
+    assert json.loads(hqctl("count", service, "-o", "json").out)["items"] == [{"total": 0, "ready": 0, "unknown": 0}]
+    assert hqctl("count", service, "-o", "jsonpath={.items[0].ready}").out.strip() == "0"
+    assert hqctl("count", service, "--no-headers").lines == [["0", "0", "0", "0"]]
+
+
+def test_what_nobody_has_reported_is_told_apart_from_what_is_not_ready(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3", "4"))
+    hqctl("report", f"{service}-1", "r1", "--ready")
+    hqctl("report", f"{service}-2", "r1", "--not-ready")
+    assert hqctl("count", service, "--no-headers").lines == [["4", "1", "1", "2"]]
+    by_revision = {row[0]: row[1:] for row in hqctl("count", service, "--by", "revision", "--no-headers").lines}
+    assert by_revision == {"r0": ["4", "0", "0", "4"], "r1": ["4", "1", "1", "2"]}
