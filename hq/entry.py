@@ -121,14 +121,12 @@ class Entry:
         return None
 
     def is_unknown(self, revision_id: str = "") -> bool:
-        """Nobody has said yet whether it is ready, or whether that revision of it is."""
-        marks = [mark for mark in self.marks if not revision_id or mark.id == revision_id]
-        if any([mark.ready or mark.flipped or mark.digest for mark in marks]):  # noqa: C419
-            return False
-        # A reporter that began anew and has not said more: only the status has what was said before.
-        return not marks or not any(
-            revision.HasField("ready") for revision in self.status().revision if revision_id in ("", revision.id)
-        )
+        """Nobody has said yet whether it is ready, or whether that revision of it is. Off the read path."""
+        status = self.status()
+        if not revision_id:
+            return status.ready.status == instance_pb2.CONDITION_STATUS_UNKNOWN
+        told = [revision.ready.status for revision in status.revision if revision.id == revision_id]
+        return not any(told)
 
     def beat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
         """Note that the revision at this position was heard again."""
