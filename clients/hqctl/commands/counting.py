@@ -9,6 +9,7 @@ import click
 from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import selecting, strong_option
 from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.commands.nearest import tell_unknown_services
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
 from clients.hqctl.output.sources import not_of, warn_of
 from clients.hqctl.output.tables import print_table
@@ -52,6 +53,8 @@ def count(
             print_items(answer.groups, answer.sources, output)
         else:
             _print(answer, by or "all", headers=not no_headers)
+        if not any(group.total for group in answer.groups):
+            await tell_unknown_services(client, where, answer.sources)
         warn_of(answer.sources)
         return Exit.OK
 

@@ -15,6 +15,7 @@ from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import selecting
 from clients.hqctl.asking.session import Session, complain, connected
 from clients.hqctl.asking.spans import Span
+from clients.hqctl.commands.nearest import tell_unknown_services
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_data
 from clients.hqctl.output.sources import merged, not_of, warn_of
 from clients.hqctl.output.tables import print_table
@@ -106,6 +107,8 @@ def top(
             if watching and sys.stdout.isatty():
                 click.clear()
             _print(ranked, len(found), since, sources, output, headers=not no_headers)
+            if not found:
+                await tell_unknown_services(client, where, sources)
             if not watching:
                 return Exit.OK
             await asyncio.sleep(REDRAW_S)

@@ -6,15 +6,17 @@ import asyncio
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
 
 from clients.hqctl.commands import explaining
 from clients.hqctl.output import showing
 from tests.clients.deeds import hang
 from tests.clients.fake_hq import FakeReplica
-from tests.clients.hqctl.conftest import Done, Hqctl, documents
+from tests.clients.hqctl.conftest import Done, Hqctl, documents, serving
 
 PATIENCE_S = 40.0
 
@@ -86,20 +88,56 @@ def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqc
 
 def test_status_counts_the_flips_and_names_the_way_to_them(nervous: Hqctl, fallen: str) -> None:
     done = nervous("status")
-    assert done.code == 0, done.err
-    assert done.out.startswith("hasty: no problem, ")
+    assert done.out.startswith("hasty: ")
     assert "for silence in the last hour, on" in done.out
     assert "next: `hqctl events` shows them" in done.out
 
 
 def test_status_asks_each_server_by_itself(run: Callable[..., Done], server: str) -> None:
     done = run("--server", server, "--server", "127.0.0.1:1", "status")
-    assert done.code == 0
-    assert done.out.startswith("east: 1 PROBLEM, ")
+    assert done.code == 1, "there is a problem"
+    assert " PROBLEM" in done.out.splitlines()[0]
     assert "! 127.0.0.1:1 does not answer" in done.out
     answers = {line[0]: line[3] for line in done.lines if line and line[0] in (server, "127.0.0.1:1")}
     assert answers == {server: "ok", "127.0.0.1:1": "silent"}
-    assert run("--server", server, "--server", "127.0.0.1:1", "status", "--check").code == 1
+
+
+def test_status_leaves_with_0_where_all_is_well_and_with_1_where_many_are_not_ready(
+    run: Callable[..., Done], service: str, tmp_path: Path
+) -> None:
+    with serving(tmp_path / "log", "hq.main", "dev", "--store", "memory", "--cluster", "fresh") as fresh:
+        assert run("--server", fresh, "status").code == 0
+        run("--server", fresh, "apply", "-f", "-", stdin=documents(service, "1", "2", "3"))
+        run("--server", fresh, "report", f"{service}-1", "r1", "--ready")
+        run("--server", fresh, "report", f"{service}-2", "r1", "--not-ready")
+        done = run("--server", fresh, "status")
+    assert done.code == 1
+    assert done.out.startswith("fresh: 1 PROBLEM, 1 of 3 instances ready")
+    assert f"! 2 of 3 instances not ready (1 of them never reported): {service} 2 of 3." in done.out
+
+
+def test_describe_is_the_story_and_the_instance(hqctl: Hqctl, service: str) -> None:
+    name = f"{service}-1"
+    hqctl("apply", "-f", "-", stdin=documents(service, "1"))
+    done = hqctl("describe", name)
+    assert done.code == 0, done.err
+    assert done.out.startswith(f"{name} has not been reported yet")
+    _, _, instance = done.out.partition("\nInstance:\n")
+    assert yaml.safe_load(instance)["meta"]["labels"] == {"tier": "t1"}
+    both = json.loads(hqctl("describe", name, "-o", "json").out)
+    assert both["instance"]["meta"] == both["explanation"]["meta"]
+    assert hqctl("describe", f"{service}-9").code == 3
+
+
+def test_the_service_that_was_probably_meant_is_named(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1"))
+    wrong = service[:-2] + service[-1] + service[-2] + "x"
+    for command in ("find", "count", "top", "get --service"):
+        done = hqctl(*command.split(), wrong)
+        assert done.code == 0
+        assert f"no service {wrong!r}: did you mean {service!r}" in done.err
+    assert "did you mean" not in hqctl("find", service, "--node", "elsewhere").err
+    assert hqctl("find", "unlike-anything").err.splitlines()[-1] == "no service 'unlike-anything'."
 
 
 def test_status_without_any_server_is_unavailable(run: Callable[..., Done]) -> None:
