@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hq import frames
 from hq.listing import Home
-from hq.record import NO_STATUS, Spec, Status, decode_traits
+from hq.record import NO_STATUS, RECORD_BYTES, Spec, Status, decode_traits
 from hq.traits import Pool, Traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
@@ -102,6 +102,10 @@ class Entry:
         self.fresh_frame: bytes | None = self._frame
         self.json: bytes | None = None
         self.home: Home | None = None
+
+    def stored_bytes(self) -> int:
+        """What its two records take in the store, roughly. Always the same number, whatever is heard of it."""
+        return sum(self._shape) + 2 * (len(self.traits.id) + RECORD_BYTES) + RECORD_BYTES * len(self.marks)
 
     def frame(self) -> bytes:
         """The frame, spliced anew if a beat came since."""
@@ -219,4 +223,16 @@ def _with_readiness(traits: Traits, marks: tuple[Mark, ...]) -> Traits:
     return traits if traits.ready is ready else traits._replace(ready=ready)
 
 
-__all__ = ["NO_STATUS", "Entry", "Mark", "Pool", "Spec", "Status", "Traits", "build", "frames_of", "heard"]
+__all__ = [
+    "NO_STATUS",
+    "RECORD_BYTES",
+    "Entry",
+    "Mark",
+    "Pool",
+    "Spec",
+    "Status",
+    "Traits",
+    "build",
+    "frames_of",
+    "heard",
+]

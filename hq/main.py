@@ -131,6 +131,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         watch_buffer_bytes=given["watch_buffer"],
         page_bytes=given["page_bytes"],
         json_bytes=given["json_bytes"],
+        max_store_bytes=given["max_store_bytes"],
         compact_every_s=given["compact_every"],
     )
     return Server(
