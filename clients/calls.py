@@ -34,12 +34,15 @@ class Calls:
         rng: random.Random,
         settings: RetrySettings,
         metadata: MetadataSource,
+        first_connect_s: float = 0.3,
     ) -> None:
+        """`first_connect_s`: what a connection may take while another replica was not asked yet."""
         self._pool = pool
         self._clock = clock
         self._rng = rng
         self._settings = settings
         self._metadata = metadata
+        self._first_connect_s = first_connect_s
         self._budget = RetryBudget(settings.budget_ratio, settings.budget_reserve)
 
     async def run(self, method: Method[Req, Res], request: Req, safety: Safety, timeout_s: float) -> Res:
@@ -55,7 +58,8 @@ class Calls:
             endpoint = self._pool.pick(retries.tried)
             retries.tried.add(endpoint.address)
             try:
-                return await self._try(endpoint, method, request, self._share_s(safety, deadline))
+                share_s = self._share_s(safety, deadline)
+                return await self._try(endpoint, method, request, share_s, self._connect_s(retries, share_s))
             except HqApiError as error:
                 delay_s = retries.after(
                     error,
@@ -68,10 +72,12 @@ class Calls:
                 unknown = unknown or error.outcome_unknown
             await self._pool.pause(delay_s)
 
-    async def _try(self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float) -> Res:
+    async def _try(
+        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+    ) -> Res:
         began = self._clock.now()
         try:
-            answer = await self._send(endpoint, method, request, timeout_s)
+            answer = await self._send(endpoint, method, request, timeout_s, connect_s)
         except HqApiError as error:
             if blames_endpoint(error, self._clock.now() - began):
                 self._pool.failed(endpoint)
@@ -81,10 +87,12 @@ class Calls:
         self._pool.succeeded(endpoint)
         return answer
 
-    async def _send(self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float) -> Res:
+    async def _send(
+        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+    ) -> Res:
         deadline = self._clock.now() + timeout_s
         try:
-            stubs = await self._pool.connected(endpoint, timeout_s)
+            stubs = await self._pool.connected(endpoint, connect_s)
             left_s = max(0.001, deadline - self._clock.now())
             return await method(stubs)(request, timeout=left_s, metadata=tuple(self._metadata()))
         except grpc.aio.AioRpcError as error:
@@ -94,6 +102,14 @@ class Calls:
                 raise
             # A channel that is closed under a call looks like a cancellation by the caller.
             raise connection_closed(endpoint.address) from None
+
+    def _connect_s(self, retries: Retries, share_s: float) -> float:
+        """Time for a connection. A frozen replica's kernel accepts it and that is all: nothing was sent, so ask others.
+
+        The attempt goes on meanwhile: where all are slow, the second round finds it done, or waits for it.
+        """
+        others_left = self._pool.endpoints.has_more_than(retries.tried)
+        return min(share_s, self._first_connect_s) if retries.is_first_round and others_left else share_s
 
     def _share_s(self, safety: Safety, deadline: float) -> float:
         """Time for one try: half of what is left where another may follow, so a hung replica costs half."""

@@ -55,6 +55,7 @@ class ClientSettings:
         retry: how insistent calls are.
         watch: how watches behave when their stream ends.
         connect_timeout_s: how long a replica may take to accept a connection.
+        first_connect_s: the same, while another one was not asked yet: a frozen replica costs no more.
         first_probe_s: about how long a failed replica is set aside at first; it doubles each time.
         max_probe_s: upper limit of that.
     """
@@ -62,6 +63,7 @@ class ClientSettings:
     retry: RetrySettings = field(default_factory=RetrySettings)
     watch: WatchSettings = field(default_factory=WatchSettings)
     connect_timeout_s: float = 2.0
+    first_connect_s: float = 0.3
     first_probe_s: float = 0.5
     max_probe_s: float = 30.0
 
@@ -117,7 +119,9 @@ class Client(Reads, Writes, Reports):
         self._metadata = _both(credentials, metadata)
         if credentials is not None:
             credentials.check(endpoint.address for endpoint in endpoints.all)
-        calls = Calls(self._pool, self._clock, rng, self._settings.retry, self._metadata)
+        calls = Calls(
+            self._pool, self._clock, rng, self._settings.retry, self._metadata, self._settings.first_connect_s
+        )
         super().__init__(calls, OwnWrites() if read_your_writes else None, rng, timeout_s)
         self.admin = Admin(calls, None, rng, timeout_s)
 

@@ -107,6 +107,11 @@ class Retries:
         self.tried: set[str] = set()  # addresses asked in this round
         budget.called()
 
+    @property
+    def is_first_round(self) -> bool:
+        """Some replica may not have been asked yet."""
+        return self._rounds == 0
+
     def after(self, error: HqApiError, *, remaining_s: float, other_left: bool) -> float | None:
         """Seconds to wait before the next try; None: there is none, the error stands.
 

@@ -132,7 +132,12 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
         front,
         shared,
         Addresses(
-            given["grpc"], given["http"], given["grpc_mtls"], cors=given["cors_origin"], transport=given["transport"]
+            given["grpc"],
+            given["http"],
+            given["grpc_mtls"],
+            cors=given["cors_origin"],
+            env="HQ_FRONT_",
+            transport=given["transport"],
         ),
         given["grace"],
     )

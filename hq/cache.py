@@ -14,7 +14,7 @@ from typing import NamedTuple
 from google.protobuf.message import DecodeError
 
 from hq.decoder import SAME, Decoder, NewSpec, NewStatus
-from hq.entry import NO_STATUS, Entry, Status, build
+from hq.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
 from hq.index import Indexes
 from hq.listing import Listing
 from hq.quarantine import Quarantine
@@ -51,6 +51,7 @@ class Cache:
         epoch: whose versions these are, as the store itself says in its ordered stream.
         epoch_at: the version at which it began. A record that is older may come from another history.
         quarantine: records that could not be decoded.
+        stored_bytes: what the records of all instances take in the store, roughly.
     """
 
     def __init__(self, keys: k.Keys, listing_bytes: int = 64 << 20) -> None:
@@ -63,6 +64,7 @@ class Cache:
 
     def _clear(self) -> None:
         self.epoch, self.epoch_at = "", 0
+        self.stored_bytes = 0
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes(self._listing_bytes)
@@ -254,15 +256,20 @@ class Cache:
 
     def _take_secrets(self, instance_id: str, change: Change) -> None:
         self._decoder.check_secrets(instance_id, change)
-        self._secrets.pop(instance_id, None)
+        if (before := self._secrets.pop(instance_id, None)) is not None:
+            self.stored_bytes -= RECORD_BYTES + len(before.value)
         if change.value is not None:
             self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)
+            self.stored_bytes += RECORD_BYTES + len(change.value)
 
     def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
         # Records that HQ did not write may share a uid: whoever came last has it.
         if before is not None and self._by_uid.get(before.traits.uid) is before:
             del self._by_uid[before.traits.uid]
+        if before is not None:
+            self.stored_bytes -= before.stored_bytes()
         if after is not None:
+            self.stored_bytes += after.stored_bytes()
             self._by_uid[after.traits.uid] = self._by_id[instance_id] = after
         else:
             del self._by_id[instance_id]

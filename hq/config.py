@@ -23,6 +23,7 @@ class ReplicaConfig:
         watch_buffer_bytes: what all watchers together may leave unread; one of them a sixteenth, before it is cut off.
         page_bytes: most that one answer of FindInstances holds.
         json_bytes: of instances kept as JSON.
+        max_store_bytes: of live records, at which nothing may add to them; 0: no limit. (etcd's default quota: 2 GiB.)
         compact_every_s: how often the store's history is compacted; 0: never by HQ.
         write_timeout_s: how long a write may take if the caller sets no deadline.
     """
@@ -38,5 +39,6 @@ class ReplicaConfig:
     watch_buffer_bytes: int = 256 * MIB
     page_bytes: int = 3 * MIB
     json_bytes: int = 64 * MIB
+    max_store_bytes: int = 1536 * MIB
     compact_every_s: float = 300.0
     write_timeout_s: float = 10.0

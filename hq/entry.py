@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hq import frames
 from hq.listing import Home
-from hq.record import NO_STATUS, Spec, Status, decode_traits
+from hq.record import NO_STATUS, RECORD_BYTES, Spec, Status, decode_traits
 from hq.traits import Pool, Traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
@@ -103,6 +103,10 @@ class Entry:
         self.json: bytes | None = None
         self.home: Home | None = None
 
+    def stored_bytes(self) -> int:
+        """What its two records take in the store, roughly. Always the same number, whatever is heard of it."""
+        return sum(self._shape) + 2 * (len(self.traits.id) + RECORD_BYTES) + RECORD_BYTES * len(self.marks)
+
     def frame(self) -> bytes:
         """The frame, spliced anew if a beat came since."""
         if self.fresh_frame is None:
@@ -119,6 +123,14 @@ class Entry:
             if mark.id == revision_id:
                 return mark
         return None
+
+    def is_unknown(self, revision_id: str = "") -> bool:
+        """Nobody has said yet whether it is ready, or whether that revision of it is. Off the read path."""
+        status = self.status()
+        if not revision_id:
+            return status.ready.status == instance_pb2.CONDITION_STATUS_UNKNOWN
+        told = [revision.ready.status for revision in status.revision if revision.id == revision_id]
+        return not any(told)
 
     def beat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
         """Note that the revision at this position was heard again."""
@@ -211,4 +223,16 @@ def _with_readiness(traits: Traits, marks: tuple[Mark, ...]) -> Traits:
     return traits if traits.ready is ready else traits._replace(ready=ready)
 
 
-__all__ = ["NO_STATUS", "Entry", "Mark", "Pool", "Spec", "Status", "Traits", "build", "frames_of", "heard"]
+__all__ = [
+    "NO_STATUS",
+    "RECORD_BYTES",
+    "Entry",
+    "Mark",
+    "Pool",
+    "Spec",
+    "Status",
+    "Traits",
+    "build",
+    "frames_of",
+    "heard",
+]

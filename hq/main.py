@@ -24,13 +24,13 @@ from hq.running import until_stopped
 from hq.server import Server
 from hq.store.epoch import FormatTooNew
 from hq.store.port import Store
-from hq.welcome import welcome
+from hq.welcome import for_trying, welcome
 from hq.workers import Ports, Workers, end_with_parent, port_above
 from serving.auth.errors import BadSecurity
 from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
 from serving.clock import SystemClock
-from serving.flags import limits_of
+from serving.flags import limits_of, listening_by
 from serving.running import run
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.otlp import tracing_to
@@ -112,8 +112,8 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     await etcd.start()
     try:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
-        where = f"at {etcd.endpoint}, data in {data}"
-        await until_stopped(server, lambda server: welcome(server, f"etcd {where}"), etcd.process.died())
+        where, note = f"etcd at {etcd.endpoint}, data in {data}", for_trying(etcd.process.binary)
+        await until_stopped(server, lambda server: welcome(server, where, note), etcd.process.died())
     finally:
         await etcd.stop()
 
@@ -132,6 +132,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         watch_buffer_bytes=given["watch_buffer"],
         page_bytes=given["page_bytes"],
         json_bytes=given["json_bytes"],
+        max_store_bytes=given["max_store_bytes"],
         compact_every_s=given["compact_every"],
     )
     return Server(
@@ -181,11 +182,17 @@ def _mind_workers(given: dict[str, Any]) -> int:
     set_up_logs(given["log_level"], given["log_format"])
     ports = Ports()
     try:
-        held = {f"--{flag}": ports.hold(given[flag]) for flag in ("grpc", "http")}
-        if given.get("grpc_mtls"):
-            held["--grpc-mtls"] = ports.hold(given["grpc_mtls"])
-        agents = _agents_address(given)
-        held["--agents"] = ports.hold(agents) if agents else ""
+        held = {}
+        for flag, address in (
+            ("--grpc", given["grpc"]),
+            ("--http", given["http"]),
+            ("--grpc-mtls", given.get("grpc_mtls")),
+            ("--agents", _agents_address(given)),
+        ):
+            if address:
+                with listening_by(flag, "HQ_"):
+                    held[flag] = ports.hold(address)
+        held.setdefault("--agents", "")
     except OSError as error:
         click.echo(f"hq: {error}", err=True)
         return 1

@@ -98,6 +98,12 @@ limits = together(
     ),
     option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds."),
     option("--json-bytes", type=Bytes(), default="64MiB", help="Instances kept as JSON."),
+    option(
+        "--max-store-bytes",
+        type=Bytes(),
+        default="1536MiB",
+        help="Live records in the store; at that, what adds more is refused. Take 3/4 of etcd's quota; 0: no limit.",
+    ),
     _flags.limits(),
 )
 

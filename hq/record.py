@@ -10,6 +10,8 @@ from hq.traits import Pool, Traits, traits_of
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
+RECORD_BYTES = 64  # of a record beside what is encoded in it: its key, its envelope and etcd's own, roughly
+
 
 class Undecodable(Exception):
     """A record's bytes are not what HQ writes."""

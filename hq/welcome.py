@@ -7,10 +7,19 @@ from pathlib import Path
 
 import click
 
+from hq.embedded import EtcdBinary
 from hq.server import Server
 
 
-def welcome(server: Server, store: str) -> None:
+def for_trying(binary: EtcdBinary) -> str:
+    """One line about an etcd that is too old to be trusted; empty: it is not."""
+    if not binary.is_for_trying:
+        return ""
+    version = ".".join(map(str, binary.version))
+    return f"etcd {version} is for trying things out only: put etcd 3.5.8 or newer on PATH to have that used instead."
+
+
+def welcome(server: Server, store: str, note: str = "") -> None:
     """Print addresses and commands that work as printed in another shell."""
     listening = server.listening.result()
     hqctl = _command("hqctl")
@@ -19,7 +28,7 @@ def welcome(server: Server, store: str) -> None:
     click.echo(
         f"""
 HQ serves.  gRPC {listening.grpc} · HTTP http://{listening.http} · {store}
-Nothing is encrypted and nobody is asked who they are: for this machine only.
+Nothing is encrypted and nobody is asked who they are: for this machine only.{f"{chr(10)}{note}" if note else ""}
 
 Try in another shell:
   {hqctl}{at} apply -f {_short(example)}

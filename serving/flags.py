@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -50,6 +51,20 @@ class Bytes(click.ParamType[int]):
         return int(match[1]) * _UNITS_BYTES[match[2]]
 
 
+@contextmanager
+def listening_by(flag: str, prefix: str) -> Iterator[None]:
+    """Have an address that cannot be had name the flag and the variable that chose it."""
+    try:
+        yield
+    except OSError as error:
+        chosen = f"{flag} or {_variable(prefix, flag)} names another address"
+        raise OSError(f"{error.strerror or error} ({chosen})") from error
+
+
+def _variable(prefix: str, flag: str) -> str:
+    return prefix + flag.lstrip("-").replace("-", "_").upper()
+
+
 class Flags:
     """Makes flags that are environment variables, too: with the prefix HQ_, `--max-calls` is HQ_MAX_CALLS."""
 
@@ -58,7 +73,7 @@ class Flags:
 
     def option(self, name: str, *parameter: str, **attributes: Any) -> Callable[[F], F]:
         """A flag with its environment variable, which the help shows."""
-        envvar = self._prefix + name.lstrip("-").replace("-", "_").upper()
+        envvar = _variable(self._prefix, name)
         return click.option(name, *parameter, envvar=envvar, show_envvar=True, show_default=True, **attributes)
 
     def limits(self) -> Callable[[F], F]:

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from serving.auth import security
 from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
+from serving.flags import listening_by
 from serving.grpc.server import GrpcServer
 from serving.health import Health
 from serving.http.pages import Page
@@ -37,6 +38,7 @@ class Addresses:
     pages: str = ""  # a second one for HTTP that nobody shares, for health and metrics; empty: none
     cors: Sequence[str] = ()  # origins whose pages may call from a browser
     agents: str = ""  # a listener for agents alone, with limits of its own; empty: none
+    env: str = "HQ_"  # what the variables of these flags begin with, for messages
     transport: str = "own"  # or "grpcio": grpc.aio and uvicorn, each with a port of its own
 
 
@@ -181,19 +183,26 @@ class _One:
         """Raises OSError."""
         wanted, mtls = self._addresses, ""
         if wanted.grpc_mtls and tls is not None:
-            port = await self._server.listen(wanted.grpc_mtls, tls.listening(require_clients=True))
+            with listening_by("--grpc-mtls", wanted.env):
+                port = await self._server.listen(wanted.grpc_mtls, tls.listening(require_clients=True))
             mtls = _with_port(wanted.grpc_mtls, port)
         context = tls.listening() if tls is not None else None
-        agents, grpc = wanted.agents, _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
+        agents = wanted.agents
+        with listening_by("--grpc", wanted.env):
+            grpc = _with_port(wanted.grpc, await self._server.listen(wanted.grpc, context))
         if agents:
-            agents = _with_port(agents, await self._agents.listen(agents, context))
-        is_same = wanted.http in (wanted.grpc, grpc) and not wanted.http.endswith(":0")
-        http = grpc if is_same else _with_port(wanted.http, await self._server.listen(wanted.http, context))
+            with listening_by("--agents", wanted.env):
+                agents = _with_port(agents, await self._agents.listen(agents, context))
+        http = grpc
+        if wanted.http not in (wanted.grpc, grpc) or wanted.http.endswith(":0"):
+            with listening_by("--http", wanted.env):
+                http = _with_port(wanted.http, await self._server.listen(wanted.http, context))
         return Addresses(grpc, http, mtls, agents=agents)
 
     async def show_pages(self, tls: ServerTls | None) -> None:
         """Raises OSError."""
-        await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
+        with listening_by("--worker-pages", self._addresses.env):
+            await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing new, give calls under way `grace_s`."""

@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "count": ("counting", "count", "Count instances, by service, node or revision."),
     "watch": ("following", "watch", "Show instances and their changes as they happen."),
     "why": ("explaining", "why", "Tell why an instance is ready or not."),
+    "describe": ("explaining", "describe", "Show all that is known of an instance: why, and the object."),
     "apply": ("applying", "apply", "Create or replace instances from YAML or JSON."),
     "diff": ("diffing", "diff", "Show what apply would change."),
     "edit": ("editing", "edit", "Change an instance in an editor."),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
     from google.protobuf.timestamp_pb2 import Timestamp
 
+CLOCKS_DIFFER_S = 2.0  # between machines that are well; beyond that one of them is wrong
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
@@ -54,10 +55,18 @@ def seconds_of(duration: Duration) -> float:
 
 
 def age(moment: Timestamp, now_s: float) -> str:
-    """How long ago, on wall clocks; `-` if it never was."""
+    """How long ago on wall clocks, as one word: `-` if it never was, `ahead:5m` if this machine's clock is behind."""
     if not moment.seconds:
         return "-"
-    return span(now_s - moment.seconds - moment.nanos / 1e9)
+    passed_s = now_s - moment.seconds - moment.nanos / 1e9
+    return span(passed_s) if passed_s >= -CLOCKS_DIFFER_S else f"ahead:{span(-passed_s)}"
+
+
+def ago(moment_s: float, now_s: float) -> str:
+    """How long ago a moment in seconds since 1970 was: `5m ago`, or that this machine's clock is behind it."""
+    if moment_s > now_s + CLOCKS_DIFFER_S:
+        return f"{span(moment_s - now_s)} ahead of this machine's clock"
+    return f"{span(now_s - moment_s)} ago"
 
 
 def clock_time(moment: Timestamp) -> str:

@@ -180,7 +180,8 @@ def counted(answers: Iterable[service_pb2.CountInstancesResponse]) -> list[servi
     groups: dict[str, service_pb2.InstanceCount] = {}
     for answer in answers:
         for group in answer.groups:
-            total = groups.setdefault(group.key, service_pb2.InstanceCount(key=group.key))
-            total.total += group.total
-            total.ready += group.ready
+            sums = groups.setdefault(group.key, service_pb2.InstanceCount(key=group.key))
+            sums.total += group.total
+            sums.ready += group.ready
+            sums.unknown += group.unknown
     return [groups[key] for key in sorted(groups)]

@@ -60,7 +60,14 @@ class AdminApi:
 
     async def _replicas(self, request: admin_pb2.ListReplicasRequest, call: Call) -> Answer:
         members = await self._admin.members()
-        answer = admin_pb2.ListReplicasResponse(replicas=self._admin.replicas(), members=members, source=self._source())
+        used_bytes, most_bytes = self._admin.room()
+        answer = admin_pb2.ListReplicasResponse(
+            replicas=self._admin.replicas(),
+            members=members,
+            source=self._source(),
+            store_bytes=used_bytes,
+            max_store_bytes=most_bytes,
+        )
         return MessageAnswer(answer)
 
     async def _quarantine(self, request: admin_pb2.ListQuarantineRequest, call: Call) -> Answer:

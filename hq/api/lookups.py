@@ -100,7 +100,7 @@ class Lookups:
         groups, source = await self._registry.reads.count(
             Query(request.filter), request.group_by, request.read, call.deadline
         )
-        counts = [service_pb2.InstanceCount(key=g.key, total=g.total, ready=g.ready) for g in groups]
+        counts = [service_pb2.InstanceCount(**group._asdict()) for group in groups]
         return MessageAnswer(service_pb2.CountInstancesResponse(groups=counts, sources=[source.message()]))
 
     async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:

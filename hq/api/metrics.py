@@ -172,6 +172,18 @@ STORE: Final = (
         "1 if the files for TLS with etcd are not in force as they are now: what they said before is.",
         lambda s: float(bool(s.store.files_fault)),
     ),
+    D(
+        "gauge",
+        "hq_store_bytes",
+        "What the records of all instances take in the store, roughly.",
+        lambda s: s.replica.cache.stored_bytes,
+    ),
+    D(
+        "gauge",
+        "hq_store_max_bytes",
+        "At so many hq_store_bytes what adds more is refused; 0: never.",
+        lambda s: s.replica.config.max_store_bytes,
+    ),
     D("gauge", "hq_store_full", "1 if etcd has no space left.", lambda s: float(s.replica.fence.store_is_full)),
 )
 METRICS: Final = (*CACHE, *LIVENESS, *STORE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OLDEST = (3, 4)
+_SOUND = (3, 5, 8)
 
 
 class EtcdNotFound(Exception):
@@ -23,6 +24,11 @@ class EtcdBinary:
 
     path: Path
     version: tuple[int, int, int]
+
+    @property
+    def is_for_trying(self) -> bool:
+        """Nobody should keep what matters in it: older patches are known to lose or corrupt data (README)."""
+        return self.version < _SOUND
 
     def __str__(self) -> str:
         return f"etcd {'.'.join(map(str, self.version))} ({self.path})"

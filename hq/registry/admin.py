@@ -114,6 +114,10 @@ class Admin:
             infos.append(info)
         return infos
 
+    def room(self) -> tuple[int, int]:
+        """What live records take of the store, and what they may take, in bytes."""
+        return self._r.cache.stored_bytes, self._r.config.max_store_bytes
+
     async def members(self) -> list[admin_pb2.StoreMember]:
         """The store's members, as each answers for itself."""
         return [
@@ -123,6 +127,8 @@ class Admin:
                 leader=m.leader,
                 db_size_bytes=m.db_size_bytes,
                 db_size_in_use_bytes=m.db_in_use_bytes,
+                quota_bytes=m.quota_bytes,
+                full=m.full,
                 error=m.error,
             )
             for m in await self._r.store.members()

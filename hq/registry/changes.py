@@ -48,6 +48,11 @@ class Draft:
     def revision_ids(self) -> list[str]:
         return [revision.id for revision in self.spec.revision]
 
+    def size_bytes(self) -> int:
+        """Encoded, with the secret descriptors."""
+        kept = sum(len(descriptor) for descriptors in self.secrets.values() for descriptor in descriptors)
+        return self.meta.ByteSize() + self.spec.ByteSize() + kept
+
     def check_input(self) -> instance_pb2.Instance:
         """As an instance, for the checks that look at the whole."""
         return instance_pb2.Instance(meta=self.meta, spec=self.spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import defaultdict
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -40,11 +40,12 @@ class Found(NamedTuple):
 
 
 class Count(NamedTuple):
-    """One group."""
+    """One group. `unknown`: nobody has reported them yet; those left are not ready."""
 
     key: str
-    total: int
-    ready: int
+    total: int = 0
+    ready: int = 0
+    unknown: int = 0
 
 
 class Reads:
@@ -112,17 +113,21 @@ class Reads:
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[list[Count], Source]:
-        """In order of keys. By revision, an instance counts for each of its revisions."""
+        """In order of keys; one group where none is asked for. By revision, an instance counts for each of its own."""
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
-        totals: defaultdict[str, int] = defaultdict(int)
-        ready: defaultdict[str, int] = defaultdict(int)
+        totals, ready, unknown = Counter[str](), Counter[str](), Counter[str]()
+        if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED:
+            totals[""] = 0
         async for portion in with_turns(self._replica.cache.matching(query)):
             for entry in portion:
-                for key, is_ready in _groups(entry, group_by):
+                for key, is_ready, revision_id in _groups(entry, group_by):
                     totals[key] += 1
-                    ready[key] += is_ready
-        return [Count(key, totals[key], ready[key]) for key in sorted(totals)], source
+                    if is_ready:
+                        ready[key] += 1
+                    elif entry.is_unknown(revision_id):
+                        unknown[key] += 1
+        return [Count(key, totals[key], ready[key], unknown[key]) for key in sorted(totals)], source
 
     def _after(self, query: Query, text: str) -> str:
         token = page_token(text)
@@ -141,13 +146,14 @@ async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Seque
             await asyncio.sleep(0)
 
 
-def _groups(entry: Entry, group_by: int) -> Iterable[tuple[str, bool]]:
+def _groups(entry: Entry, group_by: int) -> Iterable[tuple[str, bool, str]]:
+    """Where it counts, whether as ready, and of which revision (empty: of the whole instance)."""
     traits = entry.traits
     if group_by == service_pb2.COUNT_GROUP_SERVICE:
-        return ((traits.service, traits.ready),)
+        return ((traits.service, traits.ready, ""),)
     if group_by == service_pb2.COUNT_GROUP_NODE:
-        return ((traits.node, traits.ready),)
+        return ((traits.node, traits.ready, ""),)
     if group_by == service_pb2.COUNT_GROUP_REVISION:
         ready = {mark.id for mark in entry.marks if mark.ready}
-        return [(revision, revision in ready) for revision in traits.revisions]
-    return (("", traits.ready),)
+        return [(revision, revision in ready, revision) for revision in traits.revisions]
+    return (("", traits.ready, ""),)

@@ -19,7 +19,7 @@ from hq.store.port import Compare, Write
 from hq.store.words import new_word
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2
-from serving.errors import AlreadyExists, NotFound, PermissionDenied
+from serving.errors import AlreadyExists, NotFound, PermissionDenied, StoreLimit
 
 
 class Writes:
@@ -37,7 +37,7 @@ class Writes:
         validate_only: bool,
         permit: Permit = anything,
     ) -> Entry:
-        """Raises AlreadyExists, and what a commit raises."""
+        """Raises AlreadyExists, StoreLimit, and what a commit raises."""
         r, wall_ms = self._r, self._r.clock.wall_ms()
         r.check_loaded()
         draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
@@ -45,6 +45,7 @@ class Writes:
         check_draft(permit, draft)
         if spec_at := await self._taken_at(instance_id, request_id):
             return self._repeated(instance_id, request_id, spec_at, permit)
+        self._check_room(draft.size_bytes(), 0)
         plan = plans.created(draft, request_id, wall_ms)
         if validate_only:
             return plans.as_stored(plan, None, 0)
@@ -64,7 +65,7 @@ class Writes:
         validate_only: bool,
         permit: Permit = anything,
     ) -> Entry:
-        """Raises NotFound, VersionConflict, EpochChanged, InvalidRequest, and what the permit and a commit raise."""
+        """Raises NotFound, VersionConflict, EpochChanged, StoreLimit, InvalidRequest, and what others raise."""
         return await self._change(
             instance.meta.id,
             lambda old: changes.updated(old, instance, mask),
@@ -156,6 +157,7 @@ class Writes:
                 await self._r.proven(hurry=False)
                 sure = True
                 continue
+            self._check_room(new.size_bytes(), old.size_bytes())
             plan = plans.changed(entry, old, new, self._r.clock.wall_ms(), self._r.cache.epoch_at)
             if validate_only:
                 return plans.as_stored(plan, entry, entry.version)
@@ -189,6 +191,12 @@ class Writes:
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
         await self._r.shown(version)
         return plans.as_stored(plan, entry, version)
+
+    def _check_room(self, new_bytes: int, old_bytes: int) -> None:
+        """Keep live data from filling the store, which would stop reports, too. Raises StoreLimit for what adds."""
+        used_bytes, most_bytes = self._r.cache.stored_bytes, self._r.config.max_store_bytes
+        if most_bytes and used_bytes >= most_bytes and new_bytes > old_bytes:
+            raise StoreLimit(used_bytes, most_bytes)
 
     async def _taken_at(self, instance_id: str, request_id: str) -> int:
         """The version at which the id is taken, by this very request or after a fence; 0: it is free."""

@@ -20,6 +20,7 @@ from hq.store.port import (
     UnknownOutcome,
 )
 
+FULL = "etcd is full: raise its --quota-backend-bytes, or remove data, compact, defragment; then disarm the alarm"
 CLOSED = "the connection to the store was closed"
 # What a channel says of a call that it never sent.
 _NEVER_SENT = ("failed to connect", "errors resolving", "dns resolution failed")
@@ -50,7 +51,7 @@ def raise_for_call(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
     if code is grpc.StatusCode.OUT_OF_RANGE:
         raise (Compacted(0) if "compacted" in details else FutureRevision(words)) from error
     if "database space exceeded" in details:
-        raise NoSpace("the store's space is used up: compact, defragment and disarm it") from error
+        raise NoSpace(FULL) from error
     if not write or _certainly_not_done(code, details):
         raise Unavailable(words) from error
     if code is grpc.StatusCode.INVALID_ARGUMENT or "larger than max" in details:

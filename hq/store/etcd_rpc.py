@@ -12,6 +12,7 @@ from typing import Any
 
 import grpc
 from aetcd import rpc
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from hq.store.etcd_errors import (
     CLOSED,
@@ -58,6 +59,8 @@ _FIELDS = {"created": rpc.Compare.CREATE, "modified": rpc.Compare.MOD, "value": 
 _OPERANDS = {"created": "create_revision", "modified": "mod_revision", "value": "value"}
 _RELATIONS = {"=": rpc.Compare.EQUAL, "<": rpc.Compare.LESS, ">": rpc.Compare.GREATER}
 _OPEN_TIMEOUT_S = 5.0
+_FULL = "alarm:NOSPACE"  # among the errors of a member's status
+_DB_SIZE_QUOTA = 12  # StatusResponse.dbSizeQuota, since 3.6; the stubs are older
 
 
 class Member:
@@ -125,8 +128,7 @@ class Member:
     async def status(self, timeout_s: float, metadata: Metadata) -> MemberStatus:
         """What the member says of itself. Raises Unavailable."""
         s = await _answer(self._maintenance.Status, rpc.StatusRequest(), timeout_s, metadata)
-        leads = s.leader == s.header.member_id
-        return MemberStatus(self.endpoint, s.version, leads, s.dbSize, s.dbSizeInUse, "; ".join(s.errors))
+        return member_status(self.endpoint, s)
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, after: int, metadata: Metadata) -> AsyncIterator[EtcdWatch]:
@@ -252,3 +254,20 @@ def _outcome(answer: Any, write: Write) -> Applied | Refused:
     keys = [c.key for c in write.when if c.range_end is None]
     found = [op.response_range.kvs for op in answer.responses]
     return Refused({key: kvs[0].mod_revision if kvs else 0 for key, kvs in zip(keys, found, strict=True)})
+
+
+def member_status(endpoint: str, said: Any) -> MemberStatus:
+    """What a StatusResponse means."""
+    others = [error.strip() for error in said.errors if _FULL not in error]
+    unknown = UnknownFieldSet(said)
+    later = {field.field_number: field.data for field in (unknown[i] for i in range(len(unknown)))}
+    return MemberStatus(
+        endpoint,
+        said.version,
+        leader=said.leader == said.header.member_id,
+        db_size_bytes=said.dbSize,
+        db_in_use_bytes=said.dbSizeInUse,
+        quota_bytes=later.get(_DB_SIZE_QUOTA, 0),
+        full=len(others) < len(said.errors),
+        error="; ".join(others),
+    )

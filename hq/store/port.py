@@ -143,13 +143,21 @@ class WatchStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MemberStatus:
-    """One member of the store as it answers for itself."""
+    """One member of the store as it answers for itself.
+
+    Attributes:
+        quota_bytes: what db_size_bytes may grow to; 0: it does not tell.
+        full: its space is used up, and nothing can be put.
+        error: what else is wrong with it.
+    """
 
     endpoint: str
     version: str = ""
     leader: bool = False
     db_size_bytes: int = 0
     db_in_use_bytes: int = 0
+    quota_bytes: int = 0
+    full: bool = False
     error: str = ""
 
 

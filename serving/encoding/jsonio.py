@@ -12,7 +12,7 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from serving.encoding.jsonshape import kind_of, violations
+from serving.encoding.jsonshape import kind_of, proto_path, violations
 from serving.errors import InvalidRequest, Violation, invalid
 
 M = TypeVar("M", bound=Message)
@@ -143,8 +143,8 @@ def _violation(error: json_format.ParseError) -> Violation:
     text = _NUMBER.sub("not a number: ", text)
     where = _WHERE.search(text)
     if where is not None:
-        return Violation(where[1], _short(text[: where.start()]))
-    return Violation(".".join(names), _short(text.rstrip(".")))
+        return Violation(proto_path(where[1]), _short(text[: where.start()]))
+    return Violation(proto_path(".".join(names)), _short(text.rstrip(".")))
 
 
 def _short(text: str) -> str:

@@ -18,6 +18,7 @@ from serving.errors import Violation
 _MAX_VIOLATIONS: Final = 20
 _MAX_NAME: Final = 50
 _OBJECT: Final = "a JSON object"
+_UPPER: Final = re.compile(r"\[[^\]]*\]|[A-Z]")
 _NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and no more of what Python reads as one
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
     FieldDescriptor.TYPE_STRING: ((str,), "a string"),
@@ -46,14 +47,16 @@ def _of_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Viola
     fields = _fields(descriptor)
     seen: set[str] = set()
     for name, item in value.items():
-        where = f"{path}.{name}" if path else name
         field = fields.get(name)
+        # By its proto name, as every later check names it, whichever of the two the caller wrote.
+        own_name = name if field is None else field.name
+        where = f"{path}.{own_name}" if path else own_name
         if field is None:
             yield Violation(where, f"{descriptor.full_name} has no such field")
-        elif field.name in seen:
+        elif own_name in seen:
             yield Violation(where, "the field is there twice, by both of its names")
         elif item is not None:
-            seen.add(field.name)
+            seen.add(own_name)
             yield from _of_field(item, field, where)
 
 
@@ -99,6 +102,11 @@ def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation
 
 def _mismatch(path: str, value: Any, expected: str) -> Violation:
     return Violation(path, f"{expected} is expected, not {kind_of(value)}")
+
+
+def proto_path(path: str) -> str:
+    """A path of JSON names (`spec.nodeName`, `meta.labels[aKey]`) in the names of the proto; keys stay as they are."""
+    return _UPPER.sub(lambda found: found[0] if found[0].startswith("[") else f"_{found[0].lower()}", path)
 
 
 def kind_of(value: Any) -> str:

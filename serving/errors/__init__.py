@@ -7,7 +7,15 @@ from serving.errors.base import Code, HqError
 from serving.errors.deadlines import DeadlineExceeded, OutcomeUnknown
 from serving.errors.records import AlreadyExists, EpochChanged, NotFound, StartOver, VersionConflict
 from serving.errors.reporters import Fenced, NotBegun, OutdatedReport, Stop, UnknownRevision, WrongNode, WrongUid
-from serving.errors.requests import InvalidRequest, PermissionDenied, TooLarge, UnknownMethod, Violation, invalid
+from serving.errors.requests import (
+    InvalidRequest,
+    PermissionDenied,
+    StoreLimit,
+    TooLarge,
+    UnknownMethod,
+    Violation,
+    invalid,
+)
 from serving.errors.retries import (
     BehindVersion,
     NotLoaded,
@@ -39,6 +47,7 @@ __all__ = [
     "StartOver",
     "Stop",
     "StoreFull",
+    "StoreLimit",
     "StoreUnavailable",
     "TooLarge",
     "UnknownMethod",

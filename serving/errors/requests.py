@@ -45,6 +45,25 @@ class TooLarge(HqError):
         self.limit = limit
 
 
+class StoreLimit(HqError):
+    """Live data take as much of the store as they may: what adds to them is refused, what does not goes on."""
+
+    code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
+    reason = "STORE_LIMIT"
+    limit = "max_store_bytes"
+
+    def __init__(self, used_bytes: int, most_bytes: int) -> None:
+        super().__init__(
+            f"instances take {used_bytes} bytes of the store, of {most_bytes} that they may (--max-store-bytes): "
+            "delete some, or have an operator raise etcd's quota and then this limit"
+        )
+        self._used_bytes, self._most_bytes = used_bytes, most_bytes
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"used_bytes": str(self._used_bytes), "max_bytes": str(self._most_bytes)}
+
+
 class UnknownMethod(HqError):
     """There is no such call."""
 

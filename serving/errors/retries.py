@@ -26,7 +26,7 @@ class StoreUnavailable(Retry):
 
 
 class StoreFull(Retry):
-    """The store is out of space: reads go on, writes wait for an operator to compact, defragment and disarm it."""
+    """The store is out of space: reads go on, writes wait for an operator to give it more, and to disarm its alarm."""
 
     code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "STORE_FULL"

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from hq.embedded import find_etcd
 from tests.support.scenes import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -142,3 +144,25 @@ async def test_an_address_that_others_can_reach_takes_the_word_insecure(tmp_path
     code, out = await run(f"{serve} {flag} 0.0.0.0:0")
     assert code == 2
     assert "--insecure" in out
+
+
+@pytest.mark.parametrize("flag", ["--grpc", "--http"])
+async def test_a_busy_port_is_told_in_one_line_with_the_flag_and_the_variable_that_chose_it(flag: str) -> None:
+    other = "--http" if flag == "--grpc" else "--grpc"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, out = await run(
+            f"{sys.executable} -m hq.main dev --store memory {flag} {address} {other} 127.0.0.1:0 --log-level error"
+        )
+    variable = f"HQ_{flag.removeprefix('--').upper()}"
+    assert code == 1
+    (line,) = out.splitlines()
+    assert line.startswith(f"hq: cannot listen on {address}: ")
+    assert f"({flag} or {variable} names another address)" in line
+
+
+async def test_an_old_etcd_is_said_to_be_for_trying_only(tmp_path: Path) -> None:
+    async with dev(tmp_path / "data") as replica:
+        await replica.serves()
+        lines = [line for line in replica.output().splitlines() if "for trying things out only" in line]
+    assert len(lines) == (1 if find_etcd().version < (3, 5, 8) else 0)

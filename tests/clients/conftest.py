@@ -18,6 +18,7 @@ SETTINGS = ClientSettings(
     retry=HASTY,
     watch=WatchSettings(backoff=HASTY, silence_limit_s=60.0),
     connect_timeout_s=20.0,
+    first_connect_s=20.0,
     first_probe_s=0.05,
     max_probe_s=0.1,
 )

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import socket
 import time
+from collections.abc import Iterator
 
 import grpc
 import pytest
 
-from clients.client import STRONG, Client, HqApiError
+from clients.client import STRONG, Client, ClientSettings, HqApiError
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.conftest import SETTINGS
@@ -215,3 +218,35 @@ async def test_a_closed_client_says_so(client: Client) -> None:
     await client.close()
     with pytest.raises(RuntimeError, match="closed"):
         await client.get("web-1")
+
+
+@pytest.fixture
+def frozen() -> Iterator[str]:
+    """The address of somebody whose kernel takes connections and who never says a word, like a stopped process."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        yield f"127.0.0.1:{silent.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_frozen_replica_costs_no_call_its_time(replicas: Replicas, frozen: str, seed: int) -> None:
+    replicas[0].stored.put(instance("web-1"))
+    patient = ClientSettings(connect_timeout_s=600.0)
+    addresses = [frozen, replicas[0].address]
+    async with asyncio.timeout(60):
+        for ask in ("get", "find", "count"):
+            async with Client(addresses, timeout_s=600.0, settings=patient, rng=random.Random(seed)) as client:
+                if ask == "get":
+                    await client.get("web-1")
+                elif ask == "find":
+                    assert [page async for page in client.find()]
+                else:
+                    await client.count()
+
+
+async def test_where_all_replicas_are_slow_to_connect_they_are_waited_for(
+    replicas: Replicas,
+) -> None:
+    settings = ClientSettings(retry=SETTINGS.retry, connect_timeout_s=0.5, first_connect_s=0.0)
+    async with Client([r.address for r in replicas], timeout_s=30.0, settings=settings) as client:
+        replicas[0].stored.put(instance("web-1"))
+        assert (await client.get("web-1")).instance.meta.id == "web-1"

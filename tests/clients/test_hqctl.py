@@ -153,7 +153,7 @@ async def test_no_server_is_told_in_one_line_and_soon(replica: FakeReplica) -> N
 async def test_a_second_server_is_asked_when_the_first_is_gone(replicas: list[FakeReplica]) -> None:
     await replicas[0].stop()
     done = await hqctl(",".join(r.address for r in replicas), "count", "--by", "service")
-    assert done.out.splitlines()[1].split() == ["web", "3", "2", "1"]
+    assert done.out.splitlines()[1].split() == ["web", "3", "2", "1", "0"]
 
 
 async def test_the_guard_is_shown(replica: FakeReplica) -> None:

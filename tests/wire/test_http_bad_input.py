@@ -53,9 +53,9 @@ BAD = {
     "a string for an object": Bad(b'{"read":""}', 400, "invalid_argument", "read: a JSON object is"),
     "an object for a string": Bad(b'{"id":{}}', 400, "invalid_argument", "id: "),
     "a list for an object": Bad(b'{"read":[]}', 400, "invalid_argument", "read: a JSON object is"),
-    "a fraction for an integer": Bad(b'{"read":{"minVersion":1.5}}', 400, "invalid_argument", "read.minVersion: "),
-    "a negative for an unsigned": Bad(b'{"read":{"minVersion":-1}}', 400, "invalid_argument", "read.minVersion: "),
-    "an integer too large": Bad(b'{"read":{"minVersion":1e30}}', 400, "invalid_argument", "read.minVersion: "),
+    "a fraction for an integer": Bad(b'{"read":{"minVersion":1.5}}', 400, "invalid_argument", "read.min_version: "),
+    "a negative for an unsigned": Bad(b'{"read":{"minVersion":-1}}', 400, "invalid_argument", "read.min_version: "),
+    "an integer too large": Bad(b'{"read":{"minVersion":1e30}}', 400, "invalid_argument", "read.min_version: "),
     "an integer of 5,000 digits": Bad(
         b'{"read":{"minVersion":' + b"9" * 5000 + b"}}", 400, "invalid_argument", "digits"
     ),
@@ -83,7 +83,7 @@ BAD = {
     ),
     "nested 60 deep": Bad(b'{"read":' * 60 + b"1" + b"}" * 60, 400, "invalid_argument", ""),
     "a bad field mask": Bad(
-        b'{"fieldMask":17}', 400, "invalid_argument", "fieldMask: FieldMask JSON value not a string"
+        b'{"fieldMask":17}', 400, "invalid_argument", "field_mask: FieldMask JSON value not a string"
     ),
     "truncated protobuf": Bad(b"\x0a\x05ab", 400, "invalid_argument", "not a well-formed hq.v1.Get", PROTO),
     "random protobuf": Bad(b"\xff" * 40, 400, "invalid_argument", "not a well-formed", PROTO),

@@ -22,6 +22,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "count": ("hqctl count web", "hqctl count --by node --not-ready", "hqctl count web --by revision -o json"),
     "watch": ("hqctl watch web", "hqctl watch --node node-a -o lines", "hqctl watch web --only-changes -o json"),
     "why": ("hqctl why web-1", "hqctl why web-1 -o jsonpath='{.summary}'"),
+    "describe": ("hqctl describe web-1", "hqctl describe web-1 -o json"),
     "apply": (
         "hqctl apply -f web.yaml",
         "hqctl apply -R -f services/ --dry-run",
@@ -55,7 +56,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "status": (
         "hqctl status --server hq-1:7071,hq-2:7071,hq-3:7071",
-        "hqctl --context east status --check",
+        "hqctl --context east status > /dev/null || page-somebody",
         "hqctl status -o json",
     ),
     "top": ("hqctl top", "hqctl top --sort-by not-ready --limit 5", "hqctl top -w --since 10m"),

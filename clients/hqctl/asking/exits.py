@@ -29,7 +29,7 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.OK: "done",
-    Exit.REFUSED: "refused or failed (of several items, at least one); diff: it differs",
+    Exit.REFUSED: "refused or failed (of several items, at least one); diff: it differs; status: there is a problem",
     Exit.USAGE: "the command line makes no sense; diff: refused or failed",
     Exit.NOT_FOUND: "there is no such instance, revision or node",
     Exit.CONFLICT: "somebody else was faster, or the id is taken",

@@ -9,6 +9,7 @@ import click
 from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import selecting, strong_option
 from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.commands.nearest import tell_unknown_services
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
 from clients.hqctl.output.sources import not_of, warn_of
 from clients.hqctl.output.tables import print_table
@@ -36,7 +37,8 @@ def count(
 ) -> None:
     """Count the instances that match all of the options.
 
-    By revision, an instance counts once for each of its revisions, ready if that revision is.
+    By revision, an instance counts once for each of its revisions, ready if that revision is. UNKNOWN: no agent has
+    reported yet; --not-ready chooses those, too.
     """
 
     async def work(client: Client) -> Exit:
@@ -51,6 +53,8 @@ def count(
             print_items(answer.groups, answer.sources, output)
         else:
             _print(answer, by or "all", headers=not no_headers)
+        if not any(group.total for group in answer.groups):
+            await tell_unknown_services(client, where, answer.sources)
         warn_of(answer.sources)
         return Exit.OK
 
@@ -58,12 +62,12 @@ def count(
 
 
 def _print(answer: pb.CountInstancesResponse, by: str, *, headers: bool) -> None:
-    rows = [_row(group.key or "-", group.total, group.ready) for group in answer.groups]
-    if by == "all":
-        print_table(("TOTAL", "READY", "NOT-READY"), [row[1:] for row in rows] or [["0", "0", "0"]], headers=headers)
-    else:
-        print_table((by.upper(), "TOTAL", "READY", "NOT-READY"), rows, headers=headers)
+    names = (by.upper(), "TOTAL", "READY", "NOT-READY", "UNKNOWN")
+    rows = [_row(group) for group in answer.groups]
+    skipped = 1 if by == "all" else 0
+    print_table(names[skipped:], [row[skipped:] for row in rows], headers=headers)
 
 
-def _row(key: str, total: int, ready: int) -> list[str]:
-    return [key, str(total), str(ready), str(total - ready)]
+def _row(group: pb.InstanceCount) -> list[str]:
+    not_ready = group.total - group.ready - group.unknown
+    return [group.key or "-", *map(str, (group.total, group.ready, not_ready, group.unknown))]

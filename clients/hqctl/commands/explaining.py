@@ -1,9 +1,10 @@
-"""why: the story of an instance's readiness."""
+"""why and describe: the story of an instance's readiness, and the instance itself."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,8 +15,8 @@ from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.remembered import remembered
 from clients.hqctl.asking.session import Session, colour_of, complain, connected
 from clients.hqctl.output.folding import width_of
-from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
-from clients.hqctl.output.sources import not_of, warn_of
+from clients.hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
+from clients.hqctl.output.sources import merged, not_of, warn_of
 from clients.hqctl.output.story import story, wrapped
 from clients.hqctl.words import truth
 from hqpb.v1 import admin_pb2
@@ -48,6 +49,34 @@ def why(session: Session, instance_id: str, output: str) -> None:
         else:
             _print(answer, moves)
         warn_of(answer.sources)
+        return Exit.OK
+
+    session.run(work)
+
+
+@click.command()
+@click.argument("instance_id", metavar="INSTANCE")
+@output_option(*TEXTS)
+@connected
+def describe(session: Session, instance_id: str, output: str) -> None:
+    """Show all that is known of an instance: what `why` tells, then the instance itself as YAML.
+
+    As JSON or YAML it is one object with `instance` and `explanation`.
+    """
+
+    async def work(client: Client) -> Exit:
+        asked = client.get(instance_id), client.explain(instance_id), _moves(session, instance_id)
+        got, answer, moves = await asyncio.gather(*asked)
+        if wrong := not_of([session.cluster], answer.sources):
+            complain(wrong)
+            return Exit.REFUSED
+        if is_data(output):
+            print_data({"instance": as_dict(got.instance), "explanation": as_dict(answer)}, output)
+        else:
+            _print(answer, moves)
+            click.echo("\nInstance:")
+            click.echo(textwrap.indent(yaml_text(as_dict(got.instance)), "  "), nl=False)
+        warn_of(merged((got.sources, answer.sources)))
         return Exit.OK
 
     session.run(work)

@@ -9,6 +9,7 @@ import click
 from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import is_everything, selecting, selecting_by_options, strong_option
 from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.commands.nearest import tell_unknown_services
 from clients.hqctl.output.formats import FORMATS, output_option, print_data
 from clients.hqctl.output.showing import Showing, showing
 from clients.hqctl.output.sources import merged, not_of, warn_of
@@ -86,6 +87,8 @@ async def _list(
         complain(wrong)
         return Exit.REFUSED
     how.show(instances, sources, output)
+    if not instances:
+        await tell_unknown_services(client, where, sources)
     if pages[-1].next_page_token or (how.limit is not None and len(instances) > how.limit):
         click.echo(f"There are more than {how.limit}: raise --limit.", err=True)
     warn_of(sources)

@@ -15,6 +15,7 @@ from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.selecting import selecting
 from clients.hqctl.asking.session import Session, complain, connected
 from clients.hqctl.asking.spans import Span
+from clients.hqctl.commands.nearest import tell_unknown_services
 from clients.hqctl.output.formats import LISTS, is_data, output_option, print_data
 from clients.hqctl.output.sources import merged, not_of, warn_of
 from clients.hqctl.output.tables import print_table
@@ -41,6 +42,7 @@ class Service:
     name: str
     instances: int = 0
     ready: int = 0
+    unknown: int = 0
     changed: int = 0
     turned: int = 0
 
@@ -48,6 +50,7 @@ class Service:
         """Count an instance."""
         self.instances += 1
         self.ready += truth(instance.status.ready) == "yes"
+        self.unknown += truth(instance.status.ready) == "unknown"
         self.changed += instance.meta.modification_time.seconds >= since_s
         ready = instance.status.ready  # unknown: it never turned, its time is that of the creation
         self.turned += bool(ready.status) and ready.last_transition_time.seconds >= since_s
@@ -55,7 +58,7 @@ class Service:
     def row(self) -> list[str]:
         """The cells."""
         share = f"{self.ready * 100 // self.instances}%"
-        numbers = (self.instances, self.ready, self.instances - self.ready)
+        numbers = (self.instances, self.ready, self.instances - self.ready - self.unknown, self.unknown)
         return [self.name or "-", *map(str, numbers), share, str(self.changed), str(self.turned)]
 
 
@@ -104,6 +107,8 @@ def top(
             if watching and sys.stdout.isatty():
                 click.clear()
             _print(ranked, len(found), since, sources, output, headers=not no_headers)
+            if not found:
+                await tell_unknown_services(client, where, sources)
             if not watching:
                 return Exit.OK
             await asyncio.sleep(REDRAW_S)
@@ -124,11 +129,12 @@ def _print(
     ranked: list[Service], count: int, since_s: float, sources: list[pb.Source], output: str, *, headers: bool
 ) -> None:
     if is_data(output):
-        fields = ("service", "instances", "ready", "changed", "turned")
-        items = [dict(zip(fields, (s.name, s.instances, s.ready, s.changed, s.turned), strict=True)) for s in ranked]
+        fields = ("service", "instances", "ready", "unknown", "changed", "turned")
+        values = ((s.name, s.instances, s.ready, s.unknown, s.changed, s.turned) for s in ranked)
+        items = [dict(zip(fields, one, strict=True)) for one in values]
         print_data({"kind": "List", "items": items, "since": f"{since_s:g}s"}, output)
     elif ranked:
-        names = ("SERVICE", "INSTANCES", "READY", "NOT-READY", "SHARE", *_lately(since_s))
+        names = ("SERVICE", "INSTANCES", "READY", "NOT-READY", "UNKNOWN", "SHARE", *_lately(since_s))
         print_table(names, [service.row() for service in ranked], headers=headers)
     else:
         click.echo("No instance matches.", err=True)

@@ -13,7 +13,8 @@ import click
 from clients.hqctl.asking.exits import Exit
 from clients.hqctl.asking.remembered import remembered
 from clients.hqctl.asking.session import Session, colour_of, complain, connected
-from clients.hqctl.output.findings import Facts, Finding, Reached, findings
+from clients.hqctl.output.facts import Facts, Finding, Reached
+from clients.hqctl.output.findings import findings
 from clients.hqctl.output.folding import fold, width_of
 from clients.hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data
 from clients.hqctl.output.guard_words import guard_words
@@ -30,14 +31,13 @@ LATELY_S = 3600.0
 
 
 @click.command()
-@click.option("--check", is_flag=True, help="Exit with 1 if there is a problem: for scripts.")
 @output_option(*TEXTS)
 @connected
-def status(session: Session, check: bool, output: str) -> None:
+def status(session: Session, output: str) -> None:
     """Tell what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
 
     Every server that is named is asked by itself: name all replicas. AGE is for how long at most a replica may
-    have missed changes. Against a front: its locations.
+    have missed changes. Against a front: its locations. Leaves with 1 if there is a problem (a line with `!`).
     """
 
     async def work(client: Client) -> Exit:
@@ -49,7 +49,7 @@ def status(session: Session, check: bool, output: str) -> None:
             _print(facts, found)
         if not facts.sources():
             return Exit.UNAVAILABLE
-        return Exit.REFUSED if check and any(one.severe for one in found) else Exit.OK
+        return Exit.REFUSED if any(one.severe for one in found) else Exit.OK
 
     session.run(work)
 
@@ -60,7 +60,7 @@ async def survey(session: Session, client: Client) -> Facts:
     if not facts.sources():
         return facts
     counted, listed, guard, records, planned, moves = await asyncio.gather(
-        _or_error(client.count()),
+        _or_error(client.count(by=pb.COUNT_GROUP_SERVICE)),
         _or_error(client.admin.list_replicas()),
         _or_error(client.admin.get_guard()),
         _or_error(client.admin.list_quarantine()),
@@ -68,9 +68,10 @@ async def survey(session: Session, client: Client) -> Facts:
         _or_error(remembered(session)),
     )
     if isinstance(counted, pb.CountInstancesResponse):
-        facts.total, facts.ready = (sum(getattr(g, name) for g in counted.groups) for name in ("total", "ready"))
+        facts.counts = counted.groups
     if isinstance(listed, admin_pb2.ListReplicasResponse):
         facts.replicas, facts.members = listed.replicas, listed.members
+        facts.store_bytes, facts.max_store_bytes = listed.store_bytes, listed.max_store_bytes
     if isinstance(guard, admin_pb2.GetGuardResponse):
         facts.guard = guard.guard
     facts.records = getattr(records, "records", ())
@@ -106,12 +107,14 @@ def as_data(facts: Facts, found: list[Finding]) -> dict[str, Any]:
     """The same for programs."""
     return {
         "findings": [{"what": f.what, "next": f.next, "severe": f.severe} for f in found],
-        "instances": {"total": facts.total, "ready": facts.ready},
+        "instances": {"total": facts.total, "ready": facts.ready, "unknown": sum(one.unknown for one in facts.counts)},
         "servers": [
             {"address": r.address, "error": r.error, "sources": [as_dict(s) for s in r.sources]} for r in facts.reached
         ],
         "replicas": [as_dict(one) for one in facts.replicas],
         "members": [as_dict(one) for one in facts.members],
+        "storeBytes": facts.store_bytes,
+        "maxStoreBytes": facts.max_store_bytes,
         "guard": as_dict(facts.guard) if facts.guard is not None else {},
         "quarantine": [as_dict(one) for one in facts.records],
         "suspensions": [as_dict(one) for one in facts.suspensions],
@@ -184,7 +187,7 @@ def _members(facts: Facts) -> tuple[tuple[str, ...], list[list[str]]]:
             member.version or "-",
             "yes" if member.leader else "-",
             *(("-", "-") if member.error else (size(member.db_size_bytes), size(member.db_size_in_use_bytes))),
-            member.error or "-",
+            member.error or ("full" if member.full else "-"),
         ]
         for member in facts.members
     ]

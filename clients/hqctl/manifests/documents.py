@@ -15,6 +15,7 @@ from clients.hqctl.manifests.shape import faults, kind
 from clients.yamltext import BadDocument, texts, values
 from hqpb.v1 import instance_pb2
 
+_UPPER = re.compile("[A-Z]")
 _STEP = re.compile(r"Failed to parse (\w+) field: ")
 
 
@@ -128,6 +129,6 @@ def _unwrapped(place: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 def _where_and_why(text: str) -> str:
     """What protobuf says of a fault, as `path.of.field: what is wrong`."""
-    path = ".".join(_STEP.findall(text))
+    path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
     why = _STEP.sub("", text).strip().rstrip(".")
     return f"{path}: {why}" if path else why

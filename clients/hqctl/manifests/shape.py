@@ -37,7 +37,8 @@ def faults(value: Any, message: Descriptor, path: str = "") -> Iterator[str]:
         return
     for name, inner in value.items():
         field = _field(message, name)
-        inner_path = f"{path}.{name}" if path else str(name)
+        own_name = name if field is None else field.name  # as HQ's own errors name it
+        inner_path = f"{path}.{own_name}" if path else str(own_name)
         if field is None:
             yield f"{inner_path}: there is no such field; {_instead(str(name), _known(message))}"
         elif inner is not None:

@@ -2,64 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
+from clients.hqctl.output.facts import Facts, Finding
 from clients.hqctl.output.guard_words import verdict
-from clients.hqctl.words import clock_time, plural, seconds_of, span
+from clients.hqctl.words import ago, clock_time, plural, seconds_of, size, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 SILENT_PEER_S = 30.0
 FORGOTTEN_PEER_S = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing an operator should know.
-
-    Attributes:
-        what: what is wrong, since when and why, in a sentence.
-        next: what to do about it.
-        severe: it needs somebody; otherwise it explains something.
-    """
-
-    what: str
-    next: str
-    severe: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """One address that was asked: what it answered, or why it did not."""
-
-    address: str
-    sources: tuple[pb.Source, ...] = ()
-    error: str = ""
-
-
-@dataclass(slots=True)
-class Facts:
-    """What could be found out; what could not is empty.
-
-    Attributes:
-        refused: why AdminService did not answer: a front has none.
-    """
-
-    reached: list[Reached] = field(default_factory=list)
-    total: int = 0
-    ready: int = 0
-    replicas: Sequence[admin_pb2.ReplicaInfo] = ()
-    members: Sequence[admin_pb2.StoreMember] = ()
-    guard: pb.GuardState | None = None
-    records: Sequence[admin_pb2.QuarantinedRecord] = ()
-    suspensions: Sequence[admin_pb2.Suspension] = ()
-    flips: Sequence[admin_pb2.Transition] = ()
-    refused: str = ""
-
-    def sources(self) -> list[pb.Source]:
-        """What each replica (or location) said of itself."""
-        return [source for one in self.reached for source in one.sources]
+MANY = 0.2  # of all instances; the share at which the guard holds, too, unless told otherwise
+WORST = 3  # services that are named
+FILLING = 0.8  # of a limit
 
 
 def findings(facts: Facts, now_s: float) -> list[Finding]:
@@ -118,16 +73,45 @@ def _sources(facts: Facts) -> Iterator[Finding]:
 
 
 def _store(facts: Facts) -> Iterator[Finding]:
+    yield from _space(facts)
     broken = [member for member in facts.members if member.error]
+    silent = sum(not member.version for member in broken)
     for member in broken:
         yield Finding(
             f"etcd member {member.endpoint}: {member.error}.",
-            _majority(len(broken), len(facts.members)),
+            "It answers, and says so of itself: look at its log and at `etcdctl alarm list`."
+            if member.version
+            else _majority(silent, len(facts.members)),
         )
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "no etcd member leads: nothing can be written.",
             "An election takes seconds. If it lasts, a majority of members is away: bring them back.",
+        )
+
+
+def _space(facts: Facts) -> Iterator[Finding]:
+    largest = max(facts.members, key=lambda member: member.db_size_bytes, default=admin_pb2.StoreMember())
+    quota, used = largest.quota_bytes, largest.db_size_bytes
+    sizes = f"{size(used)}, {size(largest.db_size_in_use_bytes)} of that in use" + (
+        f", quota {size(quota)}" * bool(quota)
+    )
+    if any(member.full for member in facts.members):
+        yield Finding(
+            f"etcd is full ({sizes}): nothing can be written, and nobody is flipped. Reads go on.",
+            "If most is in use: raise --quota-backend-bytes of each member and restart it, one by one, or remove data. "
+            "Then `etcdctl compact REVISION`, `etcdctl defrag` for each member, `etcdctl alarm disarm`.",
+        )
+    elif quota and used > FILLING * quota:
+        yield Finding(
+            f"etcd is filling ({sizes}).",
+            "Raise --quota-backend-bytes of each member in time; `etcdctl defrag` gives back what is not in use.",
+        )
+    if facts.max_store_bytes and facts.store_bytes > FILLING * facts.max_store_bytes:
+        yield Finding(
+            f"instances take {size(facts.store_bytes)} of the {size(facts.max_store_bytes)} that HQ lets them take; at "
+            "that, what adds more is refused.",
+            "Delete what is not needed, or raise etcd's --quota-backend-bytes, then --max-store-bytes of each replica.",
         )
 
 
@@ -153,7 +137,7 @@ def _guard(facts: Facts, now_s: float) -> Iterator[Finding]:
             severe=False,
         )
     elif guard.holding:
-        since = f" since {clock_time(guard.since)} ({span(now_s - guard.since.seconds)})" if guard.since.seconds else ""
+        since = f" since {clock_time(guard.since)} ({ago(guard.since.seconds, now_s)})" if guard.since.seconds else ""
         flips = plural(guard.waiting, "flip") if guard.waiting else "flips"
         yield Finding(
             f"the guard holds {flips} back{since}: {verdict(guard)}.",
@@ -181,7 +165,7 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
         nodes = {flip.node_name for flip in facts.flips}
         yield Finding(
             f"{plural(len(facts.flips), 'flip')} for silence in the last hour, on {plural(len(nodes), 'node')}, "
-            f"the newest {span(now_s - newest)} ago.",
+            f"the newest {ago(newest, now_s)}.",
             "`hqctl events` shows them, `hqctl why INSTANCE` tells one's story.",
             severe=False,
         )
@@ -193,12 +177,24 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
             "Is a node or its network away? `hqctl find --not-ready --sort-by heartbeat` shows who was heard when.",
             severe=False,
         )
-    if facts.total > facts.ready:
-        yield Finding(
-            f"{facts.total - facts.ready} of {plural(facts.total, 'instance')} not ready.",
-            "`hqctl find --not-ready` lists them with the reason.",
-            severe=False,
-        )
+    yield from _not_ready(facts)
+
+
+def _not_ready(facts: Facts) -> Iterator[Finding]:
+    """A problem where they are many: some are always about to start or to end."""
+    lacking = facts.total - facts.ready
+    if not lacking:
+        return
+    unknown = sum(group.unknown for group in facts.counts)
+    told = f" ({unknown} of them never reported)" if unknown else ""
+    worst = sorted((g for g in facts.counts if g.total > g.ready), key=lambda g: (g.ready - g.total, g.key))
+    named = ", ".join(f"{g.key or 'without a service'} {g.total - g.ready} of {g.total}" for g in worst[:WORST])
+    more = f", and {plural(len(worst) - WORST, 'more service')}" if len(worst) > WORST else ""
+    yield Finding(
+        f"{lacking} of {plural(facts.total, 'instance')} not ready{told}: {named}{more}.",
+        "`hqctl find --not-ready` lists them with the reason, `hqctl count --by node` shows where they are.",
+        severe=lacking > MANY * facts.total,
+    )
 
 
 def _planned(facts: Facts, now_s: float) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from clients.hqctl.output.advising import next_steps
 from clients.hqctl.output.folding import fold
 from clients.hqctl.output.guard_words import guard_words
-from clients.hqctl.words import age, clock_time, seconds_of, span, target, truth
+from clients.hqctl.words import age, ago, clock_time, seconds_of, span, target, truth
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -95,8 +95,8 @@ def _head(answer: pb.ExplainInstanceResponse, now_s: float) -> Iterator[str]:
     meta, ready = answer.meta, answer.ready
     known = ready.status and ready.last_transition_time.seconds
     since = f" since {clock_time(ready.last_transition_time)}" if known else ""
-    ago = f" ({age(ready.last_transition_time, now_s)} ago)" if since else ""
-    yield f"{meta.id} {READY_WORDS[truth(ready)]}{since}{ago}."
+    when = f" ({ago(ready.last_transition_time.seconds, now_s)})" if since else ""
+    yield f"{meta.id} {READY_WORDS[truth(ready)]}{since}{when}."
     if answer.summary:
         yield f"  {answer.summary}"
     service = f"service {meta.service_id}, " if meta.service_id else ""
@@ -139,10 +139,10 @@ def _last_report(revision: pb.RevisionExplanation, now_s: float) -> str:
         return "never"
     heard_by = f" by {revision.heard_by}" if revision.heard_by else ""
     when = clock_time(revision.last_heartbeat_time)
-    ago = age(revision.last_heartbeat_time, now_s)
-    if revision.HasField("silent_for"):
-        ago = span(seconds_of(revision.silent_for))
-    return f"{ago} ago, at {when}, heard{heard_by or ' before this replica started'}"
+    # What the replica measured itself holds whatever any wall clock says.
+    measured = f"{span(seconds_of(revision.silent_for))} ago" if revision.HasField("silent_for") else ""
+    told = measured or ago(revision.last_heartbeat_time.seconds, now_s)
+    return f"{told}, at {when}, heard{heard_by or ' before this replica started'}"
 
 
 def _deadline(revision: pb.RevisionExplanation) -> str:

@@ -28,7 +28,7 @@ from hqpb.v1 import instance_pb2 as hqpb_dot_v1_dot_instance__pb2
 from hqpb.v1 import service_pb2 as hqpb_dot_v1_dot_service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13hqpb/v1/admin.proto\x12\x05hq.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hqpb/v1/instance.proto\x1a\x15hqpb/v1/service.proto\"\x11\n\x0fGetGuardRequest\"S\n\x10GetGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"^\n\x13ReleaseGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"8\n\x14ReleaseGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\\\n\x11\x46orceGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"6\n\x12\x46orceGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\x15\n\x13ListReplicasRequest\"\x80\x01\n\x14ListReplicasResponse\x12$\n\x08replicas\x18\x01 \x03(\x0b\x32\x12.hq.v1.ReplicaInfo\x12#\n\x07members\x18\x02 \x03(\x0b\x32\x12.hq.v1.StoreMember\x12\x1d\n\x06source\x18\x03 \x01(\x0b\x32\r.hq.v1.Source\"[\n\x0bReplicaInfo\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12-\n\nsilent_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04self\x18\x03 \x01(\x08\"\x84\x01\n\x0bStoreMember\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06leader\x18\x03 \x01(\x08\x12\x15\n\rdb_size_bytes\x18\x04 \x01(\x03\x12\x1c\n\x14\x64\x62_size_in_use_bytes\x18\x05 \x01(\x03\x12\r\n\x05\x65rror\x18\x06 \x01(\t\"\x17\n\x15ListQuarantineRequest\"b\n\x16ListQuarantineResponse\x12)\n\x07records\x18\x01 \x03(\x0b\x32\x18.hq.v1.QuarantinedRecord\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"[\n\x11QuarantinedRecord\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x19\n\x11served_from_older\x18\x04 \x01(\x08\"@\n\x16ListTransitionsRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\"`\n\x17ListTransitionsResponse\x12&\n\x0btransitions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Transition\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\xb8\x01\n\nTransition\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x13\n\x0brevision_id\x18\x02 \x01(\t\x12\x11\n\tnode_name\x18\x03 \x01(\t\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0f\n\x07version\x18\x05 \x01(\x04\x12(\n\x04time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\tcondition\x18\x07 \x01(\x0b\x32\x10.hq.v1.Condition\"p\n\x12SuspendNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\"<\n\x13SuspendNodeResponse\x12%\n\nsuspension\x18\x01 \x01(\x0b\x32\x11.hq.v1.Suspension\"&\n\x11ResumeNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\"\x14\n\x12ResumeNodeResponse\"\x18\n\x16ListSuspensionsRequest\"`\n\x17ListSuspensionsResponse\x12&\n\x0bsuspensions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Suspension\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\x91\x01\n\nSuspension\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\x9c\x05\n\x0c\x41\x64minService\x12;\n\x08GetGuard\x12\x16.hq.v1.GetGuardRequest\x1a\x17.hq.v1.GetGuardResponse\x12G\n\x0cReleaseGuard\x12\x1a.hq.v1.ReleaseGuardRequest\x1a\x1b.hq.v1.ReleaseGuardResponse\x12\x41\n\nForceGuard\x12\x18.hq.v1.ForceGuardRequest\x1a\x19.hq.v1.ForceGuardResponse\x12G\n\x0cListReplicas\x12\x1a.hq.v1.ListReplicasRequest\x1a\x1b.hq.v1.ListReplicasResponse\x12M\n\x0eListQuarantine\x12\x1c.hq.v1.ListQuarantineRequest\x1a\x1d.hq.v1.ListQuarantineResponse\x12P\n\x0fListTransitions\x12\x1d.hq.v1.ListTransitionsRequest\x1a\x1e.hq.v1.ListTransitionsResponse\x12\x44\n\x0bSuspendNode\x12\x19.hq.v1.SuspendNodeRequest\x1a\x1a.hq.v1.SuspendNodeResponse\x12\x41\n\nResumeNode\x12\x18.hq.v1.ResumeNodeRequest\x1a\x19.hq.v1.ResumeNodeResponse\x12P\n\x0fListSuspensions\x12\x1d.hq.v1.ListSuspensionsRequest\x1a\x1e.hq.v1.ListSuspensionsResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13hqpb/v1/admin.proto\x12\x05hq.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hqpb/v1/instance.proto\x1a\x15hqpb/v1/service.proto\"\x11\n\x0fGetGuardRequest\"S\n\x10GetGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"^\n\x13ReleaseGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"8\n\x14ReleaseGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\\\n\x11\x46orceGuardRequest\x12+\n\x08\x64uration\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\n\n\x02\x62y\x18\x03 \x01(\t\"6\n\x12\x46orceGuardResponse\x12 \n\x05guard\x18\x01 \x01(\x0b\x32\x11.hq.v1.GuardState\"\x15\n\x13ListReplicasRequest\"\xae\x01\n\x14ListReplicasResponse\x12$\n\x08replicas\x18\x01 \x03(\x0b\x32\x12.hq.v1.ReplicaInfo\x12#\n\x07members\x18\x02 \x03(\x0b\x32\x12.hq.v1.StoreMember\x12\x1d\n\x06source\x18\x03 \x01(\x0b\x32\r.hq.v1.Source\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x17\n\x0fmax_store_bytes\x18\x05 \x01(\x03\"[\n\x0bReplicaInfo\x12\x0f\n\x07replica\x18\x01 \x01(\t\x12-\n\nsilent_for\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04self\x18\x03 \x01(\x08\"\xa7\x01\n\x0bStoreMember\x12\x10\n\x08\x65ndpoint\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\x12\x0e\n\x06leader\x18\x03 \x01(\x08\x12\x15\n\rdb_size_bytes\x18\x04 \x01(\x03\x12\x1c\n\x14\x64\x62_size_in_use_bytes\x18\x05 \x01(\x03\x12\r\n\x05\x65rror\x18\x06 \x01(\t\x12\x0c\n\x04\x66ull\x18\x07 \x01(\x08\x12\x13\n\x0bquota_bytes\x18\x08 \x01(\x03\"\x17\n\x15ListQuarantineRequest\"b\n\x16ListQuarantineResponse\x12)\n\x07records\x18\x01 \x03(\x0b\x32\x18.hq.v1.QuarantinedRecord\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"[\n\x11QuarantinedRecord\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\x04\x12\r\n\x05\x65rror\x18\x03 \x01(\t\x12\x19\n\x11served_from_older\x18\x04 \x01(\x08\"@\n\x16ListTransitionsRequest\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\"`\n\x17ListTransitionsResponse\x12&\n\x0btransitions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Transition\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\xb8\x01\n\nTransition\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x13\n\x0brevision_id\x18\x02 \x01(\t\x12\x11\n\tnode_name\x18\x03 \x01(\t\x12\r\n\x05ready\x18\x04 \x01(\x08\x12\x0f\n\x07version\x18\x05 \x01(\x04\x12(\n\x04time\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\tcondition\x18\x07 \x01(\x0b\x32\x10.hq.v1.Condition\"p\n\x12SuspendNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\"<\n\x13SuspendNodeResponse\x12%\n\nsuspension\x18\x01 \x01(\x0b\x32\x11.hq.v1.Suspension\"&\n\x11ResumeNodeRequest\x12\x11\n\tnode_name\x18\x01 \x01(\t\"\x14\n\x12ResumeNodeResponse\"\x18\n\x16ListSuspensionsRequest\"`\n\x17ListSuspensionsResponse\x12&\n\x0bsuspensions\x18\x01 \x03(\x0b\x32\x11.hq.v1.Suspension\x12\x1d\n\x06source\x18\x02 \x01(\x0b\x32\r.hq.v1.Source\"\x91\x01\n\nSuspension\x12\x11\n\tnode_name\x18\x01 \x01(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\n\n\x02\x62y\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\x9c\x05\n\x0c\x41\x64minService\x12;\n\x08GetGuard\x12\x16.hq.v1.GetGuardRequest\x1a\x17.hq.v1.GetGuardResponse\x12G\n\x0cReleaseGuard\x12\x1a.hq.v1.ReleaseGuardRequest\x1a\x1b.hq.v1.ReleaseGuardResponse\x12\x41\n\nForceGuard\x12\x18.hq.v1.ForceGuardRequest\x1a\x19.hq.v1.ForceGuardResponse\x12G\n\x0cListReplicas\x12\x1a.hq.v1.ListReplicasRequest\x1a\x1b.hq.v1.ListReplicasResponse\x12M\n\x0eListQuarantine\x12\x1c.hq.v1.ListQuarantineRequest\x1a\x1d.hq.v1.ListQuarantineResponse\x12P\n\x0fListTransitions\x12\x1d.hq.v1.ListTransitionsRequest\x1a\x1e.hq.v1.ListTransitionsResponse\x12\x44\n\x0bSuspendNode\x12\x19.hq.v1.SuspendNodeRequest\x1a\x1a.hq.v1.SuspendNodeResponse\x12\x41\n\nResumeNode\x12\x18.hq.v1.ResumeNodeRequest\x1a\x19.hq.v1.ResumeNodeResponse\x12P\n\x0fListSuspensions\x12\x1d.hq.v1.ListSuspensionsRequest\x1a\x1e.hq.v1.ListSuspensionsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,37 +50,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTREPLICASREQUEST']._serialized_start=550
   _globals['_LISTREPLICASREQUEST']._serialized_end=571
   _globals['_LISTREPLICASRESPONSE']._serialized_start=574
-  _globals['_LISTREPLICASRESPONSE']._serialized_end=702
-  _globals['_REPLICAINFO']._serialized_start=704
-  _globals['_REPLICAINFO']._serialized_end=795
-  _globals['_STOREMEMBER']._serialized_start=798
-  _globals['_STOREMEMBER']._serialized_end=930
-  _globals['_LISTQUARANTINEREQUEST']._serialized_start=932
-  _globals['_LISTQUARANTINEREQUEST']._serialized_end=955
-  _globals['_LISTQUARANTINERESPONSE']._serialized_start=957
-  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1055
-  _globals['_QUARANTINEDRECORD']._serialized_start=1057
-  _globals['_QUARANTINEDRECORD']._serialized_end=1148
-  _globals['_LISTTRANSITIONSREQUEST']._serialized_start=1150
-  _globals['_LISTTRANSITIONSREQUEST']._serialized_end=1214
-  _globals['_LISTTRANSITIONSRESPONSE']._serialized_start=1216
-  _globals['_LISTTRANSITIONSRESPONSE']._serialized_end=1312
-  _globals['_TRANSITION']._serialized_start=1315
-  _globals['_TRANSITION']._serialized_end=1499
-  _globals['_SUSPENDNODEREQUEST']._serialized_start=1501
-  _globals['_SUSPENDNODEREQUEST']._serialized_end=1613
-  _globals['_SUSPENDNODERESPONSE']._serialized_start=1615
-  _globals['_SUSPENDNODERESPONSE']._serialized_end=1675
-  _globals['_RESUMENODEREQUEST']._serialized_start=1677
-  _globals['_RESUMENODEREQUEST']._serialized_end=1715
-  _globals['_RESUMENODERESPONSE']._serialized_start=1717
-  _globals['_RESUMENODERESPONSE']._serialized_end=1737
-  _globals['_LISTSUSPENSIONSREQUEST']._serialized_start=1739
-  _globals['_LISTSUSPENSIONSREQUEST']._serialized_end=1763
-  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_start=1765
-  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_end=1861
-  _globals['_SUSPENSION']._serialized_start=1864
-  _globals['_SUSPENSION']._serialized_end=2009
-  _globals['_ADMINSERVICE']._serialized_start=2012
-  _globals['_ADMINSERVICE']._serialized_end=2680
+  _globals['_LISTREPLICASRESPONSE']._serialized_end=748
+  _globals['_REPLICAINFO']._serialized_start=750
+  _globals['_REPLICAINFO']._serialized_end=841
+  _globals['_STOREMEMBER']._serialized_start=844
+  _globals['_STOREMEMBER']._serialized_end=1011
+  _globals['_LISTQUARANTINEREQUEST']._serialized_start=1013
+  _globals['_LISTQUARANTINEREQUEST']._serialized_end=1036
+  _globals['_LISTQUARANTINERESPONSE']._serialized_start=1038
+  _globals['_LISTQUARANTINERESPONSE']._serialized_end=1136
+  _globals['_QUARANTINEDRECORD']._serialized_start=1138
+  _globals['_QUARANTINEDRECORD']._serialized_end=1229
+  _globals['_LISTTRANSITIONSREQUEST']._serialized_start=1231
+  _globals['_LISTTRANSITIONSREQUEST']._serialized_end=1295
+  _globals['_LISTTRANSITIONSRESPONSE']._serialized_start=1297
+  _globals['_LISTTRANSITIONSRESPONSE']._serialized_end=1393
+  _globals['_TRANSITION']._serialized_start=1396
+  _globals['_TRANSITION']._serialized_end=1580
+  _globals['_SUSPENDNODEREQUEST']._serialized_start=1582
+  _globals['_SUSPENDNODEREQUEST']._serialized_end=1694
+  _globals['_SUSPENDNODERESPONSE']._serialized_start=1696
+  _globals['_SUSPENDNODERESPONSE']._serialized_end=1756
+  _globals['_RESUMENODEREQUEST']._serialized_start=1758
+  _globals['_RESUMENODEREQUEST']._serialized_end=1796
+  _globals['_RESUMENODERESPONSE']._serialized_start=1798
+  _globals['_RESUMENODERESPONSE']._serialized_end=1818
+  _globals['_LISTSUSPENSIONSREQUEST']._serialized_start=1820
+  _globals['_LISTSUSPENSIONSREQUEST']._serialized_end=1844
+  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_start=1846
+  _globals['_LISTSUSPENSIONSRESPONSE']._serialized_end=1942
+  _globals['_SUSPENSION']._serialized_start=1945
+  _globals['_SUSPENSION']._serialized_end=2090
+  _globals['_ADMINSERVICE']._serialized_start=2093
+  _globals['_ADMINSERVICE']._serialized_end=2761
 # @@protoc_insertion_point(module_scope)

@@ -61,14 +61,18 @@ class ListReplicasRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class ListReplicasResponse(_message.Message):
-    __slots__ = ("replicas", "members", "source")
+    __slots__ = ("replicas", "members", "source", "store_bytes", "max_store_bytes")
     REPLICAS_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
     SOURCE_FIELD_NUMBER: _ClassVar[int]
+    STORE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_STORE_BYTES_FIELD_NUMBER: _ClassVar[int]
     replicas: _containers.RepeatedCompositeFieldContainer[ReplicaInfo]
     members: _containers.RepeatedCompositeFieldContainer[StoreMember]
     source: _service_pb2.Source
-    def __init__(self, replicas: _Optional[_Iterable[_Union[ReplicaInfo, _Mapping]]] = ..., members: _Optional[_Iterable[_Union[StoreMember, _Mapping]]] = ..., source: _Optional[_Union[_service_pb2.Source, _Mapping]] = ...) -> None: ...
+    store_bytes: int
+    max_store_bytes: int
+    def __init__(self, replicas: _Optional[_Iterable[_Union[ReplicaInfo, _Mapping]]] = ..., members: _Optional[_Iterable[_Union[StoreMember, _Mapping]]] = ..., source: _Optional[_Union[_service_pb2.Source, _Mapping]] = ..., store_bytes: _Optional[int] = ..., max_store_bytes: _Optional[int] = ...) -> None: ...
 
 class ReplicaInfo(_message.Message):
     __slots__ = ("replica", "silent_for", "self")
@@ -81,20 +85,24 @@ class ReplicaInfo(_message.Message):
     def __init__(self_, replica: _Optional[str] = ..., silent_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., self: _Optional[bool] = ...) -> None: ...
 
 class StoreMember(_message.Message):
-    __slots__ = ("endpoint", "version", "leader", "db_size_bytes", "db_size_in_use_bytes", "error")
+    __slots__ = ("endpoint", "version", "leader", "db_size_bytes", "db_size_in_use_bytes", "error", "full", "quota_bytes")
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     DB_SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
     DB_SIZE_IN_USE_BYTES_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    FULL_FIELD_NUMBER: _ClassVar[int]
+    QUOTA_BYTES_FIELD_NUMBER: _ClassVar[int]
     endpoint: str
     version: str
     leader: bool
     db_size_bytes: int
     db_size_in_use_bytes: int
     error: str
-    def __init__(self, endpoint: _Optional[str] = ..., version: _Optional[str] = ..., leader: _Optional[bool] = ..., db_size_bytes: _Optional[int] = ..., db_size_in_use_bytes: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+    full: bool
+    quota_bytes: int
+    def __init__(self, endpoint: _Optional[str] = ..., version: _Optional[str] = ..., leader: _Optional[bool] = ..., db_size_bytes: _Optional[int] = ..., db_size_in_use_bytes: _Optional[int] = ..., error: _Optional[str] = ..., full: _Optional[bool] = ..., quota_bytes: _Optional[int] = ...) -> None: ...
 
 class ListQuarantineRequest(_message.Message):
     __slots__ = ()

@@ -338,14 +338,16 @@ class CountInstancesResponse(_message.Message):
     def __init__(self, groups: _Optional[_Iterable[_Union[InstanceCount, _Mapping]]] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ...) -> None: ...
 
 class InstanceCount(_message.Message):
-    __slots__ = ("key", "total", "ready")
+    __slots__ = ("key", "total", "ready", "unknown")
     KEY_FIELD_NUMBER: _ClassVar[int]
     TOTAL_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_FIELD_NUMBER: _ClassVar[int]
     key: str
     total: int
     ready: int
-    def __init__(self, key: _Optional[str] = ..., total: _Optional[int] = ..., ready: _Optional[int] = ...) -> None: ...
+    unknown: int
+    def __init__(self, key: _Optional[str] = ..., total: _Optional[int] = ..., ready: _Optional[int] = ..., unknown: _Optional[int] = ...) -> None: ...
 
 class WatchInstancesRequest(_message.Message):
     __slots__ = ("filter", "resume_token")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clients.hqctl.output.findings import Facts, Finding, Reached, findings
+from clients.hqctl.output.facts import Facts, Finding, Reached
+from clients.hqctl.output.findings import findings
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -14,7 +15,8 @@ def source(**fields: object) -> pb.Source:
 
 
 def facts(**fields: object) -> Facts:
-    healthy = {"reached": [Reached("a:1", (source(),))], "total": 3, "ready": 3, "guard": pb.GuardState()}
+    counts = [pb.InstanceCount(key="web", total=3, ready=3)]
+    healthy = {"reached": [Reached("a:1", (source(),))], "counts": counts, "guard": pb.GuardState()}
     return Facts(**{**healthy, **fields})  # type: ignore[arg-type]
 
 
@@ -85,7 +87,7 @@ def test_a_holding_guard_says_since_when_why_and_until() -> None:
     found = only(findings(facts(guard=guard), NOW_S))
     assert found.severe
     assert "holds 7 flips back since" in found.what
-    assert "(18s): 7 of 33 revisions silent, over 20%." in found.what
+    assert "(18s ago): 7 of 33 revisions silent, over 20%." in found.what
     assert found.next.endswith("else it ends by itself in 41s at the latest.")
 
 
@@ -105,7 +107,56 @@ def test_a_replica_that_stopped_lately_is_mentioned_and_one_long_gone_is_not() -
 
 
 def test_severe_findings_come_first() -> None:
-    found = findings(facts(ready=1, records=[admin_pb2.QuarantinedRecord(key="spec/web-1")]), NOW_S)
+    counts = [pb.InstanceCount(key="web", total=10, ready=8)]
+    found = findings(facts(counts=counts, records=[admin_pb2.QuarantinedRecord(key="spec/web-1")]), NOW_S)
     assert [one.severe for one in found] == [True, False]
     assert "spec/web-1" in found[0].what
-    assert "2 of 3 instances not ready" in found[1].what
+    assert "2 of 10 instances not ready" in found[1].what
+
+
+def test_many_not_ready_are_severe_and_the_worst_services_are_named_first() -> None:
+    counts = [
+        pb.InstanceCount(key="api", total=500, ready=294, unknown=100),
+        pb.InstanceCount(key="db", total=10, ready=0),
+        pb.InstanceCount(key="mail", total=5, ready=0),
+        pb.InstanceCount(key="ok", total=100, ready=100),
+        pb.InstanceCount(key="web", total=2000, ready=0, unknown=21),
+        pb.InstanceCount(key="x", total=1, ready=0),
+    ]
+    found = only(findings(facts(counts=counts), NOW_S))
+    assert found.severe
+    assert found.what == (
+        "2222 of 2616 instances not ready (121 of them never reported): "
+        "web 2000 of 2000, api 206 of 500, db 10 of 10, and 2 more services."
+    )
+
+
+def test_a_full_etcd_is_neither_lost_nor_healed_by_compaction_alone() -> None:
+    full = admin_pb2.StoreMember(
+        endpoint="e1:2379",
+        version="3.5.9",
+        leader=True,
+        full=True,
+        db_size_bytes=2 << 30,
+        db_size_in_use_bytes=2 << 30,
+    )
+    found = only(findings(facts(members=[full]), NOW_S))
+    assert found.severe
+    assert found.what.startswith("etcd is full (2.0GiB, 2.0GiB of that in use): nothing can be written")
+    steps = ("raise --quota-backend-bytes", "compact", "defrag", "alarm disarm")
+    assert sorted(steps, key=found.next.index) == list(steps)
+
+
+def test_a_store_that_fills_is_told_before_it_is_full() -> None:
+    filling = admin_pb2.StoreMember(version="3.6.1", leader=True, db_size_bytes=900, quota_bytes=1000)
+    assert only(findings(facts(members=[filling]), NOW_S)).what.startswith("etcd is filling (900B, ")
+    assert (
+        "900B of the 1000B that HQ lets them take"
+        in only(findings(facts(store_bytes=900, max_store_bytes=1000), NOW_S)).what
+    )
+    assert findings(facts(store_bytes=700, max_store_bytes=1000), NOW_S) == []
+
+
+def test_a_member_that_answers_is_not_lost_whatever_it_says_of_itself() -> None:
+    corrupt = admin_pb2.StoreMember(endpoint="e1:2379", version="3.5.9", leader=True, error="alarm:CORRUPT")
+    assert "lost" not in only(findings(facts(members=[corrupt]), NOW_S)).next

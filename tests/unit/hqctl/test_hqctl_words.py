@@ -13,7 +13,7 @@ from clients.hqctl.asking.selecting import parse_selector
 from clients.hqctl.output.lines import Lines
 from clients.hqctl.output.sources import faults, merged, not_of
 from clients.hqctl.output.story import story, wrapped
-from clients.hqctl.words import parse_span, size, span
+from clients.hqctl.words import age, ago, parse_span, size, span
 from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -27,6 +27,14 @@ Code = grpc.StatusCode
 )
 def test_a_span_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert span(seconds) == text
+
+
+def test_a_time_ahead_of_the_own_clock_is_said_to_be_and_never_called_now() -> None:
+    moment = instance_pb2.Condition().last_transition_time
+    moment.FromSeconds(1_700_000_300)
+    assert [age(moment, 1_700_000_000.0 + late_s) for late_s in (0, 299, 324)] == ["ahead:5m", "0s", "24s"]
+    assert ago(1_700_000_300, 1_700_000_000.0) == "5m ahead of this machine's clock"
+    assert ago(1_700_000_300, 1_700_000_324.0) == "24s ago"
 
 
 @pytest.mark.parametrize(

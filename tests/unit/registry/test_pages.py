@@ -214,13 +214,16 @@ async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.Ins
     ):
         counts, _ = await still.reads.count(Query(wanted), group, PLAIN, None)
         keys = [key for instance in truth.matching(wanted) for key in keys_of(instance)]
-        assert [(count.key, count.total) for count in counts] == [(key, keys.count(key)) for key in sorted(set(keys))]
+        named = sorted(set(keys)) or [""] * (group == pb.COUNT_GROUP_UNSPECIFIED)  # nothing is a count, too
+        assert [(count.key, count.total) for count in counts] == [(key, keys.count(key)) for key in named]
     ready, _ = await still.reads.count(Query(wanted), pb.COUNT_GROUP_UNSPECIFIED, PLAIN, None)
     of_ready = pb.InstanceFilter()
     of_ready.CopyFrom(wanted)
     if wanted.readiness != 2:
         of_ready.readiness = pb.READINESS_FILTER_READY
         assert sum(count.ready for count in ready) == len(truth.matching(of_ready))
+    untold = [i for i in truth.matching(wanted) if not i.status.ready.status]
+    assert sum(count.unknown for count in ready) == len(untold)
 
 
 async def test_what_does_not_fit_on_a_page_takes_no_memory() -> None:

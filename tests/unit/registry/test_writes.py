@@ -10,7 +10,7 @@ from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, VersionConflict
+from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, StoreLimit, VersionConflict
 from tests.support.running import running
 from tests.support.scenes import instance
 from tests.support.writing import ANY, create, shown, soon, update
@@ -194,3 +194,28 @@ async def test_apply_of_what_was_read_changes_nothing() -> None:
         read = shown(registry, "a-1")
         [result] = await registry.apply.apply([read], "", soon(), validate_only=False)
         assert result.outcome == pb.APPLY_OUTCOME_UNCHANGED
+
+
+async def test_at_the_stores_limit_what_adds_is_refused_and_everything_else_goes_on() -> None:
+    async with running(max_store_bytes=4_000) as registry:
+        created = await create(registry, instance("a-1", text="x" * 2_000), "request-1")
+        await create(registry, instance("a-2", text="x" * 2_000))
+        assert registry.replica.cache.stored_bytes >= 4_000
+        with pytest.raises(StoreLimit) as refused:
+            await create(registry, instance("a-4"))
+        assert refused.value.metadata["max_bytes"] == "4000"
+        with pytest.raises(StoreLimit):
+            await registry.writes.create(instance("a-4"), "", soon(), validate_only=True)
+        with pytest.raises(StoreLimit):
+            await update(registry, instance("a-1", text="x" * 2_001))
+        assert await create(registry, instance("a-1"), "request-1") == created, "a repeated creation adds nothing"
+        await ready_agent(registry, "a-1")
+        await update(registry, instance("a-1", text="y" * 2_000))
+        await update(registry, instance("a-1", text="y" * 1_900))
+        await registry.writes.delete("a-2", ANY, soon())
+        await create(registry, instance("a-4"))
+
+
+async def test_without_a_limit_nothing_is_refused_for_its_size() -> None:
+    async with running(max_store_bytes=0) as registry:
+        await create(registry, instance("a-1"))

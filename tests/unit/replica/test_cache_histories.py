@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hq.cache import Cache
+from hq.entry import RECORD_BYTES
 from hq.query import Query
 from hq.store import keys as k
 from hqpb.v1 import instance_pb2 as model
@@ -26,6 +27,9 @@ def check(cache: Cache, truth: Truth, wanted: list[pb.InstanceFilter]) -> None:
     everything = truth.matching(pb.InstanceFilter())
     assert {entry.traits.id: entry.instance() for entry in cache.entries()} == {i.meta.id: i for i in everything}
     assert len(cache) == len(everything)
+    kept = [secrets for i in IDS if (secrets := cache.secrets(i))]
+    sizes = [entry.stored_bytes() for entry in cache.entries()] + [RECORD_BYTES + len(one.value) for one in kept]
+    assert cache.stored_bytes == sum(sizes)
     for each in (pb.InstanceFilter(), *wanted):
         assert shown(cache, each) == truth.matching(each)
     check_lookups(cache, truth)

@@ -37,7 +37,9 @@ def test_the_row_says_the_default_and_the_flag(name: str) -> None:
     assert kind.convert(said, None, None) == FIELDS[name].default
 
 
-@pytest.mark.parametrize("flag", ["--page-bytes", "--watch-buffer", "--history-bytes", "--json-bytes"])
+@pytest.mark.parametrize(
+    "flag", ["--page-bytes", "--watch-buffer", "--history-bytes", "--json-bytes", "--max-store-bytes"]
+)
 def test_the_limits_of_a_replica_are_as_the_page_says(flag: str) -> None:
     @options.limits
     @click.command()
