@@ -15,6 +15,7 @@ from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
+from serving.errors import NotLoaded
 
 _NODE_SPACING_S: Final = 1.0  # a node's deadlines move at most so often
 _NODES_OF_ONE: Final = 64  # behind an address with more nodes it is unknown which of them was refused
@@ -33,6 +34,7 @@ class Refusals:
         self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, where nobody says who they are
         self._looked_at: OrderedDict[str, float] = OrderedDict()  # nodes
         self._news: dict[RevisionKey, str] = {}  # refused since the last record, with their nodes
+        self._unjudged: set[str] = set()  # nodes of which nothing is known here, because nothing was read yet
         self.counted: Counter[str] = Counter()
 
     def heard_from(self, address: str, node: str) -> None:
@@ -53,6 +55,8 @@ class Refusals:
         """A report that was read; it counts if it comes from whom HQ takes for the reporter."""
         self.counted[reason] += 1
         entry = self._cache.get(report.instance_id)
+        if entry is None and reason == NotLoaded.reason and len(self._unjudged) < _KEPT:
+            self._unjudged.add(report.node)
         mark = entry.mark(report.revision.id) if entry is not None else None
         if entry is None or mark is None or entry.traits.node != report.node or entry.traits.uid != report.uid:
             return
@@ -88,6 +92,7 @@ class Refusals:
 
     def take_news(self) -> list[str]:
         """Nodes whose reports were refused since the last call, and not taken since, here or elsewhere."""
-        news, self._news = self._news, {}
+        news, unjudged = self._news, self._unjudged
+        self._news, self._unjudged = {}, set()
         refused = self._tracker.deadlines.is_refused
-        return sorted({node for key, node in news.items() if refused(key)})
+        return sorted(unjudged.union(node for key, node in news.items() if refused(key)))

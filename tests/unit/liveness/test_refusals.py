@@ -1,0 +1,46 @@
+"""What a refused report moves, and which nodes others are told of."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.cache import Cache
+from hq.liveness.deadlines import LivenessTimes
+from hq.liveness.refusals import Refusals
+from hq.liveness.tracker import Tracker
+from hq.store.keys import Keys
+from hqpb.v1 import service_pb2 as pb
+from serving.clock import ManualClock
+
+
+@pytest.fixture
+def refusals() -> Refusals:
+    """Of a replica that has read nothing yet."""
+    clock = ManualClock()
+    return Refusals(Cache(Keys()), Tracker(LivenessTimes(), clock), clock)
+
+
+def report(node: str) -> pb.ReportStatusRequest:
+    return pb.ReportStatusRequest(instance_id="web-1", uid=1, node=node)
+
+
+def test_a_replica_that_has_not_read_anything_names_the_nodes_whose_reports_it_refuses(refusals: Refusals) -> None:
+    refusals.report(report("n1"), "NOT_LOADED")
+    refusals.report(report("n2"), "OVERLOADED")
+    assert refusals.take_news() == ["n1"]
+    assert refusals.take_news() == []
+    assert refusals.counted == {"NOT_LOADED": 1, "OVERLOADED": 1}
+
+
+def test_without_identities_a_report_that_was_not_read_is_one_of_the_nodes_at_that_address(refusals: Refusals) -> None:
+    for node in ("n1", "n2", "n1"):
+        refusals.heard_from("10.0.0.1", node)
+    refusals.heard_from("10.0.0.2", "n3")
+    assert refusals.nodes_of("10.0.0.1") == ["n1", "n2"]
+    assert refusals.nodes_of("10.0.0.9") == []
+
+
+def test_behind_one_address_with_very_many_nodes_only_some_are_remembered(refusals: Refusals) -> None:
+    for number in range(1_000):
+        refusals.heard_from("10.0.0.1", f"n{number}")
+    assert len(refusals.nodes_of("10.0.0.1")) == 64
