@@ -153,7 +153,7 @@ class Writes:
                 if sure:
                     return entry
                 # "Nothing to do" and "no such revision" may be lies: others were acknowledged more meanwhile.
-                await self._r.proven(hurry=False)
+                await self._r.proven()
                 sure = True
                 continue
             plan = plans.changed(entry, old, new, self._r.clock.wall_ms(), self._r.cache.epoch_at)
@@ -195,7 +195,7 @@ class Writes:
         spec_at, _ = self._r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
             # It may have been deleted elsewhere.
-            await self._r.proven(hurry=False)
+            await self._r.proven()
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at
 

@@ -119,12 +119,12 @@ def test_an_order_acknowledged_before_a_sweep_s_fence_is_obeyed_by_that_sweep() 
             sweep, passed = replica.watchman.sweep, replica.fence.passed
             orders = 0
 
-            async def passed_after_an_order(*, hurry: bool = True) -> int:
+            async def passed_after_an_order() -> int:
                 nonlocal orders
                 if not orders:
                     orders += 1
                     await order(simulation, FORCE, 100)
-                return await passed(hurry=hurry)
+                return await passed()
 
             replica.fence.passed = passed_after_an_order  # type: ignore[method-assign]
             while not orders:
