@@ -104,8 +104,8 @@ class Reads:
             age_s = fence.staleness_s()
             words = f"memory has no instance {instance_id}" + ("" if age_s is None else f" as of {age_s:.1f} s ago")
             raise StoreUnavailable(
-                f"{words}, and the store, which alone can say that there is none, does not answer: ask again, or another "
-                "replica; FindInstances with this instance_id tells what memory has"
+                f"{words}, and the store, which alone can say that there is none, does not answer: ask again, or "
+                "another replica; FindInstances with this instance_id tells what memory has"
             ) from None
 
     async def find(

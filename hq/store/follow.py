@@ -5,8 +5,8 @@ the shape: reflectors of Kubernetes' client (list, watch, list again); unlike th
 connection, the header of an answer or a progress notification: etcd lets all of them run ahead of events. What proves
 freshness is the fence (fence.py); what proves that the history is the same, the anchor (anchor.py).
 
-A replay can be more than the store can bring in time: etcd makes one message of all that a watch missed, and to split it
-takes time that grows with its square. So a watch that brought nothing is opened again once; if the next one brings
+A replay can be more than the store can bring in time: etcd makes one message of all that a watch missed, and to split
+it takes time that grows with its square. So a watch that brought nothing is opened again once; if the next one brings
 nothing either, the difference is listed at the head, page by page, and the watch begins there.
 """
 

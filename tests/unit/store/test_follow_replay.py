@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from hq.store.memory import MemoryStore
-from hq.store.port import Batch, WatchStream, Write
+from hq.store.port import Batch, Page, WatchStream, Write
 from hqpb.storage.v1 import storage_pb2
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import caught_up, put
@@ -100,12 +100,12 @@ async def test_watches_that_stay_silent_for_an_hour_cost_a_handful_of_listings()
     async with Parts(store) as parts:
         page = store.page
 
-        async def counted(*args: bytes, **kwargs: int) -> object:
+        async def counted(start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
             nonlocal pages
             pages += 1
-            return await page(*args, **kwargs)
+            return await page(start, end, revision=revision, limit=limit)
 
-        store.page = counted  # type: ignore[method-assign, assignment]
+        store.page = counted  # type: ignore[method-assign]
         store.silence()
         await asyncio.sleep(3600)
         assert parts.follower.restarts > 500
@@ -119,5 +119,3 @@ async def proven(parts: Parts) -> None:
     before = parts.fence.proven_at
     while parts.fence.proven_at == before:
         await asyncio.sleep(0.1)
-
-
