@@ -248,10 +248,12 @@ class Follower:
         if not await self._anchor.holds(self._store):
             raise OtherHistory
         self._check(words, revision)
+        self._missing = _Missing.NOTHING
+        if revision == self.applied:  # the watch was silent because there was nothing to tell
+            return
         self._anchor.clear()
         self._anchor.listed(telling, revision)
         self.key_count, self.applied = difference.key_count, revision
-        self._missing = _Missing.NOTHING
         self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
 
     def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:
