@@ -124,13 +124,13 @@ class Replica:
             )
         return "this replica is still reading the store"
 
-    async def proven(self, *, hurry: bool = True) -> None:
+    async def proven(self) -> None:
         """Return when memory has everything that was acknowledged before this call.
 
         Raises StoreUnavailable, and NotLoaded: meanwhile the store became another one that is not read yet, or a backup
         is being put back into it, and what memory has is not everything.
         """
-        await self.fence.passed(hurry=hurry)
+        await self.fence.passed()
         self.check_loaded()
 
     async def catch_up(self, version: int, timeout_s: float) -> None:

@@ -94,6 +94,11 @@ class Draft:
         mark.incarnation, mark.sequence, mark.digest = incarnation, 0, 0
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
 
+    def void(self, revision_id: str) -> None:
+        """The next report of a revision is written whatever it says: until then no report is a beat of this record."""
+        if revision_id in self._marks:
+            self._marks[revision_id].digest = 0
+
     def forget_reporters(self) -> None:
         """Nobody is known to report any revision; whoever does has to begin again."""
         for revision in self._status.revision:

@@ -3,6 +3,12 @@
 One compare says that no batch of beats is newer than what was looked at, another one that the status record is
 unchanged: a report always wins. A third one says that operators have ordered nothing since. Everything that a flip is
 made from is read without a wait in between, which would flip what was heard meanwhile.
+
+Where many replicas write beats there is hardly a moment without a newer batch. So a flip that was overtaken again and
+again is made in two steps. The first one voids the last report in the status record: beats that are under way, or come
+from a replica that has not seen this yet, repeat an older record and are nobody's; whoever has seen it writes the next
+report as a status. So from there on only the status record tells of reports, and the second step, a flip of what is
+still silent when the first has come back, need not compare the beats.
 """
 
 from __future__ import annotations
@@ -39,6 +45,7 @@ class Outcome(Enum):
     CHANGED = 1  # the status is another one by now
     OVERTAKEN = 2  # beats or refusals came meanwhile, of this revision or of any other, or an order: look again
     REFUSED = 3  # the store takes no such record, whoever tries
+    VOIDED = 4  # from now on beats cannot overtake it: look again
 
 
 class Flips:
@@ -57,7 +64,9 @@ class Flips:
         self._cache, self._keys, self._tracker, self._committer = cache, keys, tracker, committer
         self._clock, self._rng, self._replica = clock, rng, replica
 
-    async def write(self, keys: Sequence[RevisionKey], verdict: str) -> dict[RevisionKey, Outcome]:
+    async def write(
+        self, keys: Sequence[RevisionKey], verdict: str, *, in_two_steps: bool = False
+    ) -> dict[RevisionKey, Outcome]:
         """Flip revisions that were found due just now, without a wait in between; tell what became of each.
 
         Raises HqError when the store does not take part.
@@ -65,7 +74,7 @@ class Flips:
         revisions: dict[str, list[str]] = {}
         for key in keys:
             revisions.setdefault(key.instance_id, []).append(key.revision_id)
-        writes = [self._prepared(instance_id, ids, verdict) for instance_id, ids in revisions.items()]
+        writes = [self._prepared(instance_id, ids, verdict, in_two_steps) for instance_id, ids in revisions.items()]
         found = await asyncio.gather(*writes, return_exceptions=True)
         for outcome in found:
             if isinstance(outcome, BaseException):
@@ -73,37 +82,48 @@ class Flips:
         by_instance = dict(zip(revisions, found, strict=True))
         return {key: outcome for key in keys if isinstance(outcome := by_instance[key.instance_id], Outcome)}
 
-    def _prepared(self, instance_id: str, revision_ids: list[str], verdict: str) -> asyncio.Future[Outcome]:
+    def _prepared(
+        self, instance_id: str, revision_ids: list[str], verdict: str, in_two_steps: bool
+    ) -> asyncio.Future[Outcome]:
         entry = self._cache.get(instance_id)
         if entry is None:
             gone: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             gone.set_result(Outcome.CHANGED)
             return gone
+        # Where the record stands, not where memory's last good one stood: a broken one must not keep a lie alive.
+        _, status_at = self._cache.stored_versions(instance_id)
+        marks = [entry.mark(revision_id) for revision_id in revision_ids]
+        is_void = entry.status_version == status_at and all(mark is not None and not mark.digest for mark in marks)
+        step = Outcome.VOIDED if in_two_steps and not is_void else Outcome.FLIPPED
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
         draft = draft_of(entry, self._cache.epoch_at)
         for revision_id in revision_ids:
-            is_refused = self._tracker.deadlines.is_refused(RevisionKey(instance_id, revision_id))
-            draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
+            if step is Outcome.VOIDED:
+                draft.void(revision_id)
+            else:
+                is_refused = self._tracker.deadlines.is_refused(RevisionKey(instance_id, revision_id))
+                draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
         value = draft.record(write_id, wall_ms).SerializeToString()
-        # Where the record stands, not where memory's last good one stood: a broken one must not keep a lie alive.
-        _, status_at = self._cache.stored_versions(instance_id)
-        return asyncio.ensure_future(self._commit(instance_id, value, write_id, status_at, self._cache.version))
-
-    async def _commit(self, instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int) -> Outcome:
-        status_key = self._keys.status(instance_id)
-        unchanged = Compare(status_key, "modified", status_at)
-        news = (self._keys.beats, self._keys.hearing, self._keys.of(OPS, ""))
+        unchanged = Compare(self._keys.status(instance_id), "modified", status_at)
+        news = [self._keys.of(OPS, ""), self._keys.hearing] + ([] if is_void else [self._keys.beats])
+        looked_at = self._cache.version
         nothing_newer = [Compare(start, "modified", looked_at + 1, "<", prefix_end(start)) for start in news]
-        write = Write((unchanged, *nothing_newer), ((status_key, value),))
+        when = (unchanged,) if step is Outcome.VOIDED else (unchanged, *nothing_newer)
+        write = Write(when, ((unchanged.key, value),))
+        return asyncio.ensure_future(self._commit(instance_id, write, write_id, status_at, step))
+
+    async def _commit(self, instance_id: str, write: Write, write_id: int, status_at: int, step: Outcome) -> Outcome:
         try:
             await self._committer.commit(instance_id, write, write_id, self._clock.now() + _TIMEOUT_S)
         except Conflict as conflict:
-            return Outcome.OVERTAKEN if conflict.modified[status_key] == status_at else Outcome.CHANGED
+            unchanged = conflict.modified[self._keys.status(instance_id)] == status_at
+            return Outcome.OVERTAKEN if unchanged else Outcome.CHANGED
         except TooLarge as error:
             log.info("%s is silent, and cannot be called not ready: %s", instance_id, error)
             return Outcome.REFUSED
-        log.info("%s is not ready: silent for too long", instance_id)
-        return Outcome.FLIPPED
+        if step is Outcome.FLIPPED:
+            log.info("%s is not ready: silent for too long", instance_id)
+        return step
 
     def _receipt(self, entry: Entry, revision_id: str, verdict: str) -> instance_pb2.Receipt:
         mark = entry.mark(revision_id)

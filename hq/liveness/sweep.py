@@ -28,6 +28,7 @@ from serving.errors import HqError
 log = logging.getLogger(__name__)
 
 _TRIES = 20
+_OVERTAKEN = 2  # tries of a pass that beats may spoil; then flips are made in two steps, which they cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +75,23 @@ class Sweep:
 
     async def once(self) -> int:
         """One pass; return how many revisions it flipped. Raises HqError when the store does not take part."""
-        flipped, tries, done = 0, _TRIES, set[RevisionKey]()
+        flipped, tries, overtaken, done = 0, _TRIES, 0, set[RevisionKey]()
         if self._beats.failing:
             self._presence.look(self._clock.now())
             await self._knock()
         while tries and self._due(done):
             await self._knock()
             # Look again: whatever was acknowledged anywhere before the fence (a report, an order) is in memory now.
-            outcomes = await self._flips.write(self._due(done), self.verdict.words)
+            in_two_steps = overtaken >= _OVERTAKEN
+            outcomes = await self._flips.write(self._due(done), self.verdict.words, in_two_steps=in_two_steps)
             # What could not be flipped must not stand in the way of others.
-            done |= {key for key, outcome in outcomes.items() if outcome is not Outcome.OVERTAKEN}
+            again = (Outcome.OVERTAKEN, Outcome.VOIDED)
+            done |= {key for key, outcome in outcomes.items() if outcome not in again}
+            overtaken += Outcome.OVERTAKEN in outcomes.values()
             new = sum(outcome is Outcome.FLIPPED for outcome in outcomes.values())
             flipped, tries = flipped + new, _TRIES if new else tries - 1
         if not tries:
-            log.info("beats kept coming during %d tries to flip: next sweep", _TRIES)
+            log.info("reports and orders kept coming during %d tries to flip: next sweep", _TRIES)
         return flipped
 
     async def _knock(self) -> None:

@@ -122,7 +122,7 @@ class Tracker:
             self._note(version, entry, key, ready=True)
         if not new.ready:
             self.deadlines.forget(key)
-        elif old is None or not old.ready or (new.incarnation and new.report() != old.report()):
+        elif old is None or not old.ready or (new.incarnation and _is_newer(new, old)):
             self._hear(entry, new, now)
 
     def _hear_all(self, entry: Entry, now: float) -> None:
@@ -152,3 +152,8 @@ class Tracker:
             if self._flipped[key] > now - self.times.timeout_s:
                 return
             del self._flipped[key]
+
+
+def _is_newer(new: Mark, old: Mark) -> bool:
+    """A report was written since. Where HQ had voided the last one, that may be the very same, come again."""
+    return new.report() != old.report() or bool(new.digest and not old.digest)

@@ -42,7 +42,7 @@ class Preconditions:
             await self._wait_for(demanded.version, deadline)
         entry = r.cache.get(instance_id)
         if entry is None or (demanded.version and entry.version != demanded.version):
-            await r.proven(hurry=False)
+            await r.proven()
             self._check_epoch(demanded)
             entry = r.cache.get(instance_id)
         if entry is None:
@@ -84,7 +84,7 @@ class Preconditions:
         try:
             check_entry(permit, entry)
         except PermissionDenied:  # it may have become the caller's a moment ago
-            await self._r.proven(hurry=False)
+            await self._r.proven()
             newer = self._r.cache.get(entry.traits.id)
             if newer is None:
                 raise

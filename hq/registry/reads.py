@@ -17,9 +17,10 @@ from hq.registry.source import Freshness, Source
 from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import EpochChanged, NotFound, invalid
+from serving.errors import EpochChanged, NotFound, StoreUnavailable, invalid
 
 _ANY = sys.maxsize
+_MISS_S = 1.0
 _PORTIONS = 2  # until the loop gets a turn; some 1 ms, or 5 where nothing is in the processor's cache
 
 
@@ -75,18 +76,38 @@ class Reads:
     async def get(
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[Entry, Source]:
-        """Raises NotFound, and what `Freshness.demanded` raises."""
+        """Raises NotFound (after a fence, so it is final), and what `Freshness.demanded` and `_look_again` raise."""
         if not self._freshness.meets(read):
             await self._freshness.demanded(read, deadline)
         entry = self._replica.cache.get(instance_id)
         if entry is None:
             # Others may have stored it already: an agent or uploader must not act on an old memory.
-            await self._replica.fence.passed(hurry=False)
+            await self._look_again(instance_id)
             await self._freshness.still(read, deadline)
             entry = self._replica.cache.get(instance_id)
         if entry is None:
             raise of_epoch(NotFound(f"there is no instance {instance_id}"), self._replica)
         return entry, self._freshness.source()
+
+    async def _look_again(self, instance_id: str) -> None:
+        """Return when memory has everything that was acknowledged before this call.
+
+        A fence takes milliseconds, or does not come: whoever only looks something up does not wait until it has failed.
+
+        Raises:
+            StoreUnavailable: the store does not answer now; it says what memory knows, and how old that is.
+        """
+        fence = self._replica.fence
+        try:
+            async with asyncio.timeout(0 if fence.error else _MISS_S):
+                await fence.passed()
+        except (TimeoutError, StoreUnavailable):
+            age_s = fence.staleness_s()
+            words = f"memory has no instance {instance_id}" + ("" if age_s is None else f" as of {age_s:.1f} s ago")
+            raise StoreUnavailable(
+                f"{words}, and the store, which alone can say that there is none, does not answer: ask again, or "
+                "another replica; FindInstances with this instance_id tells what memory has"
+            ) from None
 
     async def find(
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None

@@ -150,7 +150,7 @@ class Reports:
         self._r.check_loaded()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
         if any(isinstance(item, Stop | NotFound) for item in examined):
-            await self._r.proven(hurry=False)
+            await self._r.proven()
             for i, item in enumerate(examined):
                 if isinstance(item, Stop | NotFound):
                     examined[i] = self._examine(reports[i], field, i)
@@ -202,7 +202,7 @@ class Reports:
         r.check_loaded()
         entry = r.cache.get(instance_id)
         if refusal(entry, instance_id, node, revision_id) is not None:
-            await r.proven(hurry=False)
+            await r.proven()
             entry = r.cache.get(instance_id)
         error = refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
@@ -216,7 +216,7 @@ class Reports:
             try:
                 entry = self._admitted(report, digest)
             except (Stop, NotFound):
-                await self._r.proven(hurry=False)
+                await self._r.proven()
                 entry = self._admitted(report, digest)
             if (beat := beat_of_stored(entry, report, digest)) is not None and self._readable(entry):
                 if await self._heard_again(beat, entry, deadline):

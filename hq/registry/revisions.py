@@ -52,11 +52,10 @@ class Revisions:
             found = self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
             if not is_guarded or not any(revision.secret for revision in found.revisions):
                 return found
-            await self._r.proven(hurry=True)
         except HqError as error:
             if isinstance(error, Retry):
                 raise
-            await self._r.proven(hurry=False)
+        await self._r.proven()
         try:
             return self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
         except HqError as error:

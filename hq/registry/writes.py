@@ -154,7 +154,7 @@ class Writes:
                 if sure:
                     return entry
                 # "Nothing to do" and "no such revision" may be lies: others were acknowledged more meanwhile.
-                await self._r.proven(hurry=False)
+                await self._r.proven()
                 sure = True
                 continue
             self._check_room(new.size_bytes(), old.size_bytes())
@@ -203,7 +203,7 @@ class Writes:
         spec_at, _ = self._r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
             # It may have been deleted elsewhere.
-            await self._r.proven(hurry=False)
+            await self._r.proven()
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at
 

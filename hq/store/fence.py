@@ -1,9 +1,10 @@
 """The fence: proof that the cache has caught up.
 
 A random word is put under a key of this replica's own; when it comes back through the watch, everything that was
-acknowledged anywhere before the put was sent has come back before it. A fence serves only callers who asked before its
-put was sent; one is in flight at a time; one runs every few seconds even if nobody asks, since nothing else proves
-freshness while the store is idle.
+acknowledged anywhere before the put was sent has come back before it. A fence serves everyone who asked before its put
+was sent, and nobody else; one is in flight at a time, and they are spaced, so that they cost the store no more writes
+the more callers there are; one runs every few seconds even if nobody asks, since nothing else proves freshness while
+the store is idle.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from hq.store.epoch import Epoch
@@ -33,13 +35,13 @@ class FenceTimes:
 
     Attributes:
         idle_s: a fence runs at least so often.
-        spacing_s: between two fences that only serve negative answers; five a second are enough.
+        spacing_s: between the beginnings of two fences; one that nobody asked for just before begins at once.
         timeout_s: for the put, and again for its way back.
         retry_s: after a failure.
     """
 
     idle_s: float = 3.0
-    spacing_s: float = 0.2
+    spacing_s: float = 0.02
     timeout_s: float = 2.0
     retry_s: float = 0.3
 
@@ -69,10 +71,10 @@ class Fence:
         self._key = keys.of(FENCE, replica)
         self._waiting: list[asyncio.Future[int]] = []
         self._asked = asyncio.Event()
-        self._hurry = asyncio.Event()
         self._callers: list[asyncio.Future[int]] = []
         self._awaited: tuple[int, asyncio.Future[int]] | None = None
         self._proven_head = 0
+        self._sent_at = float("-inf")
         self._closed = False
         self.proven_at: float | None = None
         self.error = ""
@@ -82,10 +84,8 @@ class Fence:
         """For how long at most the cache may have missed changes; None: it was never proven fresh."""
         return None if self.proven_at is None else self._clock.now() - self.proven_at
 
-    async def passed(self, *, hurry: bool = True) -> int:
+    async def passed(self) -> int:
         """Return the version of a fence that was sent after this call, once it has come back.
-
-        Without `hurry` it may wait a fraction of a second to be shared.
 
         Raises:
             StoreUnavailable: it did not come back; nothing is known.
@@ -96,8 +96,6 @@ class Fence:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._asked.set()
-        if hurry:
-            self._hurry.set()
         return await future
 
     def seen(self, key: bytes, word: int, version: int) -> None:
@@ -125,8 +123,7 @@ class Fence:
         """One fence, for all who asked before it."""
         self._callers, self._waiting = self._waiting, []
         self._asked.clear()
-        self._hurry.clear()
-        sent_at = self._clock.now()
+        sent_at = self._sent_at = self._clock.now()
         try:
             version = await self._round()
         except (StoreUnavailable, NoSpace, UnknownOutcome, Rejected) as error:
@@ -140,15 +137,13 @@ class Fence:
                     future.set_result(version)
 
     async def _next_round(self) -> None:
-        """Wait until a caller asks or the idle time is over; negative answers alone wait to be shared."""
+        """Wait until a caller asks or the idle time is over, and until the last fence is long enough ago."""
         idle_s = self._times.idle_s if self.proven_at is not None else 0.05
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(idle_s):
                 await self._asked.wait()
-            async with asyncio.timeout(self._times.spacing_s):
-                await self._hurry.wait()
-        except TimeoutError:
-            pass
+        if (left_s := self._sent_at + self._times.spacing_s - self._clock.now()) > 0:
+            await asyncio.sleep(left_s)
 
     async def _round(self) -> int:
         try:

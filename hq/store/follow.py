@@ -4,6 +4,10 @@ Only listed pages and events move `applied`. The watch is opened again behind it
 the shape: reflectors of Kubernetes' client (list, watch, list again); unlike those, nothing here trusts the age of a
 connection, the header of an answer or a progress notification: etcd lets all of them run ahead of events. What proves
 freshness is the fence (fence.py); what proves that the history is the same, the anchor (anchor.py).
+
+A replay can be more than the store can bring in time: etcd makes one message of all that a watch missed, and to split
+it takes time that grows with its square. So a watch that brought nothing is opened again once; if the next one brings
+nothing either, the difference is listed at the head, page by page, and the watch begins there.
 """
 
 from __future__ import annotations
@@ -71,11 +75,15 @@ class OtherHistory(Exception):
     """The store does not hold what was applied: it was restored or replaced."""
 
 
+class _Silent(Disconnected):
+    """The watch stood and brought nothing."""
+
+
 class _Missing(Enum):
     """What must be read before the next watch."""
 
     NOTHING = auto()
-    GAP = auto()  # events were compacted away: the difference
+    GAP = auto()  # events were compacted away, or do not come: the difference
     ALL = auto()
     EPOCH = auto()  # the history is another one: its epoch, then all
 
@@ -98,6 +106,7 @@ class Follower:
         self.following = asyncio.Event()
         self._anchor = Anchor()
         self._missing = _Missing.ALL
+        self._silent = 0  # watches in a row that brought nothing
         self._patience: asyncio.Timeout | None = None
 
     def cut(self) -> None:
@@ -123,6 +132,9 @@ class Follower:
                 self._lack(_Missing.ALL)
             except (OtherHistory, FutureRevision):
                 self._lack(_Missing.EPOCH)
+            except _Silent as silent:
+                log.warning("following the store was interrupted at version %d: %s", self.applied, silent)
+                self._give_up_replaying()
             except (Unavailable, Disconnected, NoSpace, UnknownOutcome, Rejected) as error:
                 log.warning("following the store was interrupted at version %d: %s", self.applied, error)
             self.restarts += 1
@@ -133,6 +145,13 @@ class Follower:
     def _lack(self, missing: _Missing) -> None:
         if missing.value > self._missing.value:
             self._missing = missing
+
+    def _give_up_replaying(self) -> None:
+        """List the difference after two silent watches, and again after four, eight ...: a listing is dear, too."""
+        self._silent += 1
+        if self._silent > 1 and self._silent.bit_count() == 1:
+            log.warning("%d watches in a row brought nothing: listing what they would have told", self._silent)
+            self._lack(_Missing.GAP)
 
     async def _follow_once(self) -> None:
         if self._missing in (_Missing.ALL, _Missing.EPOCH):
@@ -154,7 +173,7 @@ class Follower:
                 async for batch in stream:
                     self._apply(batch)
         except TimeoutError:
-            raise Disconnected("the watch brought nothing, not even this replica's own fence") from None
+            raise _Silent("the watch brought nothing, not even this replica's own fence") from None
         finally:
             self._patience = None
         raise Disconnected("the watch ended")
@@ -172,6 +191,7 @@ class Follower:
                 raise EpochMoved
             if change.key == self._keys.format:
                 self._epoch.check_format(change.value, change.revision)
+        self._silent = 0
         self.key_count += sum(_growth(change) for change in batch.changes)
         self._anchor.applied(batch)
         self.applied = batch.revision
@@ -228,10 +248,12 @@ class Follower:
         if not await self._anchor.holds(self._store):
             raise OtherHistory
         self._check(words, revision)
+        self._missing = _Missing.NOTHING
+        if revision == self.applied:  # the watch was silent because there was nothing to tell
+            return
         self._anchor.clear()
         self._anchor.listed(telling, revision)
         self.key_count, self.applied = difference.key_count, revision
-        self._missing = _Missing.NOTHING
         self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
 
     def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:

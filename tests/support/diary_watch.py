@@ -25,6 +25,7 @@ class Watch:
         self._version: int | None = None
         self._epoch = ""
         self._task: asyncio.Task[None] | None = None
+        self._bookmark = asyncio.Event()
 
     async def open(self, registry: Registry) -> None:
         """At another replica; what was open ends."""
@@ -39,6 +40,11 @@ class Watch:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
+    async def bookmarked(self) -> None:
+        """Return when the next bookmark has come."""
+        self._bookmark.clear()
+        await self._bookmark.wait()
+
     async def _follow(self, registry: Registry, token: str) -> None:
         async with aclosing(registry.watches.watch(Query(filter_of(self._wanted)), token)) as messages:
             async for message in messages:
@@ -50,6 +56,8 @@ class Watch:
         if message.events:
             decoded = pb.WatchInstancesResponse.FromString(b"".join(message.events))
             events = tuple(map(marks.seen_of, decoded.events))
+        if kind == "BOOKMARK":
+            self._bookmark.set()
         source = message.source
         self._note(
             registry,

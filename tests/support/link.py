@@ -47,7 +47,7 @@ class Link:
         self._up.set()
 
     def hold_watch(self) -> None:
-        """Calls go through, but the watch brings nothing."""
+        """Writes and reads of single keys go through, but nothing tells what changed: no watch, and no listing."""
         self._flowing.clear()
 
     def release_watch(self) -> None:
@@ -71,6 +71,8 @@ class Link:
         return await self._read(lambda: self._store.get(key, revision=revision))
 
     async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        if not self._flowing.is_set():
+            raise Unavailable("the store did not answer")
         return await self._read(lambda: self._store.page(start, end, revision=revision, limit=limit))
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:

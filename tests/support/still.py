@@ -78,7 +78,7 @@ class Still:
             async for message in messages:
                 yield pb.WatchInstancesResponse.FromString(self.answers.watch(message).proto())
 
-    async def _passed(self, *, hurry: bool = True) -> int:
+    async def _passed(self) -> int:
         self.catch_up()
         return self.replica.cache.version
 

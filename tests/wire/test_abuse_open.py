@@ -89,6 +89,15 @@ async def test_reflection_counts_as_a_stream_takes_short_words_and_ends(
     assert await _end(long) is grpc.StatusCode.INVALID_ARGUMENT
 
 
+async def test_strangers_may_read_the_schema_and_nothing_else(channel: aio.Channel) -> None:
+    stub, ask = reflection_pb2_grpc.ServerReflectionStub(channel), reflection_pb2.ServerReflectionRequest
+    asking = stub.ServerReflectionInfo()
+    await asking.write(ask(file_containing_symbol="hq.v1.InstanceService"))
+    assert (await asking.read()).file_descriptor_response.file_descriptor_proto
+    asking.cancel()
+    assert await _refusal(channel) is grpc.StatusCode.UNAUTHENTICATED
+
+
 @limited(max_calls_per_peer_s=0.02)
 async def test_strangers_have_the_rate_of_their_address_though_they_are_not_let_in(
     channel: aio.Channel, http: RawHttp, files: Secured

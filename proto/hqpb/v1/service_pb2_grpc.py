@@ -160,6 +160,8 @@ class InstanceServiceServicer:
 
     def GetInstance(self, request, context):
         """One instance by id.
+        NOT_FOUND is final: the store was asked. While it does not answer, what memory does not have is UNAVAILABLE, and
+        FindInstances by instance_id tells what memory knows.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

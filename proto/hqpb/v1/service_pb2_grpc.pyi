@@ -46,7 +46,10 @@ class InstanceServiceStub:
     DeleteRevision: _grpc.UnaryUnaryMultiCallable[_service_pb2.DeleteRevisionRequest, _service_pb2.DeleteRevisionResponse]
     """Removes a revision from an instance, with its status and secrets."""
     GetInstance: _grpc.UnaryUnaryMultiCallable[_service_pb2.GetInstanceRequest, _service_pb2.GetInstanceResponse]
-    """One instance by id."""
+    """One instance by id.
+    NOT_FOUND is final: the store was asked. While it does not answer, what memory does not have is UNAVAILABLE, and
+    FindInstances by instance_id tells what memory knows.
+    """
     FindInstances: _grpc.UnaryUnaryMultiCallable[_service_pb2.FindInstancesRequest, _service_pb2.FindInstancesResponse]
     """The instances that pass a filter, in order of their ids."""
     CountInstances: _grpc.UnaryUnaryMultiCallable[_service_pb2.CountInstancesRequest, _service_pb2.CountInstancesResponse]
@@ -82,7 +85,10 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     DeleteRevision: _aio.UnaryUnaryMultiCallable[_service_pb2.DeleteRevisionRequest, _service_pb2.DeleteRevisionResponse]  # type: ignore[assignment]
     """Removes a revision from an instance, with its status and secrets."""
     GetInstance: _aio.UnaryUnaryMultiCallable[_service_pb2.GetInstanceRequest, _service_pb2.GetInstanceResponse]  # type: ignore[assignment]
-    """One instance by id."""
+    """One instance by id.
+    NOT_FOUND is final: the store was asked. While it does not answer, what memory does not have is UNAVAILABLE, and
+    FindInstances by instance_id tells what memory knows.
+    """
     FindInstances: _aio.UnaryUnaryMultiCallable[_service_pb2.FindInstancesRequest, _service_pb2.FindInstancesResponse]  # type: ignore[assignment]
     """The instances that pass a filter, in order of their ids."""
     CountInstances: _aio.UnaryUnaryMultiCallable[_service_pb2.CountInstancesRequest, _service_pb2.CountInstancesResponse]  # type: ignore[assignment]
@@ -157,7 +163,10 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _service_pb2.GetInstanceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.GetInstanceResponse, _abc.Awaitable[_service_pb2.GetInstanceResponse]]:
-        """One instance by id."""
+        """One instance by id.
+        NOT_FOUND is final: the store was asked. While it does not answer, what memory does not have is UNAVAILABLE, and
+        FindInstances by instance_id tells what memory knows.
+        """
 
     @_abc_1.abstractmethod
     def FindInstances(

@@ -8,7 +8,6 @@ from hq.index import Index
 from hq.listing import Home
 from hq.registry.reads import Count, Reads
 from hq.registry.source import Freshness, Source
-from hq.store.fence import Fence
 from hqpb.v1 import service_pb2
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
@@ -87,9 +86,7 @@ def all_counted_ready(patch: Patch) -> None:
 
 @bug("An instance that memory does not know is denied without a fence.", "GENUINE", scenes.behind)
 def denied_from_memory(patch: Patch) -> None:
-    passed = Fence.passed
+    async def from_memory(self: Reads, instance_id: str) -> None:
+        pass
 
-    async def unhurried(self: Fence, *, hurry: bool = True) -> int:
-        return await passed(self) if hurry else self._follower.applied
-
-    patch.setattr(Fence, "passed", unhurried)
+    patch.setattr(Reads, "_look_again", from_memory)

@@ -43,6 +43,11 @@ async def calm(play: Theatre) -> None:
         await everything.open(play.at(turn % 2))
         await play.pause(0.3)
         await asyncio.gather(*(agent.beat() for agent in agents))
+    for name in ("mail", "web"):  # a bookmark is the last that the watch was told, and something happens at once
+        await everything.bookmarked()
+        await everything.close()
+        await one.update("i-2", service=name)
+        await everything.open(play.at(0))
     await one.delete_revision("i-0", "r1")
     await play.pause(0.1)
     await asyncio.gather(one.delete("i-4"), two.apply("i-5"), two.create("i-0"), one.get("i-9"))

@@ -144,12 +144,10 @@ async def test_what_cannot_be_flipped_does_not_stand_in_the_way_of_others() -> N
         commit = flips._commit
         stuck = {agent.key.instance_id for agent in simulation.agents[:120]}
 
-        async def refuse_most(instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int) -> Outcome:
-            if instance_id in stuck:
-                return Outcome.CHANGED
-            return await commit(instance_id, value, write_id, status_at, looked_at)
+        async def refuse_most(instance_id: str, *flip: Any) -> Outcome:
+            return Outcome.CHANGED if instance_id in stuck else await commit(instance_id, *flip)
 
-        flips._commit = refuse_most  # type: ignore[method-assign]
+        flips._commit = refuse_most  # type: ignore[method-assign, assignment]
         for agent in simulation.agents:
             agent.fall_silent()
         await asyncio.sleep(70)
@@ -171,29 +169,23 @@ async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_f
 
 
 @in_virtual_time
-async def test_a_beat_of_anybody_that_comes_between_the_look_and_the_write_makes_it_look_again() -> None:
+async def test_beats_of_others_between_every_look_and_write_make_it_look_again_twice_and_delay_it_no_more() -> None:
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(2, 1)
         silent, reporting = simulation.agents
         silent.fall_silent()
         flips = replica.watchman.sweep._flips
-        commit, looks = flips._commit, 0
+        commit, outcomes = flips._commit, list[Outcome]()
 
-        async def after_a_beat(
-            instance_id: str, value: bytes, write_id: int, status_at: int, looked_at: int
-        ) -> Outcome:
-            nonlocal looks
-            looks += 1
-            if looks < 4:
-                await reporting._report()
-            outcome = await commit(instance_id, value, write_id, status_at, looked_at)
-            assert outcome is (Outcome.OVERTAKEN if looks < 4 else Outcome.FLIPPED)
-            return outcome
+        async def after_a_beat(*flip: Any) -> Outcome:
+            await reporting._report()
+            outcomes.append(await commit(*flip))
+            return outcomes[-1]
 
-        flips._commit = after_a_beat  # type: ignore[method-assign]
+        flips._commit = after_a_beat  # type: ignore[method-assign, assignment]
         await asyncio.sleep(75)
-        assert looks == 4
+        assert outcomes == [Outcome.OVERTAKEN, Outcome.OVERTAKEN, Outcome.VOIDED, Outcome.FLIPPED]
         assert [flip.key for flip in simulation.flips()] == [silent.key]
 
 

@@ -48,7 +48,7 @@ async def test_what_was_demanded_holds_after_a_fence_too() -> None:
     world.uids["a"] = 1
     world.change({world.keys.spec("a"): spec_of(world, "a", "s", "n", {}, 1)})
 
-    async def passed(*, hurry: bool = True) -> int:
+    async def passed() -> int:
         still.list(world.records(), world.version)
         still.replica.cache.epoch = still.replica.epoch.current = "another"
         return 0

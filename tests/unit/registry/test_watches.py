@@ -145,7 +145,7 @@ async def test_if_the_store_cannot_be_asked_about_a_token_that_is_ahead_nothing_
     behind = Still()
     behind.list(World().records(), 2)
 
-    async def away(*, hurry: bool = True) -> int:
+    async def away() -> int:
         raise StoreUnavailable("the store is away")
 
     behind.replica.fence.passed = away  # type: ignore[method-assign]
