@@ -50,6 +50,7 @@ class StoreLimit(HqError):
 
     code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
     reason = "STORE_LIMIT"
+    ours = False
     limit = "max_store_bytes"
 
     def __init__(self, used_bytes: int, most_bytes: int) -> None:

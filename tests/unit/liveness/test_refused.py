@@ -63,7 +63,7 @@ NEVER = {
     *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
     *("TooLarge", "UnknownMethod", "PermissionDenied", "Unauthenticated", "UnsupportedMediaType"),
     *("UnsupportedEncoding", "MethodNotAllowed", "MalformedHttp", "WrongNumberOfMessages", "UnexpectedCompression"),
-    *("SlowRequest", "HeadersTooLarge", "ShuttingDown"),
+    *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit"),
 }
 ELSEWHERE = {"LocationsSilent", "Ambiguous", "AskLocation"}  # said by fronts, which take no reports
 
