@@ -38,6 +38,7 @@ class InstanceApi:
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ),
             _SERVICE.unary(service_pb2.GetRevisionRequest, agents.get_revision, FETCH),
             _SERVICE.unary(service_pb2.BeginReportingRequest, agents.begin, BEGIN),
+            _SERVICE.unary(service_pb2.BeginReportingsRequest, agents.begin_many, BEGIN),
             _SERVICE.unary(service_pb2.ReportStatusRequest, agents.report, REPORT),
             _SERVICE.unary(service_pb2.ReportStatusesRequest, agents.report_many, REPORT),
             _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
