@@ -117,7 +117,7 @@ def run(
     """Supervise an instance until SIGTERM; SIGHUP looks for a new specification at once."""
     addresses = _split(servers)
     if file is None and not instance_id:
-        raise click.UsageError("name --instance ID, or --file FILE")
+        raise click.UsageError("name --file FILE, or --instance ID")
     if file is None and host_agent is None and not addresses:
         host_agent = DEFAULT_AGENT
     _log_to_stderr(verbose)

@@ -24,6 +24,7 @@ from tests.bench import (
     changes,
     failures,
     fronts,
+    hostagents,
     lookups,
     mixed,
     model,
@@ -43,7 +44,21 @@ from tests.bench.machine import ROOT, header
 from tests.bench.results import Results, loaded
 
 _MODULES = (
-    *(lookups, transport, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, abuse),
+    *(
+        lookups,
+        transport,
+        beats,
+        changes,
+        watching,
+        sizes,
+        fronts,
+        processes,
+        storage,
+        mixed,
+        security,
+        abuse,
+        hostagents,
+    ),
     failures,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
