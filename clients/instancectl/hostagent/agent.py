@@ -45,8 +45,8 @@ class HostAgent:
         self._picture = Picture(node, self._upstream.watch, SystemClock(), rng)
         self._calls = HostAgentCalls(node, self._upstream, self._picture, self._speakers, ServingClock(), LINGER_S)
 
-    async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT.
+    async def run(self, ending: asyncio.Event) -> None:
+        """Serve until told to end.
 
         Raises:
             Occupied: another host agent serves this socket.
@@ -58,11 +58,9 @@ class HostAgent:
         # A second one that listens there would take the name away, and leave the first without a word.
         with locked(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
             self._path.unlink(missing_ok=True)
-            await self._serve()
+            await self._serve(ending)
 
-    async def _serve(self) -> None:
-        ending = asyncio.Event()
-        when_told_to_stop(ending.set)
+    async def _serve(self, ending: asyncio.Event) -> None:
         shared = Surroundings(Limits(), ServingClock(), RequestIds("host-agent"))
         server = Server(self._calls.methods(), _Health(self._picture), shared, process_metrics(shared), {})
         await server.listen(f"unix:{self._path}")
@@ -112,6 +110,8 @@ def run_host_agent(
     """Serve until SIGTERM or SIGINT. Raises what `HostAgent` does."""
 
     async def serve() -> None:
-        await HostAgent(node, addresses, files, path, speakers).run()
+        ending = asyncio.Event()
+        when_told_to_stop(ending.set)
+        await HostAgent(node, addresses, files, path, speakers).run(ending)
 
     run(serve)
