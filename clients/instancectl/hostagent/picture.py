@@ -39,8 +39,11 @@ class _Watcher:
         self._arrived = asyncio.Event()
 
     def push(self, message: pb.WatchInstancesResponse) -> None:
+        if self.end is not None:
+            return
         if len(self._waiting) >= _MOST_WAITING:
             self.close(Retry("this watch lags too far behind: begin it anew", 0.1))
+            return
         self._waiting.append(message)
         self._arrived.set()
 
