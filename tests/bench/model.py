@@ -111,6 +111,7 @@ def coefficients(results: Results) -> Coefficients:
         raise LookupError("the cases beats and changes are needed")
     small, large = sizes(results)
     start_s, start_each_s = line({n: _fact(results, f"ready to serve, {n:,}") for n in (small, large)})
+    idle = _fact(results, "idle replica") / 100
     each = _fact(results, f"encoded bytes each, {large:,}") + _fact(results, f"memory each beyond these, {large:,}")
     return Coefficients(
         lookup_s=lookup_s,
@@ -120,7 +121,7 @@ def coefficients(results: Results) -> Coefficients:
         change_s=change.of("cpu_us").median / 1e6,
         followed_s=_fact(results, "CPU per change at another replica") / 1e6,
         event_s=_fact(results, "1,000 watchers: CPU per event delivered") / 1e6,
-        idle=_fact(results, "idle replica") / 100,
+        idle=idle,
         base_bytes=_fact(results, "memory of a replica without instances") * 1e6,
         instance_bytes=each,
         start_s=start_s,
@@ -130,7 +131,7 @@ def coefficients(results: Results) -> Coefficients:
         etcd_change_bytes=_fact(results, "etcd value and key bytes per status change"),
         etcd_each_bytes=_fact(results, f"etcd on disk each, {large:,}"),
         changes_per_transaction=_fact(results, "status changes per etcd transaction"),
-        watch=_of_host_agent(results, "replica's processor, watches alone") / 100 / _host_agents(results),
+        watch=(_of_host_agent(results, "replica's processor, watches alone") / 100 - idle) / _host_agents(results),
         watch_bytes=_of_host_agent(results, "memory of the replica for each connection and watch") * 1024,
     )
 

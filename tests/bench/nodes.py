@@ -1,8 +1,8 @@
-"""Simulated nodes in a process of their own: `python -m tests.bench.nodes KIND ADDRESS FILE FIRST COUNT SECONDS`.
+"""Simulated nodes in a process of their own: `python -m tests.bench.nodes KIND ADDRESS FILE FIRST COUNT INTERVAL`.
 
 KIND `agents`: each node is the host agent's own connection, watch and batches, with supervisors that are no processes.
 KIND `direct`: each supervisor has a connection and a watch of its own. FILE has a line for each node: the encoded
-reports of its instances in hex. Connections are opened over SECONDS.
+reports of its instances in hex. A few connect at a time.
 
 Says `synced` when everybody has a snapshot. From a line on standard input to the next all report as HQ asks them to;
 then it says what came of it as JSON.
@@ -35,6 +35,7 @@ from serving.clock import SystemClock as ServingClock
 
 _POINTS = 2_000  # of the distribution that is told
 _CALL_S = 10.0
+_AT_ONCE = 32  # that have no snapshot yet: a server that is slow is not made slower by those who try again
 
 
 class Tally:
@@ -153,15 +154,16 @@ async def follow(party: Party) -> None:
         await asyncio.sleep(1.0)
 
 
-async def main(kind: str, address: str, file: str, first: int, count: int, seconds: float, interval_s: float) -> None:
+async def main(kind: str, address: str, file: str, first: int, count: int, interval_s: float) -> None:
     """Connect, report, tell."""
     tally = Tally()
     with Path(file).open() as lines:
         made = [party for line in islice(lines, first, first + count) for party in parties(kind, address, line, tally)]
     tasks = []
-    for party in made:
+    for number, party in enumerate(made):
         tasks.append(asyncio.create_task(follow(party)))
-        await asyncio.sleep(seconds / len(made))
+        while tally.synced <= number - _AT_ONCE:
+            await asyncio.sleep(0.01)
     while tally.synced < len(made):
         await asyncio.sleep(0.1)
     print("synced", flush=True)
@@ -175,4 +177,4 @@ async def main(kind: str, address: str, file: str, first: int, count: int, secon
 
 if __name__ == "__main__":
     kind, address, file, *numbers = sys.argv[1:]
-    uvloop.run(main(kind, address, file, int(numbers[0]), int(numbers[1]), float(numbers[2]), float(numbers[3])))
+    uvloop.run(main(kind, address, file, int(numbers[0]), int(numbers[1]), float(numbers[2])))
