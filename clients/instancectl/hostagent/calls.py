@@ -69,12 +69,15 @@ class HostAgentCalls:
     async def _report(self, raw: _Raw, call: Call) -> Answer:
         report: pb.ReportStatusRequest = raw.message
         self._check(call, report.instance_id, report.node)
-        refused = ""
+        refused = "NO_ANSWER"
         try:
-            return await self._gathered(self.reports, (report.instance_id, report.revision.id), raw, call, "report")
+            answer = await self._gathered(self.reports, (report.instance_id, report.revision.id), raw, call, "report")
         except HqError as error:
             refused = error.reason
             raise
+        else:
+            refused = ""
+            return answer
         finally:
             self._heard.note(report, refused, self._clock.now())
 
