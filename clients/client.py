@@ -140,6 +140,10 @@ class Client(Reads, Writes, Reports):
         """End every call, watch and connection."""
         await self._pool.close()
 
+    def away_s(self) -> float:
+        """For how long no replica has answered; 0: one is healthy, as far as is known."""
+        return self._pool.endpoints.away_s()
+
     def watch(self, where: service_pb2.InstanceFilter | None = None, *, resume_token: str = "") -> Watch:
         """The instances that pass a filter, then every change to them, for as long as the caller iterates.
 

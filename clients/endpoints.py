@@ -16,11 +16,13 @@ class Endpoint:
     Attributes:
         failures: periods in a row in which it failed; 0: healthy, more: set aside.
         probe_at: while it is set aside, when to probe it next, on the client's clock.
+        heard_at: when it answered last, or became known.
     """
 
     address: str
     failures: int = 0
     probe_at: float = 0.0
+    heard_at: float = 0.0
 
     @property
     def is_set_aside(self) -> bool:
@@ -44,7 +46,7 @@ class Endpoints:
         first_backoff_s: float = 0.5,
         max_backoff_s: float = 30.0,
     ) -> None:
-        self._all = [Endpoint(address) for address in dict.fromkeys(addresses)]
+        self._all = [Endpoint(address, heard_at=clock.now()) for address in dict.fromkeys(addresses)]
         if not self._all:
             raise ValueError("a client needs the address of at least one replica, e.g. 127.0.0.1:7071")
         rng.shuffle(self._all)
@@ -80,6 +82,7 @@ class Endpoints:
         """It answered: it is healthy."""
         endpoint.failures = 0
         endpoint.probe_at = 0.0
+        endpoint.heard_at = self._clock.now()
 
     def failed(self, endpoint: Endpoint) -> None:
         """It did not answer: set it aside, for longer each time."""
@@ -90,6 +93,12 @@ class Endpoints:
         endpoint.failures += 1
         backoff_s = min(self._max_backoff_s, self._first_backoff_s * 2.0 ** min(endpoint.failures - 1, 30))
         endpoint.probe_at = now + backoff_s * self._rng.uniform(0.5, 1.0)
+
+    def away_s(self) -> float:
+        """For how long nobody has answered; 0: somebody is healthy, as far as is known."""
+        if not all(e.is_set_aside for e in self._all):
+            return 0.0
+        return self._clock.now() - max(e.heard_at for e in self._all)
 
     def due(self) -> list[Endpoint]:
         """Those set aside whose time has come to be probed."""

@@ -28,6 +28,13 @@ class Reports(Caller):
         request = pb.BeginReportingRequest(instance_id=instance_id, revision_id=revision_id, node=node)
         return await self.call(lambda hq: hq.instances.BeginReporting, request, timeout_s=timeout_s)
 
+    async def begin_many(
+        self, begin: Sequence[pb.BeginReportingRequest], *, timeout_s: float | None = None
+    ) -> pb.BeginReportingsResponse:
+        """The same for at most 1,000 revisions: one result per item, in order. Look at each `error`."""
+        request = pb.BeginReportingsRequest(begin=begin)
+        return await self.call(lambda hq: hq.instances.BeginReportings, request, timeout_s=timeout_s)
+
     async def report(
         self,
         instance_id: str,
@@ -54,7 +61,7 @@ class Reports(Caller):
     async def report_many(
         self, reports: Sequence[pb.ReportStatusRequest], *, timeout_s: float | None = None
     ) -> pb.ReportStatusesResponse:
-        """The same for at most 1,000 revisions: one result per item, in order. Look at each `error`."""
+        """The same as `report` for at most 1,000 revisions: one result per item, in order. Look at each `error`."""
         request = pb.ReportStatusesRequest(report=reports)
         return await self.call(
             lambda hq: hq.instances.ReportStatuses, request, safety=Safety.REPEATABLE, timeout_s=timeout_s

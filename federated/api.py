@@ -46,6 +46,7 @@ class FrontApi:
             _SERVICE.streaming(pb.WatchInstancesRequest, self._watch, READ),
             _raw(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH),
             _raw(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN),
+            _raw(pb.BeginReportingsRequest, pb.BeginReportingsResponse, refusals.begin_many, BEGIN),
             _raw(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
             _raw(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
             _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain, READ),

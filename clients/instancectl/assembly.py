@@ -11,9 +11,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-from clients.client import Client
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
 from clients.instancectl.clock import Clock, MachineClock
 from clients.instancectl.content.prepare import Preparer
 from clients.instancectl.content.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
@@ -26,10 +23,9 @@ from clients.instancectl.manner import Manner
 from clients.instancectl.processes.children import Children
 from clients.instancectl.processes.commands import Commands
 from clients.instancectl.processes.limits import best_limiter
-from clients.instancectl.reports.hostagent import HostAgent
-from clients.instancectl.reports.hostlink import HostLink
 from clients.instancectl.reports.reporter import Reporter
 from clients.instancectl.reports.sink import NoSink, Sink
+from clients.instancectl.route import Route, route_of
 from clients.instancectl.sections.workshop import Workshop
 from clients.instancectl.settings import ProviderSpec, RunSettings
 from clients.instancectl.state import StateFile
@@ -60,15 +56,18 @@ async def run(settings: RunSettings) -> bool:
 async def _run_locked(settings: RunSettings, layout: Layout) -> bool:
     clock, rng = MachineClock(), random.Random()
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(_client(settings)) if settings.servers else None
+        route = None
+        if settings.servers or settings.host_agent:
+            route = route_of(settings.host_agent, settings.servers, settings.credentials, rng)
+            stack.push_async_callback(route.close)
         last_good = wishes.load(layout.last_good)
         workshop = _workshop(settings, layout, clock, rng)
         stack.enter_context(_opened(workshop.children))
         preparer = Preparer(layout, Store(layout.store), workshop.secrets, workshop.commands, workshop.output)
         manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
-        source = _source(settings, client, last_good, clock, rng)
+        source = _source(settings, route, last_good, clock, rng)
         supervisor = Supervisor(source, last_good, workshop, preparer, manner)
-        sink = _sink(settings, client, supervisor, clock, rng)
+        sink = _sink(route, supervisor, clock, rng)
         if settings.once:
             return await supervisor.once(sink)
         stack.enter_context(_signals(supervisor))
@@ -103,22 +102,16 @@ def _provider(spec: ProviderSpec, commands: Commands) -> SecretProvider:
 
 
 def _source(
-    settings: RunSettings, client: Client | None, last_good: Desired | None, clock: Clock, rng: random.Random
+    settings: RunSettings, route: Route | None, last_good: Desired | None, clock: Clock, rng: random.Random
 ) -> Source:
     if settings.file is not None:
         return FileSource(settings.file, settings.node, clock)
-    assert client is not None, "the command line saw to it"
-    return HqSource(client, settings.instance_id, settings.node, last_good, clock, rng)
+    assert route is not None, "the command line saw to it"
+    return HqSource(route, settings.instance_id, settings.node, last_good, clock, rng)
 
 
-def _sink(
-    settings: RunSettings, client: Client | None, supervisor: Supervisor, clock: Clock, rng: random.Random
-) -> Sink:
-    if settings.host_agent is not None:
-        return HostLink(settings.host_agent, clock, supervisor.stopped_reporting)
-    if client is not None:
-        return Reporter(client, clock, rng, supervisor.stopped_reporting)
-    return NoSink()
+def _sink(route: Route | None, supervisor: Supervisor, clock: Clock, rng: random.Random) -> Sink:
+    return NoSink() if route is None else Reporter(route, clock, rng, supervisor.stopped_reporting)
 
 
 @contextmanager
@@ -152,21 +145,3 @@ async def _answering(socket: Path, supervisor: Supervisor, sink: Sink) -> AsyncI
     finally:
         server.close()
         socket.unlink(missing_ok=True)
-
-
-def _client(settings: RunSettings) -> Client:
-    return Client(settings.servers, credentials=Credentials(settings.credentials))
-
-
-async def run_host_agent(servers: tuple[str, ...], files: CredentialFiles, socket: Path) -> None:
-    """Serve until SIGTERM or SIGINT. Raises OSError: the socket cannot be had; BadCredentials."""
-    socket.parent.mkdir(parents=True, exist_ok=True)
-    async with Client(servers, credentials=Credentials(files)) as client:
-        serving = asyncio.create_task(HostAgent(client, socket, MachineClock(), random.Random()).run())
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, serving.cancel)
-        try:
-            await serving
-        except asyncio.CancelledError:
-            log.info("the host agent ends")

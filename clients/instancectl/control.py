@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ class Control:
 
 
 async def ask(socket: Path, kind: str) -> Any:
-    """One question to a supervisor or host agent; None: it ended instead of answering. Raises OSError."""
+    """One question to a supervisor; None: it ended instead of answering. Raises OSError."""
     line = await connect(socket)
     try:
         line.send({"kind": kind})
@@ -36,13 +36,13 @@ async def ask(socket: Path, kind: str) -> Any:
         await line.close()
 
 
-async def ask_until(socket: Path, kind: str, is_good: Callable[[Any], bool], wait_s: float) -> Any:
-    """The same again and again until the answer is good or the time is up: then the last one; None: nobody answers."""
+async def ask_until(asking: Callable[[], Awaitable[Any]], is_good: Callable[[Any], bool], wait_s: float) -> Any:
+    """Ask again and again until the answer is good or the time is up: then the last one; None: nobody answers."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + wait_s
     while True:
         try:
-            answer = await ask(socket, kind)
+            answer = await asking()
         except OSError:
             answer = None
         if loop.time() >= ends or (answer is not None and is_good(answer)):

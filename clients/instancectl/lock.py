@@ -1,4 +1,4 @@
-"""One supervisor per directory."""
+"""One supervisor per directory, one host agent per socket."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ class Occupied(Exception):
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold the lock; the kernel lets it go when the process ends, however it ends. Raises Occupied."""
+def locked(path: Path, taken: str = "") -> Iterator[None]:
+    """Hold the lock, or say what is taken. The kernel lets it go when the process ends, however it ends.
+
+    Raises Occupied.
+    """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(file, 32).decode(errors="replace").strip() or "unknown"
-            raise Occupied(f"{path.parent} is run by another instancectl already (pid {holder})") from None
+            what = taken or f"{path.parent} is run by another instancectl"
+            raise Occupied(f"{what} already (pid {holder})") from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
         yield

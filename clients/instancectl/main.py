@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,7 +19,15 @@ from clients.credential_files import BadCredentials, CredentialFiles
 from clients.credential_options import credential_options
 from clients.instancectl.processes.output import OutputSettings
 from clients.instancectl.sections.restart import RestartSettings
-from clients.instancectl.settings import BadProvider, ProviderSpec, RunSettings, parse_provider
+from clients.instancectl.settings import (
+    BadProvider,
+    BadSpeaker,
+    ProviderSpec,
+    RunSettings,
+    Speaker,
+    parse_provider,
+    parse_speaker,
+)
 
 FAILED, UNREACHABLE, NOT_AS_WANTED = 1, 3, 4
 DEFAULT_DIRECTORY = Path("instance")
@@ -34,6 +43,18 @@ class Provider(click.ParamType[ProviderSpec]):
         try:
             return parse_provider(value)
         except BadProvider as error:
+            self.fail(str(error), param, ctx)
+
+
+class SpeakerOption(click.ParamType[Speaker]):
+    """USER=INSTANCE[,INSTANCE]..."""
+
+    name = "USER=INSTANCE"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Speaker:
+        try:
+            return parse_speaker(value)
+        except BadSpeaker as error:
             self.fail(str(error), param, ctx)
 
 
@@ -64,7 +85,11 @@ server_option = click.option(
 @click.option("--instance", "instance_id", default="", help="Id of the instance in HQ.")
 @click.option("--node", default="", help="Name of this node.  [default: host name]")
 @click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="What is wanted, instead of from HQ.")
-@click.option("--host-agent", type=click.Path(path_type=Path), help="Report through the host agent at this socket.")
+@click.option(
+    "--host-agent",
+    type=click.Path(path_type=Path),
+    help=f"Socket of this node's host agent.  [default: without --server {DEFAULT_AGENT}]",
+)
 @click.option("--secrets", "providers", type=Provider(), multiple=True, help="Where values come from; repeatable.")
 @click.option("--store", type=click.Path(file_okay=False, path_type=Path), help="Share fetched content with others.")
 @click.option(
@@ -91,8 +116,10 @@ def run(
 ) -> None:  # fmt: skip
     """Supervise an instance until SIGTERM; SIGHUP looks for a new specification at once."""
     addresses = _split(servers)
-    if file is None and not (addresses and instance_id):
-        raise click.UsageError("name --file FILE, or --instance ID and --server HOST:PORT")
+    if file is None and not instance_id:
+        raise click.UsageError("name --file FILE, or --instance ID")
+    if file is None and host_agent is None and not addresses:
+        host_agent = DEFAULT_AGENT
     _log_to_stderr(verbose)
     _supervise(
         RunSettings(
@@ -138,14 +165,16 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     Exits with 3 if there is none, and with 4 if after --wait not all is as wanted (of a host agent: reported).
     """
     from clients.hqctl.output.tables import print_table
+    from clients.instancectl import agent_status
     from clients.instancectl import status as own_status
-    from clients.instancectl.control import ask_until
+    from clients.instancectl.control import ask, ask_until
     from clients.instancectl.layout import Layout
-    from clients.instancectl.reports import agent_status
 
     shown = agent_status if host_agent else own_status
     is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
-    found = asyncio.run(ask_until(host_agent or Layout.at(directory).socket, "status", is_good, wait_s))
+    place = Layout.at(directory).socket
+    asking = partial(agent_status.ask, host_agent) if host_agent else partial(ask, place, "status")
+    found = asyncio.run(ask_until(asking, is_good, wait_s))
     if found is None:
         who = f"no host agent answers at {host_agent}" if host_agent else f"no instancectl runs in --dir {directory}"
         _fail(f"{who}, or it is another user's", UNREACHABLE)
@@ -175,25 +204,34 @@ def validate(file: Path) -> None:
     click.echo(f"{file}: instance {desired.instance_id}, {len(desired.revisions)} revisions, good")
 
 
-@cli.command(short_help="Report all instances of this node in one call.")
+@cli.command(short_help="Carry everything between HQ and the supervisors of this node.")
 @server_option
 @credential_options
+@click.option("--node", default="", help="Name of this node.  [default: host name]")
 @click.option(
     "--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True,
     help="Where supervisors find it.",
 )  # fmt: skip
+@click.option(
+    "--speaker", "speakers", type=SpeakerOption(), multiple=True,
+    help="Who, beside root and this user, may speak for which instances; {user} in an instance's name is the user's.",
+)  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Log more.")
-def host_agent(servers: tuple[str, ...], credentials: CredentialFiles, path: Path, verbose: bool) -> None:
-    """Report all instances of this node in one call; supervisors tell it with `run --host-agent`."""
-    from clients.instancectl.assembly import run_host_agent
-
+def host_agent(
+    *, servers: tuple[str, ...], credentials: CredentialFiles, node: str, path: Path, speakers: tuple[Speaker, ...],
+    verbose: bool,
+) -> None:  # fmt: skip
+    """Carry everything between HQ and the supervisors of this node, over one connection, until SIGTERM."""
     addresses = _split(servers)
     if not addresses:
         raise click.UsageError("name a replica of HQ: --server HOST:PORT")
     _log_to_stderr(verbose)
+    from clients.instancectl.hostagent.agent import run_host_agent
+    from clients.instancectl.lock import Occupied
+
     try:
-        asyncio.run(run_host_agent(addresses, credentials, path))
-    except (BadCredentials, OSError) as error:
+        run_host_agent(node or socket.gethostname(), addresses, credentials, path, speakers)
+    except (BadCredentials, Occupied, OSError) as error:
         _fail(str(error))
 
 

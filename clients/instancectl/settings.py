@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from clients.credential_files import CredentialFiles
 from clients.instancectl.processes.output import OutputSettings
@@ -32,14 +33,34 @@ def parse_provider(text: str) -> ProviderSpec:
     return ProviderSpec(name, kind, place)
 
 
+class Speaker(NamedTuple):
+    """Users, and the instances that they may speak for; `{user}` in an instance's name is the user's."""
+
+    users: str
+    instances: tuple[str, ...]
+
+
+class BadSpeaker(ValueError):
+    """str() says what is wrong and how it is written."""
+
+
+def parse_speaker(text: str) -> Speaker:
+    """`USER=INSTANCE[,INSTANCE]...`, each with `*` for anything. Raises BadSpeaker."""
+    user, equals, rest = text.partition("=")
+    instances = tuple(word.strip() for word in rest.split(",") if word.strip())
+    if not (user.strip() and equals and instances):
+        raise BadSpeaker(f"{text!r}: write USER=INSTANCE[,INSTANCE]..., e.g. web=web-* or *={{user}}")
+    return Speaker(user.strip(), instances)
+
+
 @dataclass(frozen=True, slots=True)
 class RunSettings:
     """What `run` was asked to do.
 
     Attributes:
         file: take the wanted state from there, not from HQ.
-        servers: replicas of HQ; none: report to nobody.
-        host_agent: socket of the host agent to report to; None: report to HQ directly.
+        host_agent: socket of the host agent, the way to HQ; None: there is none.
+        servers: replicas of HQ, for going there directly; with a host agent, while that is away for long.
         store: shared store of contents; None: one below the directory.
         credentials: for the replicas.
     """

@@ -26,6 +26,11 @@ class Refusals:
         """Raises AskLocation."""
         await self._refuse("BeginReporting", message.instance_id, call)
 
+    async def begin_many(self, message: pb.BeginReportingsRequest, call: Call) -> NoReturn:
+        """Raises AskLocation, with the location of the first item's instance."""
+        first = message.begin[0].instance_id if message.begin else ""
+        await self._refuse("BeginReportings", first, call)
+
     async def report(self, message: pb.ReportStatusRequest, call: Call) -> NoReturn:
         """Raises AskLocation."""
         await self._refuse("ReportStatus", message.instance_id, call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from hq.registry.registry import Registry
+from hq.registry.reports import Reporter
 from hq.validation import check_id, check_item_count, require
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
@@ -55,10 +56,23 @@ class Agents:
         reporter = await self._registry.reports.begin(
             request.instance_id, request.revision_id, request.node, self._registry.deadline(call.deadline)
         )
-        answer = service_pb2.BeginReportingResponse(incarnation=reporter.incarnation, uid=reporter.uid)
-        answer.report_interval.FromMilliseconds(round(reporter.report_interval_s * 1000))
-        answer.liveness_timeout.FromMilliseconds(round(reporter.timeout_s * 1000))
-        return MessageAnswer(answer)
+        return MessageAnswer(_begun(reporter))
+
+    async def begin_many(self, request: service_pb2.BeginReportingsRequest, call: Call) -> Answer:
+        require(check_item_count(len(request.begin), "begin"))
+        if call.access.is_checked:  # one item of another node, and none of them is taken
+            for i, item in enumerate(request.begin):
+                call.access.check_node(item.node, (Role.AGENT,), f"begin[{i}].node")
+        outcomes = await self._registry.reports.begin_many(list(request.begin), self._registry.deadline(call.deadline))
+        results = []
+        for item, outcome in zip(request.begin, outcomes, strict=True):
+            if isinstance(outcome, HqError):
+                results.append(service_pb2.BeginResult(error=item_error(outcome)))
+                call.touched(item.instance_id, outcome=outcome.reason)
+            else:
+                results.append(service_pb2.BeginResult(answer=_begun(outcome)))
+                call.touched(item.instance_id)
+        return MessageAnswer(service_pb2.BeginReportingsResponse(result=results))
 
     async def report(self, request: service_pb2.ReportStatusRequest, call: Call) -> Answer:
         self._check_reporter(request.node, call)
@@ -107,3 +121,10 @@ class Agents:
             answer = service_pb2.ReportStatusesResponse.FromString(_TAKEN * len(errors))
         answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
         return MessageAnswer(answer)
+
+
+def _begun(reporter: Reporter) -> service_pb2.BeginReportingResponse:
+    answer = service_pb2.BeginReportingResponse(incarnation=reporter.incarnation, uid=reporter.uid)
+    answer.report_interval.FromMilliseconds(round(reporter.report_interval_s * 1000))
+    answer.liveness_timeout.FromMilliseconds(round(reporter.timeout_s * 1000))
+    return answer

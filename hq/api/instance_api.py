@@ -52,6 +52,7 @@ class InstanceApi:
         return [
             _SERVICE.unary(service_pb2.GetRevisionRequest, agents.get_revision, FETCH),
             _SERVICE.unary(service_pb2.BeginReportingRequest, agents.begin, BEGIN),
+            _SERVICE.unary(service_pb2.BeginReportingsRequest, agents.begin_many, BEGIN),
             _SERVICE.unary(service_pb2.ReportStatusRequest, agents.report, REPORT, agents.turned_away),
             _SERVICE.unary(service_pb2.ReportStatusesRequest, agents.report_many, REPORT, agents.turned_away),
         ]

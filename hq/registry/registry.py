@@ -6,9 +6,9 @@ import random
 
 from hq.registry.admin import Admin
 from hq.registry.apply import Apply
+from hq.registry.beginnings import NodeReports
 from hq.registry.explain import Explain
 from hq.registry.reads import Reads
-from hq.registry.reports import Reports
 from hq.registry.revisions import Revisions
 from hq.registry.source import Freshness
 from hq.registry.watches import Watches
@@ -26,7 +26,7 @@ class Registry:
         self.watches = Watches(replica, self.freshness)
         self.writes = Writes(replica)
         self.apply = Apply(replica, self.writes)
-        self.reports = Reports(replica, rng)
+        self.reports = NodeReports(replica, rng)
         self.revisions = Revisions(replica)
         self.explain = Explain(replica, self.reads)
         self.admin = Admin(replica)

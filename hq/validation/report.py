@@ -15,7 +15,7 @@ from hqpb.v1.instance_pb2 import (
     InstanceRevision,
     RevisionStatus,
 )
-from hqpb.v1.service_pb2 import ReportStatusRequest
+from hqpb.v1.service_pb2 import BeginReportingRequest, ReportStatusRequest
 
 MAX_REPORT_BYTES = 64 * 1024
 MAX_MESSAGE_BYTES = 4 * 1024
@@ -23,6 +23,16 @@ MAX_MESSAGE_BYTES = 4 * 1024
 is_reason = re.compile(r"(?:[A-Z][A-Za-z0-9]{0,63})?").fullmatch
 # RevisionStatus has no other enum at any depth; a test watches over that.
 KNOWN_STATUSES = frozenset(ConditionStatus.values())
+
+
+def check_begin(item: BeginReportingRequest, path: str, earlier: int | None) -> None:
+    """One item of BeginReportings; `earlier`: the item that names the same revision. Raises InvalidRequest."""
+    faults = Faults()
+    for name in ("instance_id", "revision_id", "node"):
+        faults.note(check_id(getattr(item, name), member(path, name)))
+    if earlier is not None:
+        faults.add(path, f"names the revision of begin[{earlier}], and would void what that one got: send it once")
+    faults.raise_any()
 
 
 def check_report(report: ReportStatusRequest, prefix: str = "", spec_revision: InstanceRevision | None = None) -> None:

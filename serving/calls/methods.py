@@ -60,6 +60,11 @@ class Call:
         identity = self.access.identity
         return self.host if identity is None else identity.name
 
+    @property
+    def uid(self) -> int:
+        """The user whose process calls, at a Unix socket; -1: not known."""
+        return -1
+
     def header(self, name: str) -> str:
         """A header (HTTP) or metadata entry (gRPC) of the call by its lower-case name; empty: there is none."""
         return ""

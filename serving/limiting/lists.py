@@ -2,5 +2,5 @@
 
 from typing import Final
 
-MOST_ITEMS: Final = 1_000  # of one ApplyInstances or ReportStatuses
+MOST_ITEMS: Final = 1_000  # of one ApplyInstances, BeginReportings or ReportStatuses
 MOST_FILTER_VALUES: Final = 10_000  # of one field of a filter

@@ -49,6 +49,10 @@ class ExchangeCall(Call):
     def peer(self) -> str:
         return self._exchange.peer.name
 
+    @property
+    def uid(self) -> int:
+        return self._exchange.peer.uid
+
     def certificate(self) -> bytes:
         return self._exchange.peer.certificate
 

@@ -25,6 +25,7 @@ from tests.bench import (
     failures,
     feeds,
     fronts,
+    hostagents,
     lookups,
     mixed,
     model,
@@ -45,6 +46,7 @@ from tests.bench.results import Results, loaded
 
 _MODULES = (
     *(lookups, transport, beats, changes, watching, feeds, sizes, fronts, processes, storage, mixed, security, abuse),
+    hostagents,
     failures,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
@@ -149,6 +151,7 @@ def make_report(results: Path, page: Path) -> None:
 @click.option("--watchers", default=1_000, show_default=True, help="Each of one service.")
 @click.option("--changes", default=20.0, show_default=True, help="Status changes per second.")
 @click.option("--report-interval-s", default=180.0, show_default=True)
+@click.option("--per-node", default=20, show_default=True, help="Instances behind one host agent; 1: there are none.")
 @click.option("--replicas", default=3, show_default=True)
 @click.option("--locations", default=1, show_default=True)
 def show_model(results: Path, **load: Any) -> None:

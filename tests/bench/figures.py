@@ -77,6 +77,7 @@ def _rate(name: str) -> Callable[[Results], Spread | None]:
 
 _MILLION = "under 5,600 beats/s at 1,000,000"
 
+_HOST_AGENTS = "10,000 host agents with 20 instances each"
 _SHAPES = ("1 connections x 64", "16 connections x 8", "64 connections x 4")
 
 FIGURES = (
@@ -239,4 +240,6 @@ FIGURES = (
         )
     ),
     Figure("Calls of a well-behaved client that fail beside abusers", 0, "", False, "abuse", _fact(abuse.FAILED)),
+    Figure("Heartbeats by 10,000 host agents, p99", 1_000, "ms", False, "hostagents", _fact(f"{_HOST_AGENTS}: p99")),
+    Figure("Expired meanwhile", 0, "", False, "hostagents", _fact(f"{_HOST_AGENTS}: expired")),
 )

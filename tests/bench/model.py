@@ -8,14 +8,17 @@ leaves out: queueing (plan for 70 % of a core), TLS, and reads that decode (fiel
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tests.bench.results import Results
 from tests.bench.stats import line
 
+_HOST_AGENTS = re.compile(r"([\d,]+) host agents with ")
 _FENCES_PER_S = 1 / 3  # a replica that nobody asks puts one every 3 s
 _FLUSHES_PER_S = 5.0  # batches of beats per replica at most
 _HISTORY_S = 600.0  # etcd keeps up to two spans between compactions
+_MOST_CONNECTIONS = 50_000  # with a watch each: the goal of our transport
 _PLAN = 0.7  # of a core: beyond that, waiting takes over
 
 
@@ -40,6 +43,8 @@ class Coefficients:
     etcd_change_bytes: float
     etcd_each_bytes: float  # in etcd's database
     changes_per_transaction: float
+    watch: float  # of a core: one connection with a watch that tells nothing but bookmarks
+    watch_bytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,7 @@ class Load:
     watchers: int = 1_000  # each of one service
     changes: float = 20.0  # status changes
     report_interval_s: float = 180.0  # every instance beats so often
+    per_node: int = 20  # instances behind one host agent, with one connection and one watch; 1: there are none
     replicas: int = 3
     locations: int = 1  # alike; a front asks all of them
 
@@ -75,6 +81,7 @@ class Need:
     etcd_transactions_per_s: float
     etcd_bytes_per_s: float
     etcd_database_bytes: float
+    connections_per_replica: float  # each with a watch
 
     def wall(self) -> str:
         """What gives out first."""
@@ -83,6 +90,7 @@ class Need:
             "64 GiB of memory per replica": self.memory_bytes_per_replica / (64 << 30),
             "8 GiB of etcd's database": self.etcd_database_bytes / (8 << 30),
             "ten minutes to start a replica": self.start_s / 600,
+            f"{_MOST_CONNECTIONS:,} connections per replica": self.connections_per_replica / _MOST_CONNECTIONS,
             "1 Gbit/s per replica": self.network_bytes_per_s_per_replica / 125e6,
         }
         worst = max(shares, key=lambda name: shares[name])
@@ -103,6 +111,7 @@ def coefficients(results: Results) -> Coefficients:
         raise LookupError("the cases beats and changes are needed")
     small, large = sizes(results)
     start_s, start_each_s = line({n: _fact(results, f"ready to serve, {n:,}") for n in (small, large)})
+    idle = _fact(results, "idle replica") / 100
     each = _fact(results, f"encoded bytes each, {large:,}") + _fact(results, f"memory each beyond these, {large:,}")
     return Coefficients(
         lookup_s=lookup_s,
@@ -112,7 +121,7 @@ def coefficients(results: Results) -> Coefficients:
         change_s=change.of("cpu_us").median / 1e6,
         followed_s=_fact(results, "CPU per change at another replica") / 1e6,
         event_s=_fact(results, "1,000 watchers: CPU per event delivered") / 1e6,
-        idle=_fact(results, "idle replica") / 100,
+        idle=idle,
         base_bytes=_fact(results, "memory of a replica without instances") * 1e6,
         instance_bytes=each,
         start_s=start_s,
@@ -122,6 +131,8 @@ def coefficients(results: Results) -> Coefficients:
         etcd_change_bytes=_fact(results, "etcd value and key bytes per status change"),
         etcd_each_bytes=_fact(results, f"etcd on disk each, {large:,}"),
         changes_per_transaction=_fact(results, "status changes per etcd transaction"),
+        watch=(_of_host_agent(results, "replica's processor, watches alone") / 100 - idle) / _host_agents(results),
+        watch_bytes=_of_host_agent(results, "memory of the replica for each connection and watch") * 1024,
     )
 
 
@@ -132,8 +143,10 @@ def need(c: Coefficients, load: Load) -> Need:
     beats, changes = load.beats / load.locations, load.changes / load.locations
     events = changes * load.watchers / max(1, load.services)  # every watcher of the service that changes
     listed = load.per_service / load.locations
+    connections = (instances / load.per_node + load.watchers / load.locations) / n
     cores = (
         c.idle
+        + connections * c.watch
         + load.lookups / n * (c.lookup_s + c.listed_s * listed)
         + beats * (c.beat_s / n + c.heard_s * (n - 1) / n)
         + changes * (c.change_s / n + c.followed_s * (n - 1) / n)
@@ -144,12 +157,13 @@ def need(c: Coefficients, load: Load) -> Need:
     sent = load.lookups / n * listed * c.frame_bytes + events / n * c.frame_bytes
     return Need(
         cores_per_replica=cores,
-        memory_bytes_per_replica=c.base_bytes + instances * c.instance_bytes,
+        memory_bytes_per_replica=c.base_bytes + instances * c.instance_bytes + connections * c.watch_bytes,
         start_s=c.start_s + instances * c.start_each_s,
         network_bytes_per_s_per_replica=sent + written,
         etcd_transactions_per_s=min(beats, _FLUSHES_PER_S * n) + groups + _FENCES_PER_S * n,
         etcd_bytes_per_s=written,
         etcd_database_bytes=instances * c.etcd_each_bytes + written * _HISTORY_S,
+        connections_per_replica=connections,
     )
 
 
@@ -157,7 +171,7 @@ def checks(results: Results, c: Coefficients) -> list[tuple[str, float, float, s
     """(what, predicted, measured, unit) at points that nothing was fitted to."""
     told: list[tuple[str, float, float, str]] = []
     for size in held_out(results):
-        predicted = need(c, Load(instances=size, replicas=1))
+        predicted = need(c, Load(instances=size, replicas=1, watchers=0, per_node=size))
         measured = _fact(results, f"encoded bytes each, {size:,}") + _fact(
             results, f"memory each beyond these, {size:,}"
         )
@@ -199,3 +213,15 @@ def _fact(results: Results, name: str) -> float:
     if fact is None:
         raise LookupError(f"`{name}` was not measured")
     return fact.spread().median
+
+
+def _host_agents(results: Results) -> int:
+    """The most that were measured."""
+    counts = [int(m[1].replace(",", "")) for f in results.facts if (m := _HOST_AGENTS.match(f.name))]
+    if not counts:
+        raise LookupError("the case hostagents is needed")
+    return max(counts)
+
+
+def _of_host_agent(results: Results, what: str) -> float:
+    return _fact(results, f"{_host_agents(results):,} host agents with 20 instances each: {what}")

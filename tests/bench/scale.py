@@ -11,6 +11,7 @@ from tests.bench.stats import short
 
 _SIZES = {
     "1 M": Load(),
+    "1 M without host agents": Load(per_node=1),
     "10 M": Load(instances=10_000_000, services=100_000, lookups=10_000, watchers=10_000, changes=200, replicas=5),
     "10 M in 10 locations": Load(
         instances=10_000_000, services=100_000, lookups=10_000, watchers=10_000, changes=200, replicas=5, locations=10
@@ -23,6 +24,7 @@ def rows(needed: Need) -> list[tuple[str, str]]:
     return [
         ("cores per replica", f"{needed.cores_per_replica:.2f}"),
         ("memory per replica, GB", short(needed.memory_bytes_per_replica / 1e9)),
+        ("connections and watches per replica", f"{needed.connections_per_replica:,.0f}"),
         ("start of a replica, s", short(needed.start_s)),
         ("network per replica, MB/s", short(needed.network_bytes_per_s_per_replica / 1e6)),
         ("etcd transactions/s", short(needed.etcd_transactions_per_s)),

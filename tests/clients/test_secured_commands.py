@@ -8,11 +8,17 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import grpc
 import pytest
 
+from clients.credential_files import CredentialFiles
+from clients.instancectl.hostagent.agent import HostAgent
 from hqpb.v1 import service_pb2 as pb
+from hqpb.v1 import service_pb2_grpc
+from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.process import ended, environment
 from tests.support.instances_of import create
+from tests.support.scenes import eventually
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 
 
@@ -76,3 +82,29 @@ async def test_instancectl_shows_its_certificate_and_reports_for_its_own_node_on
         told = await reader.call("GetInstance", pb.GetInstanceRequest(id="web-1"))
     assert [revision.id for revision in told.instance.status.revision] == ["r1"], out
     assert "r1" in told.instance.status.heartbeat
+
+
+async def test_a_supervisor_without_an_identity_is_carried_in_the_name_of_its_node(
+    replica: Served, files: Secured
+) -> None:
+    shown = files.authority.issue("agent", ["spiffe://hq.test/agent/n1"])
+    own = CredentialFiles(*map(os.fspath, (files.authority.cert, shown.cert, shown.key)))
+    ending = asyncio.Event()
+    with short_directory() as directory:
+        socket = directory / "agent.sock"
+        agent = asyncio.create_task(HostAgent("n1", [replica.addresses.grpc_mtls], own, socket, ()).run(ending))
+        await eventually(lambda: socket.exists() or agent.done())
+        try:
+            async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
+                stub: service_pb2_grpc.InstanceServiceAsyncStub = service_pb2_grpc.InstanceServiceStub(channel)
+                wanted = await stub.GetRevision(pb.GetRevisionRequest(instance_id="web-1", node="n1"))
+                assert [revision.id for revision in wanted.revision] == ["r1"]
+                begin = pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1")
+                assert (await stub.BeginReporting(begin)).incarnation
+                watch = stub.WatchInstances(pb.WatchInstancesRequest(filter={"instance_id": ["web-1"]}))
+                first = await asyncio.wait_for(watch.read(), 30)
+                assert isinstance(first, pb.WatchInstancesResponse)
+                assert [event.put.meta.id for event in first.events] == ["web-1"]
+        finally:
+            ending.set()
+            await agent

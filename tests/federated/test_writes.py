@@ -165,6 +165,7 @@ async def test_a_silent_location_fails_its_own_items_only(start_pair: StartPair)
     [
         ("GetRevision", pb.GetRevisionRequest(instance_id="a", node="n")),
         ("BeginReporting", pb.BeginReportingRequest(instance_id="a", revision_id="r", node="n")),
+        ("BeginReportings", pb.BeginReportingsRequest(begin=[pb.BeginReportingRequest(instance_id="a")])),
         ("ReportStatus", pb.ReportStatusRequest(instance_id="a")),
         ("ReportStatuses", pb.ReportStatusesRequest(report=[pb.ReportStatusRequest(instance_id="a")])),
     ],

@@ -82,6 +82,10 @@ def _report(name: str, node: str) -> pb.ReportStatusRequest:
     return made
 
 
+def _begin(name: str, node: str) -> pb.BeginReportingRequest:
+    return pb.BeginReportingRequest(instance_id=name, revision_id="r1", node=node)
+
+
 # All are about web-1 of service web on node n1, unless the row says otherwise.
 REQUESTS: Final[dict[str, Callable[[], Message]]] = {
     "CreateInstance": lambda: pb.CreateInstanceRequest(instance=instance("web-9"), validate_only=True),
@@ -98,7 +102,11 @@ REQUESTS: Final[dict[str, Callable[[], Message]]] = {
     "WatchInstances": lambda: pb.WatchInstancesRequest(filter=_EVERYTHING_OF_WEB),
     "WatchInstances:everything": pb.WatchInstancesRequest,
     "GetRevision": lambda: pb.GetRevisionRequest(instance_id="web-1", revision_id="r1"),
-    "BeginReporting": lambda: pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1"),
+    "BeginReporting": lambda: _begin("web-1", "n1"),
+    "BeginReportings": lambda: pb.BeginReportingsRequest(begin=[_begin("web-1", "n1")]),
+    "BeginReportings:one-of-n2": lambda: pb.BeginReportingsRequest(
+        begin=[_begin("web-1", "n1"), _begin("web-2", "n2")]
+    ),
     "ReportStatus": lambda: _report("web-1", "n1"),
     "ReportStatuses": lambda: pb.ReportStatusesRequest(report=[_report("web-1", "n1")]),
     "ReportStatuses:one-of-n2": lambda: pb.ReportStatusesRequest(

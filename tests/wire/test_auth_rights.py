@@ -171,6 +171,18 @@ async def test_the_node_of_an_agent_comes_from_its_identity(as_: As) -> None:
     assert (await as_("agent/n1").call("BeginReporting", begin)).incarnation
 
 
+async def test_a_batch_of_beginnings_with_one_of_another_node_is_refused_whole(as_: As) -> None:
+    own = pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1")
+    foreign = pb.BeginReportingRequest(instance_id="web-2", revision_id="r1", node="n2")
+    before = (await as_("admin").call("GetInstance", GET)).instance.meta.status_version
+    batch = pb.BeginReportingsRequest(begin=[own, foreign])
+    code, words = await as_("agent/n1").refusal("BeginReportings", batch)
+    assert (code, "begin[1].node" in words) == ("PERMISSION_DENIED", True)
+    assert (await as_("admin").call("GetInstance", GET)).instance.meta.status_version == before
+    begun = await as_("agent/n1").call("BeginReportings", pb.BeginReportingsRequest(begin=[own]))
+    assert begun.result[0].answer.incarnation
+
+
 async def test_a_batch_with_one_report_of_another_node_is_refused_whole(as_: As) -> None:
     begun = await as_("agent/n1").call(
         "BeginReporting", pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1")

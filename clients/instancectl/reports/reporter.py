@@ -6,36 +6,40 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-from clients.client import STRONG, Client, HqApiError
+from clients.client import STRONG, HqApiError
 from clients.instancectl.clock import Clock
-from clients.instancectl.reports.agent_status import told
 from clients.instancectl.reports.schedule import Schedule
 from clients.instancectl.reports.sink import Stopped
 from clients.instancectl.reports.subject import STOPPING, Subject, SubjectId
+from clients.instancectl.route import Route
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import RevisionStatus
 
 DEFAULT_INTERVAL_S = 180.0
-_BATCH = 1_000  # what ReportStatuses takes
-_AT_ONCE = 20
-_OK = 0
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
+
+
+class _Outcome(NamedTuple):
+    """Of one report: whether HQ has said all there is to say, when it wants the next (0: it did not say), its delay."""
+
+    is_settled: bool
+    next_s: float = 0.0
+    delay_s: float = 0.0
 
 
 class Reporter:
-    """Reports any number of revisions of one node, all that are due in one call.
+    """Reports the revisions of one instance; the host agent sends them with those of its neighbours.
 
     Args:
         stopped: told when HQ refuses a subject for good. All but fenced ones are tried again with the next beat.
     """
 
-    def __init__(self, client: Client, clock: Clock, rng: random.Random, stopped: Stopped) -> None:
-        self._client = client
+    def __init__(self, route: Route, clock: Clock, rng: random.Random, stopped: Stopped) -> None:
+        self._route = route
         self._clock = clock
         self._stopped = stopped
         self._schedule = Schedule(DEFAULT_INTERVAL_S, rng)
@@ -77,13 +81,12 @@ class Reporter:
         now = self._clock.now()
         failing = self._schedule.failing_since
         return {
-            "to": "HQ",
+            "to": self._route.describe(),
             "last_taken_s_ago": None if self._taken_at is None else round(now - self._taken_at, 1),
             "next_in_s": round(self._schedule.due_in_s(now), 1),
             "failing_for_s": None if failing is None else round(now - failing, 1),
             "trouble": self._trouble,
             "refused": {str(subject): f"{reason}: {text}" for subject, (reason, text) in self._refused.items()},
-            "subjects": told(self._subjects.values(), self._refused),
         }
 
     # --- saying it --------------------------------------------------------------------------------------------------
@@ -120,34 +123,31 @@ class Reporter:
         self._trouble = ""
         begun = await self._begin([s for s in self._live() if not s.has_begun])
         sent = [s for s in self._live() if s.has_begun and (is_beat or s.is_news or s.id in self._owed)]
-        outcomes = [await self._send(batch) for batch in _chunks(sent, _BATCH)]
-        self._settle(begun, outcomes)
+        self._settle(begun, await asyncio.gather(*map(self._send, sent)))
 
-    def _settle(self, begun: bool, outcomes: Sequence[tuple[float | None, float]]) -> None:
+    def _settle(self, begun: bool, outcomes: Sequence[_Outcome]) -> None:
         """Fix the time of the next report."""
         now = self._clock.now()
-        hints = [hint_s for hint_s, _ in outcomes if hint_s is not None]
-        if begun and len(hints) == len(outcomes) and not self._owed:
+        hints = [outcome.next_s for outcome in outcomes if outcome.next_s > 0]
+        if begun and all(outcome.is_settled for outcome in outcomes) and not self._owed:
             self._schedule.taken(now, min(hints, default=0.0))
         else:
-            self._schedule.failed(now, max((delay for _, delay in outcomes), default=0.0), partly=bool(hints))
+            delay_s = max((outcome.delay_s for outcome in outcomes), default=0.0)
+            self._schedule.failed(now, delay_s, partly=bool(hints))
 
-    def _live(self) -> Iterable[Subject]:
+    def _live(self) -> list[Subject]:
         return [subject for subject in self._subjects.values() if subject.id not in self._refused]
 
     # --- becoming the reporter --------------------------------------------------------------------------------------
 
     async def _begin(self, subjects: Sequence[Subject]) -> bool:
         """Become the reporter of each; whether all of it was answered."""
-        answered = True
-        for some in _chunks(subjects, _AT_ONCE):
-            answered = all(await asyncio.gather(*map(self._begin_one, some))) and answered
-        return answered
+        return all(await asyncio.gather(*map(self._begin_one, subjects)))
 
     async def _begin_one(self, subject: Subject) -> bool:
         where = subject.id
         try:
-            answer = await self._client.begin_reporting(where.instance_id, where.revision_id, node=where.node)
+            answer = await self._route.client.begin_reporting(where.instance_id, where.revision_id, node=where.node)
         except HqApiError as error:
             if error.reason in STOPPING:
                 self._refuse(subject, error.reason, error.message)
@@ -158,51 +158,54 @@ class Reporter:
             return False
         subject.begin(answer)
         self._schedule.interval_is(answer.report_interval.ToTimedelta().total_seconds())
+        self._route.timeout_is(answer.liveness_timeout.ToTimedelta().total_seconds())
         return True
 
     # --- reporting --------------------------------------------------------------------------------------------------
 
-    async def _send(self, subjects: Sequence[Subject]) -> tuple[float | None, float]:
-        """Send one batch; HQ's hint when to report next (None: it failed) and how long it asks to be left alone."""
-        reports = [subject.next_report() for subject in subjects]
-        self._owed |= {subject.id for subject in subjects}
+    async def _send(self, subject: Subject) -> _Outcome:
+        report = subject.next_report()
+        self._owed.add(subject.id)
         try:
-            answer = await self._client.report_many(reports, timeout_s=self._schedule.patience_s)
+            answer = await self._route.client.report(
+                report.instance_id,
+                report.revision,
+                uid=report.uid,
+                node=report.node,
+                unsettled=report.unsettled,
+                timeout_s=self._schedule.patience_s,
+            )
         except HqApiError as error:
-            if error.nothing_stored:
-                for subject, report in zip(subjects, reports, strict=True):
-                    subject.refused(report)
-            self._in_trouble |= {subject.id for subject in subjects}
-            self._complain(str(error))
-            return None, error.retry_delay_s or 0.0
+            return await self._not_taken(subject, report, error)
         self._taken_at = self._clock.now()
-        for subject, report, result in zip(subjects, reports, answer.result, strict=True):
-            await self._result(subject, report, result.error)
-        return answer.next_report_in.ToTimedelta().total_seconds(), 0.0
+        subject.taken(report)
+        self._owed.discard(subject.id)
+        self._recovered(subject.id)
+        return _Outcome(is_settled=True, next_s=answer.next_report_in.ToTimedelta().total_seconds())
 
-    async def _result(self, subject: Subject, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
-        if error.code == _OK:
-            subject.taken(report)
-            self._owed.discard(subject.id)
-            self._recovered(subject.id)
-        elif error.reason == "NOT_BEGUN":
+    async def _not_taken(self, subject: Subject, report: pb.ReportStatusRequest, error: HqApiError) -> _Outcome:
+        self._in_trouble.add(subject.id)
+        if error.nothing_stored:
+            subject.refused(report)
+        if error.reason == "NOT_BEGUN":
             subject.begin_again()
         elif error.reason == "FENCED":
             await self._fenced(subject, error)
+            return _Outcome(is_settled=subject.id in self._refused)
         elif error.reason in STOPPING:
             self._refuse(subject, error.reason, error.message)
-        else:
-            self._failed(subject, report, error)
-
-    def _failed(self, subject: Subject, report: pb.ReportStatusRequest, error: pb.ItemError) -> None:
-        self._in_trouble.add(subject.id)
-        self._complain(f"{subject.id}: {error.message}")
-        if error.reason == "INVALID_REQUEST":
+            return _Outcome(is_settled=True)
+        elif error.reason == "INVALID_REQUEST":
             # The same again would be refused again: the next news may fare better.
+            self._complain(f"{subject.id}: {error.message}")
             subject.taken(report)
             self._owed.discard(subject.id)
+            return _Outcome(is_settled=True)
+        else:
+            self._complain(str(error))
+        return _Outcome(is_settled=False, delay_s=error.retry_delay_s or 0.0)
 
-    async def _fenced(self, subject: Subject, error: pb.ItemError) -> None:
+    async def _fenced(self, subject: Subject, error: HqApiError) -> None:
         """Another reporter took over, unless it is a word of our own that came late."""
         try:
             holder = await self._holder(subject.id)
@@ -218,7 +221,7 @@ class Reporter:
 
     async def _holder(self, subject: SubjectId) -> int:
         """The incarnation that HQ knows; 0: none. Raises HqApiError."""
-        answer = await self._client.get(subject.instance_id, read=STRONG)
+        answer = await self._route.client.get(subject.instance_id, read=STRONG)
         revisions = answer.instance.status.revision
         return next((r.incarnation for r in revisions if r.id == subject.revision_id), 0)
 
@@ -240,7 +243,3 @@ class Reporter:
         if subject in self._in_trouble:
             self._in_trouble.discard(subject)
             log.info("HQ takes reports of %s again", subject)
-
-
-def _chunks(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))

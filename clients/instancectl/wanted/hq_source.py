@@ -7,8 +7,9 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from clients.client import Client, HqApiError
+from clients.client import HqApiError
 from clients.instancectl.clock import Clock
+from clients.instancectl.route import Route
 from clients.instancectl.wanted.desired import Desired
 from clients.instancectl.wanted.life import Life, Meaning, of_absence, of_presence
 from clients.instancectl.wanted.source import Asked, Gone, Trouble, Update
@@ -30,9 +31,9 @@ class HqSource:
     """
 
     def __init__(
-        self, client: Client, instance_id: str, node: str, known: Desired | None, clock: Clock, rng: random.Random
+        self, route: Route, instance_id: str, node: str, known: Desired | None, clock: Clock, rng: random.Random
     ) -> None:
-        self._client = client
+        self._route = route
         self._instance_id = instance_id
         self._node = node
         self._known = known
@@ -73,7 +74,7 @@ class HqSource:
 
     async def _ask(self) -> Update:
         try:
-            answer = await self._client.get_revision(self._instance_id, node=self._node, timeout_s=ASK_S)
+            answer = await self._route.client.get_revision(self._instance_id, node=self._node, timeout_s=ASK_S)
         except HqApiError as error:
             if error.reason in ("NOT_FOUND", "WRONG_NODE"):
                 return self._absent(error)
@@ -124,7 +125,7 @@ class HqSource:
         where = pb.InstanceFilter(instance_id=[self._instance_id])
         while True:
             with suppress(HqApiError):  # a watch that cannot be had costs promptness only, until rights are given
-                async with self._client.watch(where) as items:
+                async with self._route.watched.watch(where) as items:
                     async for item in items:
                         self._seen(item)
             await self._clock.sleep(_REFUSED_S * self._rng.uniform(0.5, 1.0))

@@ -441,6 +441,26 @@ class BeginReportingResponse(_message.Message):
     liveness_timeout: _duration_pb2.Duration
     def __init__(self, incarnation: _Optional[int] = ..., report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., uid: _Optional[int] = ..., liveness_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
+class BeginReportingsRequest(_message.Message):
+    __slots__ = ("begin",)
+    BEGIN_FIELD_NUMBER: _ClassVar[int]
+    begin: _containers.RepeatedCompositeFieldContainer[BeginReportingRequest]
+    def __init__(self, begin: _Optional[_Iterable[_Union[BeginReportingRequest, _Mapping]]] = ...) -> None: ...
+
+class BeginReportingsResponse(_message.Message):
+    __slots__ = ("result",)
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    result: _containers.RepeatedCompositeFieldContainer[BeginResult]
+    def __init__(self, result: _Optional[_Iterable[_Union[BeginResult, _Mapping]]] = ...) -> None: ...
+
+class BeginResult(_message.Message):
+    __slots__ = ("answer", "error")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    answer: BeginReportingResponse
+    error: ItemError
+    def __init__(self, answer: _Optional[_Union[BeginReportingResponse, _Mapping]] = ..., error: _Optional[_Union[ItemError, _Mapping]] = ...) -> None: ...
+
 class ReportStatusRequest(_message.Message):
     __slots__ = ("instance_id", "uid", "node", "revision", "unsettled")
     INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]

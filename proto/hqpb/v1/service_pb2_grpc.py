@@ -95,6 +95,11 @@ class InstanceServiceStub:
                 request_serializer=hqpb_dot_v1_dot_service__pb2.BeginReportingRequest.SerializeToString,
                 response_deserializer=hqpb_dot_v1_dot_service__pb2.BeginReportingResponse.FromString,
                 _registered_method=True)
+        self.BeginReportings = channel.unary_unary(
+                '/hq.v1.InstanceService/BeginReportings',
+                request_serializer=hqpb_dot_v1_dot_service__pb2.BeginReportingsRequest.SerializeToString,
+                response_deserializer=hqpb_dot_v1_dot_service__pb2.BeginReportingsResponse.FromString,
+                _registered_method=True)
         self.ReportStatus = channel.unary_unary(
                 '/hq.v1.InstanceService/ReportStatus',
                 request_serializer=hqpb_dot_v1_dot_service__pb2.ReportStatusRequest.SerializeToString,
@@ -202,6 +207,13 @@ class InstanceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def BeginReportings(self, request, context):
+        """The same for many revisions, each for itself: one result per item, in order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReportStatus(self, request, context):
         """Stores what an agent says of one revision, or renews its deadline if nothing changed.
         """
@@ -285,6 +297,11 @@ def add_InstanceServiceServicer_to_server(servicer, server):
                     servicer.BeginReporting,
                     request_deserializer=hqpb_dot_v1_dot_service__pb2.BeginReportingRequest.FromString,
                     response_serializer=hqpb_dot_v1_dot_service__pb2.BeginReportingResponse.SerializeToString,
+            ),
+            'BeginReportings': grpc.unary_unary_rpc_method_handler(
+                    servicer.BeginReportings,
+                    request_deserializer=hqpb_dot_v1_dot_service__pb2.BeginReportingsRequest.FromString,
+                    response_serializer=hqpb_dot_v1_dot_service__pb2.BeginReportingsResponse.SerializeToString,
             ),
             'ReportStatus': grpc.unary_unary_rpc_method_handler(
                     servicer.ReportStatus,
@@ -627,6 +644,33 @@ class InstanceService:
             '/hq.v1.InstanceService/BeginReporting',
             hqpb_dot_v1_dot_service__pb2.BeginReportingRequest.SerializeToString,
             hqpb_dot_v1_dot_service__pb2.BeginReportingResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def BeginReportings(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hq.v1.InstanceService/BeginReportings',
+            hqpb_dot_v1_dot_service__pb2.BeginReportingsRequest.SerializeToString,
+            hqpb_dot_v1_dot_service__pb2.BeginReportingsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -60,6 +60,8 @@ class InstanceServiceStub:
     """What an agent has to run, with secret descriptors."""
     BeginReporting: _grpc.UnaryUnaryMultiCallable[_service_pb2.BeginReportingRequest, _service_pb2.BeginReportingResponse]
     """Makes the caller the one reporter of a revision; any earlier one is told to stop."""
+    BeginReportings: _grpc.UnaryUnaryMultiCallable[_service_pb2.BeginReportingsRequest, _service_pb2.BeginReportingsResponse]
+    """The same for many revisions, each for itself: one result per item, in order."""
     ReportStatus: _grpc.UnaryUnaryMultiCallable[_service_pb2.ReportStatusRequest, _service_pb2.ReportStatusResponse]
     """Stores what an agent says of one revision, or renews its deadline if nothing changed."""
     ReportStatuses: _grpc.UnaryUnaryMultiCallable[_service_pb2.ReportStatusesRequest, _service_pb2.ReportStatusesResponse]
@@ -99,6 +101,8 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     """What an agent has to run, with secret descriptors."""
     BeginReporting: _aio.UnaryUnaryMultiCallable[_service_pb2.BeginReportingRequest, _service_pb2.BeginReportingResponse]  # type: ignore[assignment]
     """Makes the caller the one reporter of a revision; any earlier one is told to stop."""
+    BeginReportings: _aio.UnaryUnaryMultiCallable[_service_pb2.BeginReportingsRequest, _service_pb2.BeginReportingsResponse]  # type: ignore[assignment]
+    """The same for many revisions, each for itself: one result per item, in order."""
     ReportStatus: _aio.UnaryUnaryMultiCallable[_service_pb2.ReportStatusRequest, _service_pb2.ReportStatusResponse]  # type: ignore[assignment]
     """Stores what an agent says of one revision, or renews its deadline if nothing changed."""
     ReportStatuses: _aio.UnaryUnaryMultiCallable[_service_pb2.ReportStatusesRequest, _service_pb2.ReportStatusesResponse]  # type: ignore[assignment]
@@ -207,6 +211,14 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.BeginReportingResponse, _abc.Awaitable[_service_pb2.BeginReportingResponse]]:
         """Makes the caller the one reporter of a revision; any earlier one is told to stop."""
+
+    @_abc_1.abstractmethod
+    def BeginReportings(
+        self,
+        request: _service_pb2.BeginReportingsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.BeginReportingsResponse, _abc.Awaitable[_service_pb2.BeginReportingsResponse]]:
+        """The same for many revisions, each for itself: one result per item, in order."""
 
     @_abc_1.abstractmethod
     def ReportStatus(

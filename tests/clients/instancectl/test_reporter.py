@@ -13,6 +13,7 @@ from clients.instancectl.clock import MachineClock
 from clients.instancectl.reports.reporter import Reporter
 from clients.instancectl.reports.schedule import COALESCE_S
 from clients.instancectl.reports.subject import SubjectId
+from clients.instancectl.route import Route
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.supervised import NODE, instance, revision
 from tests.support.scenes import eventually
@@ -32,7 +33,7 @@ class Heard:
 
 @asynccontextmanager
 async def reporting(client: Client, heard: Heard) -> AsyncIterator[Reporter]:
-    reporter = Reporter(client, MachineClock(), random.Random(1), heard)
+    reporter = Reporter(Route(None, client, random.Random(1)), MachineClock(), random.Random(1), heard)
     task = asyncio.create_task(reporter.run())
     try:
         yield reporter

@@ -12,6 +12,7 @@ import grpc
 
 from clients.client import Client, HqApiError
 from clients.instancectl.clock import MachineClock
+from clients.instancectl.route import Route
 from clients.instancectl.wanted.hq_source import HqSource
 from clients.instancectl.wanted.source import Asked
 from clients.progress import SnapshotPart
@@ -49,7 +50,9 @@ class _Hq:
 
 
 async def test_a_watch_that_was_refused_at_first_is_had_later_and_changes_are_prompt() -> None:
-    source = HqSource(cast("Client", _Hq()), "i-1", "node-1", None, _Unhurried(), random.Random(1))
+    source = HqSource(
+        Route(None, cast("Client", _Hq()), random.Random(1)), "i-1", "node-1", None, _Unhurried(), random.Random(1)
+    )
     versions = []
     async with asyncio.timeout(10), aclosing(source.updates()) as updates:
         async for update in updates:

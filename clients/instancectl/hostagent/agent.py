@@ -1,0 +1,117 @@
+"""The host agent as a process: its lock, its socket, its watch."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from clients.credential_files import CredentialFiles
+from clients.credentials import Credentials
+from clients.instancectl.hostagent.calls import LINGER_S, HostAgentCalls
+from clients.instancectl.hostagent.picture import Picture
+from clients.instancectl.hostagent.speakers import Speakers
+from clients.instancectl.hostagent.upstream import Upstream
+from clients.instancectl.lock import locked
+from clients.instancectl.settings import Speaker
+from clients.timing import SystemClock
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock as ServingClock
+from serving.limiting.limits import Limits
+from serving.process_metrics import process_metrics
+from serving.running import run, when_told_to_stop
+from serving.surroundings import Surroundings
+from serving.transport.server import Server
+
+_GRACE_S: Final = 10.0
+_MOST_PATH: Final = 107  # bytes of a socket's name
+
+log = logging.getLogger(__name__)
+
+
+class HostAgent:
+    """Serves the supervisors of one node."""
+
+    def __init__(
+        self, node: str, addresses: Sequence[str], files: CredentialFiles, path: Path, speakers: Sequence[Speaker]
+    ) -> None:
+        """Raises BadCredentials."""
+        rng = random.Random()
+        self._path, self._speakers = path, Speakers(speakers)
+        self._upstream = Upstream(addresses, Credentials(files), SystemClock(), rng)
+        self._picture = Picture(node, self._upstream.watch, SystemClock(), rng)
+        self._calls = HostAgentCalls(node, self._upstream, self._picture, self._speakers, ServingClock(), LINGER_S)
+
+    async def run(self, ending: asyncio.Event) -> None:
+        """Serve until told to end.
+
+        Raises:
+            Occupied: another host agent serves this socket.
+            OSError: the socket cannot be had.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if len(bytes(self._path)) > _MOST_PATH:
+            raise OSError(f"{self._path}: a socket's name has at most {_MOST_PATH} bytes; name a shorter --socket")
+        # A second one that listens there would take the name away, and leave the first without a word.
+        with locked(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
+            self._path.unlink(missing_ok=True)
+            await self._serve(ending)
+
+    async def _serve(self, ending: asyncio.Event) -> None:
+        shared = Surroundings(Limits(), ServingClock(), RequestIds("host-agent"))
+        server = Server(self._calls.methods(), _Health(self._picture), shared, process_metrics(shared), {})
+        await server.listen(f"unix:{self._path}")
+        self._path.chmod(0o666 if self._speakers.has_others else 0o600)
+        log.info("the host agent listens at %s", self._path)
+        following = [asyncio.create_task(self._picture.run()), asyncio.create_task(self._upstream.tend())]
+        try:
+            ended = asyncio.create_task(ending.wait())
+            await asyncio.wait([ended, *following], return_when=asyncio.FIRST_COMPLETED)
+            ended.cancel()
+            for task in following:
+                if task.done():
+                    task.result()
+            log.info("the host agent ends")
+        finally:
+            self._picture.close()
+            await server.stop(_GRACE_S)
+            await self._calls.drain()
+            for task in following:
+                task.cancel()
+            await asyncio.gather(*following, return_exceptions=True)
+            await self._upstream.close()
+
+
+class _Health:
+    """It serves as soon as it listens: what HQ says to a call is HQ's."""
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
+
+    def live(self) -> bool:
+        return True
+
+    def loaded(self) -> bool:
+        return True
+
+    def staleness_s(self) -> float | None:
+        return None
+
+    def why(self) -> str:
+        return self._picture.trouble
+
+
+def run_host_agent(
+    node: str, addresses: Sequence[str], files: CredentialFiles, path: Path, speakers: Sequence[Speaker]
+) -> None:
+    """Serve until SIGTERM or SIGINT. Raises what `HostAgent` does."""
+
+    async def serve() -> None:
+        ending = asyncio.Event()
+        when_told_to_stop(ending.set)
+        await HostAgent(node, addresses, files, path, speakers).run(ending)
+
+    run(serve)

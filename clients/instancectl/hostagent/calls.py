@@ -1,0 +1,214 @@
+"""The calls that supervisors make at the host agent: hq.v1's own, each carried to HQ for its own instance only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+from google.protobuf.message import Message
+
+from clients.instancectl.agent_status import PATH as STATUS_PATH
+from clients.instancectl.hostagent.gathering import Gathering, Key
+from clients.instancectl.hostagent.heard import Heard
+from clients.instancectl.hostagent.picture import Picture
+from clients.instancectl.hostagent.relayed import Failed, of_item
+from clients.instancectl.hostagent.rhythm import Rhythm
+from clients.instancectl.hostagent.speakers import Speakers
+from clients.instancectl.hostagent.upstream import Upstream
+from hqpb.v1 import service_pb2 as pb
+from serving.calls.methods import Answer, Call, Method, Streaming, Unary
+from serving.clock import Clock
+from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.errors import HqError, NotFound, PermissionDenied, invalid
+from serving.rights.rules import BEGIN, FETCH, OPEN, READ, REPORT, Rule
+
+LINGER_S: Final = 0.1
+_DEFAULT_S: Final = 10.0  # for calls without a deadline
+_OWN_SHARE, _OWN_S = 0.1, 0.2  # of the time, for telling the caller that HQ did not answer
+
+M = TypeVar("M", bound=Message)
+
+
+class HostAgentCalls:
+    """The table of methods. Whatever is not in it is UNIMPLEMENTED."""
+
+    def __init__(
+        self, node: str, upstream: Upstream, picture: Picture, speakers: Speakers, clock: Clock, linger_s: float
+    ) -> None:
+        self._node, self._upstream, self._picture = node, upstream, picture
+        self._speakers, self._clock = speakers, clock
+        self._rhythm, self._heard = Rhythm(clock), Heard()
+        self.reports = Gathering(self._sender("ReportStatuses"), self._reported, clock, linger_s)
+        self.begins = Gathering(self._sender("BeginReportings"), _begun, clock, linger_s)
+
+    def methods(self) -> list[Method]:
+        """All calls."""
+        return [
+            self._unary(pb.ReportStatusRequest, self._report, REPORT),
+            self._unary(pb.BeginReportingRequest, self._begin, BEGIN),
+            self._unary(pb.GetRevisionRequest, self._get_revision, FETCH),
+            self._unary(pb.GetInstanceRequest, self._get_instance, READ),
+            Streaming(
+                "hq.v1.InstanceService/WatchInstances",
+                parse_proto(pb.WatchInstancesRequest),
+                parse_json(pb.WatchInstancesRequest),
+                self._watch,
+                READ,
+            ),
+            Unary(STATUS_PATH, bytes, bytes, self._status, OPEN),
+        ]
+
+    async def drain(self) -> None:
+        """Return when HQ has answered everything that was taken."""
+        await self.begins.drain()
+        await self.reports.drain()
+
+    # --- carried with others ---
+
+    async def _report(self, raw: _Raw, call: Call) -> Answer:
+        report: pb.ReportStatusRequest = raw.message
+        self._check(call, report.instance_id, report.node)
+        refused = "NO_ANSWER"
+        try:
+            answer = await self._gathered(self.reports, (report.instance_id, report.revision.id), raw, call, "report")
+        except HqError as error:
+            refused = error.reason
+            raise
+        else:
+            refused = ""
+            return answer
+        finally:
+            self._heard.note(report, refused, self._clock.now())
+
+    async def _begin(self, raw: _Raw, call: Call) -> Answer:
+        request: pb.BeginReportingRequest = raw.message
+        self._check(call, request.instance_id, request.node)
+        return await self._gathered(self.begins, (request.instance_id, request.revision_id), raw, call, "begin")
+
+    async def _gathered(self, to: Gathering, key: Key, raw: _Raw, call: Call, field: str) -> Answer:
+        placed = await to.add(key, raw.body, self._deadline(call))
+        error, answer = placed.result
+        if error is not None:
+            raise of_item(error, f"{field}[{placed.place}]")
+        return MessageAnswer(answer)
+
+    def _reported(self, body: bytes) -> Sequence[Any]:
+        answer = pb.ReportStatusesResponse.FromString(body)
+        next_s = self._rhythm.next_s(answer.next_report_in.ToTimedelta().total_seconds())
+        told = pb.ReportStatusResponse()
+        told.next_report_in.FromMilliseconds(round(next_s * 1000))
+        return [(result.error if result.HasField("error") else None, told) for result in answer.result]
+
+    # --- carried by themselves ---
+
+    async def _get_revision(self, raw: _Raw, call: Call) -> Answer:
+        request: pb.GetRevisionRequest = raw.message
+        self._check(call, request.instance_id, request.node)
+        return _RawAnswer(await self._passed("GetRevision", raw, call), pb.GetRevisionResponse)
+
+    async def _get_instance(self, raw: _Raw, call: Call) -> Answer:
+        request: pb.GetInstanceRequest = raw.message
+        self._check(call, request.id, self._node)
+        if request.field_mask.paths:
+            raise invalid("field_mask", "ask for the whole instance: the host agent must see which node it is on")
+        answer = await self._passed("GetInstance", raw, call)
+        if pb.GetInstanceResponse.FromString(answer).instance.spec.node_name != self._node:
+            raise NotFound(f"there is no instance {request.id} on node {self._node}")
+        return _RawAnswer(answer, pb.GetInstanceResponse)
+
+    async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
+        ids = list(request.filter.instance_id)
+        if not ids or pb.InstanceFilter(instance_id=ids) != request.filter:
+            raise invalid(
+                "filter", "the host agent tells of your own instances: name them in instance_id, and only them"
+            )
+        for name in ids:
+            self._check(call, name, self._node)
+        async for message in self._picture.watch(ids, resumes=bool(request.resume_token)):
+            yield MessageAnswer(message)
+
+    async def _passed(self, method: str, raw: _Raw, call: Call) -> bytes:
+        try:
+            return await self._upstream.unary(method, raw.body, self._deadline(call))
+        except Failed as failed:
+            raise failed.told() from None
+
+    def _status(self, _request: bytes, call: Call) -> Answer:
+        now = self._clock.now()
+        rows = self._heard.rows(lambda name: self._speakers.may(call.uid, name), now)
+        return _Json({"node": self._node, "trouble": self._picture.trouble, "revisions": rows})
+
+    # --- for all of them ---
+
+    def _check(self, call: Call, instance_id: str, node: str) -> None:
+        """Nobody speaks for, or hears of, an instance of others or of another node. Raises PermissionDenied."""
+        if not self._speakers.may(call.uid, instance_id):
+            hint = "start the host agent with --speaker USER=INSTANCE"
+            raise PermissionDenied(f"{call.peer} may not speak for instance {instance_id}: {hint}")
+        if node != self._node:
+            asked = node or "any (name it in node)"
+            raise PermissionDenied(f"this is the host agent of node {self._node}, not of {asked}")
+
+    def _deadline(self, call: Call) -> float:
+        """Until when HQ may take: a little less than the caller waits."""
+        now = self._clock.now()
+        left_s = (call.deadline if call.deadline is not None else now + _DEFAULT_S) - now
+        return now + left_s - min(_OWN_S, left_s * _OWN_SHARE)
+
+    def _sender(self, method: str) -> Callable[[bytes, float], Awaitable[bytes]]:
+        return lambda request, deadline: self._upstream.unary(method, request, deadline)
+
+    def _unary(self, request: type[M], run: Callable[[_Raw, Call], Awaitable[Answer]], rule: Rule) -> Unary:
+        proto, from_json = parse_proto(request), parse_json(request)
+
+        def of_json(body: bytes) -> _Raw:
+            message = from_json(body)
+            return _Raw(message.SerializeToString(), message)
+
+        path = f"hq.v1.InstanceService/{request.DESCRIPTOR.name.removesuffix('Request')}"
+        return Unary(path, lambda body: _Raw(body, proto(body)), of_json, run, rule)
+
+
+class _Raw:
+    """A request as it came, and read: who it is about decides, but what is sent are the bytes."""
+
+    __slots__ = ("body", "message")
+
+    def __init__(self, body: bytes, message: Any) -> None:
+        self.body, self.message = bytes(body), message
+
+
+class _RawAnswer:
+    """An answer as it came."""
+
+    __slots__ = ("_body", "_type")
+
+    def __init__(self, body: bytes, type_: type[Message]) -> None:
+        self._body, self._type = body, type_
+
+    def proto(self) -> bytes:
+        return self._body
+
+    def json(self) -> bytes | Awaitable[bytes]:
+        return MessageAnswer(self._type.FromString(self._body)).json()
+
+
+class _Json:
+    """An answer that is no message."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def proto(self) -> bytes:
+        return b""
+
+    def json(self) -> bytes:
+        return json.dumps(self._value).encode()
+
+
+def _begun(body: bytes) -> Sequence[Any]:
+    answer = pb.BeginReportingsResponse.FromString(body)
+    return [(result.error if result.HasField("error") else None, result.answer) for result in answer.result]

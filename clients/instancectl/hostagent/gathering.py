@@ -1,0 +1,135 @@
+"""Messages of many supervisors in one call to HQ. Each is sent once, as it came, and answered when HQ has answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from clients.instancectl.hostagent.relayed import Failed
+from serving.clock import Clock
+from serving.errors import HqError, OutcomeUnknown
+
+MOST_ITEMS: Final = 1_000  # of one call
+_MOST_BYTES: Final = 3 * 1024 * 1024  # of one call, which takes 4 MiB
+_FIELD_1: Final = b"\x0a"  # the tag of `repeated ... = 1`, with a length
+
+Key = tuple[str, str]  # instance and revision
+Send = Callable[[bytes, float], Awaitable[bytes]]  # raises Failed
+Read = Callable[[bytes], Sequence[Any]]
+
+
+class _Item:
+    """One message that waits, or is on its way."""
+
+    __slots__ = ("answer", "deadline", "is_sent", "key", "message")
+
+    def __init__(self, key: Key, message: bytes, deadline: float, answer: asyncio.Future[Any]) -> None:
+        self.key, self.message, self.deadline, self.answer = key, message, deadline, answer
+        self.is_sent = False
+
+
+class Placed(NamedTuple):
+    """An item's result, and its place in the call that it went with."""
+
+    result: Any
+    place: int
+
+
+class Gathering:
+    """Sends what comes within `linger_s` together; of one revision at most one message is on its way at a time."""
+
+    def __init__(self, send: Send, read: Read, clock: Clock, linger_s: float) -> None:
+        """`send` sends an encoded request whose field 1 lists the messages; `read` gives the results in that order."""
+        self._send, self._read, self._clock, self._linger_s = send, read, clock, linger_s
+        self._waiting: deque[_Item] = deque()
+        self._held: dict[Key, asyncio.Future[None]] = {}
+        self._calls: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def add(self, key: Key, message: bytes, deadline: float) -> Placed:
+        """Send a message with others; what HQ answered to it. Raises HqError."""
+        loop = asyncio.get_running_loop()
+        while (earlier := self._held.get(key)) is not None:
+            await asyncio.wait([earlier])
+        self._held[key] = loop.create_future()
+        item = _Item(key, message, deadline, loop.create_future())
+        self._waiting.append(item)
+        if self._timer is None:
+            self._timer = loop.call_later(self._linger_s, self._flush)
+        try:
+            placed: Placed = await item.answer
+            return placed
+        finally:
+            if not item.is_sent:
+                self._release(item)
+
+    async def drain(self) -> None:
+        """Return when everything that was added is answered."""
+        if self._timer is not None:
+            self._flush()
+        while self._calls:
+            await asyncio.wait(self._calls)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        while self._waiting:
+            items = self._next()
+            if items:
+                task = asyncio.create_task(self._call(items), name="a call for many")
+                self._calls.add(task)
+                task.add_done_callback(self._calls.discard)
+
+    def _next(self) -> list[_Item]:
+        """As much as goes into one call, but for those whose callers are gone."""
+        items: list[_Item] = []
+        size = 0
+        while self._waiting and len(items) < MOST_ITEMS:
+            item = self._waiting[0]
+            if items and size + len(item.message) > _MOST_BYTES:
+                break
+            self._waiting.popleft()
+            if not item.answer.done():
+                item.is_sent = True
+                items.append(item)
+                size += len(item.message)
+        return items
+
+    async def _call(self, items: list[_Item]) -> None:
+        request = b"".join([_FIELD_1 + _varint(len(item.message)) + item.message for item in items])
+        try:
+            results = self._read(await self._send(request, max(item.deadline for item in items)))
+            for index, (item, result) in enumerate(zip(items, results, strict=True)):
+                if not item.answer.done():
+                    item.answer.set_result(Placed(result, index))
+        except Failed as failed:
+            _fail(items, failed.told)
+        except Exception as error:
+            text = f"HQ's answer makes no sense: {error}; it may be stored or not"
+            _fail(items, lambda: OutcomeUnknown(text))
+        finally:
+            _fail(items, lambda: OutcomeUnknown("the host agent ends; it may be stored or not"))
+            for item in items:
+                self._release(item)
+
+    def _release(self, item: _Item) -> None:
+        held = self._held.pop(item.key)
+        held.set_result(None)
+
+
+def _fail(items: list[_Item], error: Callable[[], HqError]) -> None:
+    for item in items:
+        if not item.answer.done():
+            item.answer.set_exception(error())
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,214 @@
+"""What HQ wants of this node, kept by one watch and told to each supervisor for its own instance."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from contextlib import aclosing
+from typing import Final
+
+import grpc
+
+from clients.instancectl.hostagent.relayed import Failed
+from clients.progress import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
+from clients.timing import Clock
+from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import HqError, Retry, ShuttingDown
+
+_SILENCE_S: Final = 15.0  # three bookmarks; then whoever watches is told
+_MAX_BACKOFF_S: Final = 10.0
+_MOST_WAITING: Final = 1_000  # messages of one watch
+# Resuming by it brings a snapshot: what was before the newest state is not kept.
+_TOKEN: Final = "host-agent"
+_VOID: Final = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE)
+
+Watch = Callable[[bytes], AsyncGenerator[bytes, None]]  # raises Failed
+
+
+class _Watcher:
+    """One supervisor's watch."""
+
+    def __init__(self, ids: Collection[str]) -> None:
+        self.ids = frozenset(ids)
+        self.end: HqError | None = None
+        self._waiting: deque[pb.WatchInstancesResponse] = deque()
+        self._arrived = asyncio.Event()
+
+    def push(self, message: pb.WatchInstancesResponse) -> None:
+        if self.end is not None:
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self.close(Retry("this watch lags too far behind: begin it anew", 0.1))
+            return
+        self._waiting.append(message)
+        self._arrived.set()
+
+    def close(self, error: HqError) -> None:
+        self.end = error
+        self._arrived.set()
+
+    async def next(self) -> pb.WatchInstancesResponse:
+        """Raises HqError: the watch ends; TimeoutError: nothing came."""
+        async with asyncio.timeout(_SILENCE_S):
+            await self._arrived.wait()
+        if self.end is not None:
+            raise self.end
+        message = self._waiting.popleft()
+        if not self._waiting:
+            self._arrived.clear()
+        return message
+
+
+class Picture:
+    """The instances of the node, in memory only: a new host agent asks for them anew.
+
+    Attributes:
+        trouble: why HQ cannot be watched; empty: it is.
+    """
+
+    def __init__(self, node: str, watch: Watch, clock: Clock, rng: random.Random) -> None:
+        self._node, self._watch, self._clock, self._rng = node, watch, clock, rng
+        self._instances: dict[str, instance_pb2.Instance] = {}
+        self._building: dict[str, instance_pb2.Instance] | None = {}
+        self._sources: tuple[pb.Source, ...] = ()
+        self._complete = asyncio.Event()
+        self._watchers: set[_Watcher] = set()
+        self._is_closing = False
+        self.trouble = "HQ was not reached yet"
+
+    def __len__(self) -> int:
+        return len(self._instances)
+
+    async def run(self) -> None:
+        """Follow for ever."""
+        progress, failures = WatchProgress(), 0
+        while True:
+            try:
+                async with aclosing(self._stream(progress.resume_token)) as messages:
+                    async for message in messages:
+                        failures, self.trouble = 0, ""
+                        self._take_all(progress.received(message))
+                self._take_all(progress.broke())
+            except Failed as failed:
+                self._complain(failed)
+                is_void = failed.error.code in _VOID and bool(progress.resume_token)
+                self._take_all(progress.voided(str(failed)) if is_void else progress.broke())
+                failures += 1
+            most_s = min(_MAX_BACKOFF_S, 0.1 * 2.0 ** min(failures, 10))
+            await self._clock.sleep(most_s * self._rng.uniform(0.5, 1.0))
+
+    async def watch(self, ids: Collection[str], *, resumes: bool) -> AsyncIterator[pb.WatchInstancesResponse]:
+        """The instances with these ids as they are, then every change. Raises HqError."""
+        try:
+            async with asyncio.timeout(_SILENCE_S):
+                await self._complete.wait()
+        except TimeoutError:
+            raise Retry(f"HQ cannot be watched: {self.trouble or 'its snapshot takes long'}") from None
+        watcher = _Watcher(ids)
+        if resumes:
+            watcher.push(self._message(pb.WATCH_KIND_RESYNC, reason="the host agent keeps no history"))
+        self._show(watcher)
+        self._watchers.add(watcher)
+        if self._is_closing:
+            watcher.close(_leaving())
+        try:
+            while True:
+                yield await watcher.next()
+        except TimeoutError:
+            raise Retry(f"nothing came from HQ for {_SILENCE_S:g} s: {self.trouble or 'its watch is silent'}") from None
+        finally:
+            self._watchers.discard(watcher)
+
+    def close(self) -> None:
+        """End the supervisors' watches: they begin anew at the next host agent."""
+        self._is_closing = True
+        for watcher in self._watchers:
+            watcher.close(_leaving())
+
+    async def _stream(self, resume_token: str) -> AsyncGenerator[pb.WatchInstancesResponse, None]:
+        request = pb.WatchInstancesRequest(filter={"node_name": [self._node]}, resume_token=resume_token)
+        async with aclosing(self._watch(request.SerializeToString())) as messages:
+            async for message in messages:
+                yield pb.WatchInstancesResponse.FromString(message)
+
+    # --- what came ---
+
+    def _take_all(self, items: list[WatchItem]) -> None:
+        for item in items:
+            self._take(item)
+
+    def _take(self, item: WatchItem) -> None:
+        match item:
+            case Resync():
+                self._building = {}
+            case SnapshotPart():
+                if self._building is None:
+                    self._building = {}
+                self._building.update((instance.meta.id, instance) for instance in item.instances)
+            case Synced():
+                self._sources = item.sources
+                self._synced()
+            case Changes():
+                self._sources = item.sources
+                self._changed(item)
+            case Bookmark():
+                self._sources = item.sources
+                self._tell_all(self._message(pb.WATCH_KIND_BOOKMARK))
+
+    def _synced(self) -> None:
+        if self._building is None:
+            return  # the watch was resumed, and nothing was missed
+        self._instances, self._building = self._building, None
+        self._complete.set()
+        self._tell_all(self._message(pb.WATCH_KIND_RESYNC, reason="the host agent lost continuity"))
+        for watcher in self._watchers:
+            self._show(watcher)
+
+    def _changed(self, changes: Changes) -> None:
+        for event in changes.events:
+            match event.WhichOneof("change"):
+                case "put":
+                    name = event.put.meta.id
+                    self._instances[name] = event.put
+                case "delete" | "left" as kind:
+                    name = getattr(event, kind).id
+                    self._instances.pop(name, None)
+                case _:
+                    continue
+            message = self._message(pb.WATCH_KIND_EVENTS, [event])
+            message.collapsed = changes.collapsed
+            for watcher in self._watchers:
+                if name in watcher.ids:
+                    watcher.push(message)
+
+    def _show(self, watcher: _Watcher) -> None:
+        """A snapshot."""
+        for name in sorted(watcher.ids & self._instances.keys()):
+            put = pb.WatchEvent(put=self._instances[name], version=self._instances[name].meta.version)
+            watcher.push(self._message(pb.WATCH_KIND_SNAPSHOT, [put]))
+        watcher.push(self._message(pb.WATCH_KIND_SYNCED))
+
+    def _tell_all(self, message: pb.WatchInstancesResponse) -> None:
+        for watcher in self._watchers:
+            watcher.push(message)
+
+    def _message(
+        self, kind: pb.WatchKind, events: Collection[pb.WatchEvent] = (), reason: str = ""
+    ) -> pb.WatchInstancesResponse:
+        token = _TOKEN if kind in (pb.WATCH_KIND_SYNCED, pb.WATCH_KIND_EVENTS, pb.WATCH_KIND_BOOKMARK) else ""
+        return pb.WatchInstancesResponse(
+            kind=kind, events=events, sources=self._sources, resume_token=token, reason=reason
+        )
+
+    def _complain(self, failed: Failed) -> None:
+        if self.trouble != str(failed):
+            logging.getLogger(__name__).warning("the node's instances cannot be watched: %s", failed)
+        self.trouble = str(failed)
+
+
+def _leaving() -> HqError:
+    return ShuttingDown("the host agent ends: watch again, its successor will answer", 0.2)

@@ -1,0 +1,51 @@
+"""Which user of this machine may speak for which instances."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from clients.instancectl.settings import Speaker
+from serving.rights.patterns import Patterns
+
+_USER: Final = "{user}"
+_ROOT: Final = 0
+
+
+def user_of(uid: int) -> str:
+    """The name of a user; empty: there is none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return ""
+
+
+class Speakers:
+    """Root and the host agent's own user speak for every instance of the node; others as was said."""
+
+    def __init__(
+        self, speakers: Sequence[Speaker] = (), own_uid: int | None = None, name: Callable[[int], str] = user_of
+    ) -> None:
+        self._speakers, self._name = speakers, name
+        self._trusted = {_ROOT, os.getuid() if own_uid is None else own_uid}
+
+    @property
+    def has_others(self) -> bool:
+        """Others than root and the own user may connect."""
+        return bool(self._speakers)
+
+    def may(self, uid: int, instance_id: str) -> bool:
+        """The user may speak for the instance."""
+        if uid in self._trusted:
+            return True
+        # Asked each time: a number may be another user's by now, and the file is read within microseconds.
+        name = self._name(uid) if self._speakers and uid >= 0 else ""
+        if not name or "*" in name:
+            return False
+        return any(
+            name in Patterns((speaker.users,))
+            and instance_id in Patterns([word.replace(_USER, name) for word in speaker.instances])
+            for speaker in self._speakers
+        )

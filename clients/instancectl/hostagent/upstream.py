@@ -1,0 +1,130 @@
+"""The way from the host agent to HQ: one connection, to whichever replica is there. Nothing is sent twice."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from clients.credentials import Credentials
+from clients.endpoints import Endpoint, Endpoints
+from clients.errors import HqApiError
+from clients.instancectl.hostagent.relayed import Failed
+from clients.retry import blames_endpoint
+from clients.timing import Clock
+from serving.calls.current import passed_on
+from serving.transport.client import CallFailed, Channel, Options
+
+_SERVICE: Final = "/hq.v1.InstanceService"
+_HEALTH: Final = "/grpc.health.v1.Health/Check"
+_OPTIONS: Final = Options(connect_timeout_s=3.0)
+_DRAIN_S: Final = 30.0
+_SILENCE_S: Final = 30.0  # of a watch: six bookmarks
+_LOOK_S: Final = 1.0
+_PROBE_S: Final = 2.0
+
+
+class _Line:
+    """The channel to one replica, made anew when certificates were renewed."""
+
+    def __init__(self, address: str, credentials: Credentials) -> None:
+        self._address, self._credentials = address, credentials
+        self._version, self._channel = credentials.version(), self._open()
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    def channel(self) -> Channel:
+        if self._credentials.version() != self._version:
+            old, self._channel = self._channel, self._open()
+            self._version = self._credentials.version()
+            task = asyncio.create_task(old.close(_DRAIN_S), name=f"old channel to {self._address}")
+            self._leaving.add(task)
+            task.add_done_callback(self._leaving.discard)
+        return self._channel
+
+    def _open(self) -> Channel:
+        return Channel(self._address, self._credentials.tls(), _OPTIONS)
+
+    async def close(self) -> None:
+        for task in self._leaving:
+            task.cancel()
+        await asyncio.gather(self._channel.close(), *self._leaving, return_exceptions=True)
+
+
+class Upstream:
+    """Calls to HQ, in the name of the node. Close it when done."""
+
+    def __init__(self, addresses: Sequence[str], credentials: Credentials, clock: Clock, rng: random.Random) -> None:
+        """Raises BadCredentials: a ticket would be sent in plain text."""
+        credentials.check(addresses)
+        self._credentials, self._clock = credentials, clock
+        self._endpoints = Endpoints(addresses, clock, rng)
+        self._lines = {endpoint.address: _Line(endpoint.address, credentials) for endpoint in self._endpoints.all}
+
+    async def unary(self, method: str, request: bytes, deadline: float) -> bytes:
+        """The encoded answer. Another replica is asked only if this one surely did nothing. Raises Failed."""
+        tried: set[str] = set()
+        while True:
+            endpoint, began = self._endpoints.pick(tried), self._clock.now()
+            tried.add(endpoint.address)
+            try:
+                channel = self._lines[endpoint.address].channel()
+                metadata = (*passed_on(), *self._credentials.metadata())
+                answer = await channel.unary(f"{_SERVICE}/{method}", request, max(0.001, deadline - began), metadata)
+            except CallFailed as failure:
+                failed = Failed(failure, endpoint.address)
+                self._failed(endpoint, failed.error, began)
+                if not failed.error.nothing_stored or len(tried) == len(self._lines):
+                    raise failed from None
+                continue
+            self._endpoints.succeeded(endpoint)
+            return answer
+
+    async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
+        """Messages of one stream, until it ends, which it does when calls go to another replica. Raises Failed."""
+        endpoint, began = self._endpoints.pick(), self._clock.now()
+        channel = self._lines[endpoint.address].channel()
+        messages = channel.stream(f"{_SERVICE}/WatchInstances", request, self._credentials.metadata())
+        try:
+            while self._endpoints.pick() is endpoint:
+                async with asyncio.timeout(_SILENCE_S):
+                    message = await anext(messages)
+                self._endpoints.succeeded(endpoint)
+                yield message
+        except CallFailed as failure:
+            failed = Failed(failure, endpoint.address)
+            self._failed(endpoint, failed.error, began)
+            raise failed from None
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            self._endpoints.failed(endpoint)
+        finally:
+            messages.leave()
+
+    async def tend(self) -> None:
+        """Find out for ever which replicas are back, so that load spreads over them again."""
+        while True:
+            await self._clock.sleep(_LOOK_S)
+            await asyncio.gather(*(self._probe(endpoint) for endpoint in self._endpoints.due()))
+
+    async def close(self) -> None:
+        """End every call."""
+        await asyncio.gather(*(line.close() for line in self._lines.values()))
+
+    async def _probe(self, endpoint: Endpoint) -> None:
+        try:
+            channel = self._lines[endpoint.address].channel()
+            answer = await channel.unary(_HEALTH, b"", _PROBE_S, self._credentials.metadata())
+        except CallFailed:
+            answer = b""
+        if answer == b"\x08\x01":  # SERVING
+            self._endpoints.succeeded(endpoint)
+        else:
+            self._endpoints.failed(endpoint)
+
+    def _failed(self, endpoint: Endpoint, error: HqApiError, began: float) -> None:
+        if blames_endpoint(error, self._clock.now() - began):
+            self._endpoints.failed(endpoint)
+        elif error.from_hq:
+            self._endpoints.succeeded(endpoint)

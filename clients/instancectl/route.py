@@ -1,0 +1,83 @@
+"""The way to HQ: the host agent of the node; directly only where there is none, or while it has been away for long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from clients.client import Client, ClientSettings
+from clients.credential_files import CredentialFiles
+from clients.credentials import Credentials
+from clients.timing import Clock, SystemClock
+
+DEFAULT_TIMEOUT_S: Final = 600.0
+_SPREAD: Final = 0.2  # of the wait, at random: all supervisors of a node, or of many, lose it at the same moment
+_LOOK_AGAIN_S: Final = 5.0  # at most, between two looks for a host agent that is away
+
+
+class Route:
+    """Chooses anew for each call.
+
+    Attributes:
+        watched: where a watch is held: never at a replica in place of the host agent.
+    """
+
+    def __init__(self, agent: Client | None, direct: Client | None, rng: random.Random, name: str = "") -> None:
+        """One of both is needed. `name`: of the host agent, for people."""
+        watched = agent or direct
+        if watched is None:
+            raise ValueError("there is no way to HQ: name a host agent or a replica")
+        self.watched = watched
+        self._agent, self._direct, self._name = agent, direct, name
+        self._patience = 0.5 * rng.uniform(1.0, 1.0 + _SPREAD)
+        self._timeout_s = DEFAULT_TIMEOUT_S
+
+    @property
+    def client(self) -> Client:
+        """Whom to ask now."""
+        if self._agent is None or (self._direct is not None and self._is_given_up(self._agent)):
+            assert self._direct is not None
+            return self._direct
+        return self._agent
+
+    def timeout_is(self, liveness_timeout_s: float) -> None:
+        """HQ said after how long a silence it calls a revision not ready."""
+        if liveness_timeout_s > 0:
+            self._timeout_s = liveness_timeout_s
+
+    def describe(self) -> str:
+        """For `status`."""
+        if self._agent is None:
+            return "HQ"
+        if self._direct is not None and self._is_given_up(self._agent):
+            return f"HQ directly: the host agent at {self._name} is away"
+        return f"the host agent at {self._name} ({'away' if self._agent.away_s() else 'connected'})"
+
+    async def close(self) -> None:
+        """End every call."""
+        for client in (self._agent, self._direct):
+            if client is not None:
+                await client.close()
+
+    def _is_given_up(self, agent: Client) -> bool:
+        return agent.away_s() >= self._patience * self._timeout_s
+
+
+def route_of(
+    agent: Path | None,
+    servers: Sequence[str],
+    files: CredentialFiles,
+    rng: random.Random,
+    clock: Clock | None = None,
+) -> Route:
+    """The route by a host agent's socket, if there is one, and by replicas. Raises BadCredentials."""
+    clock = clock or SystemClock()
+    local = direct = None
+    if agent is not None:
+        settings = ClientSettings(max_probe_s=_LOOK_AGAIN_S)
+        local = Client([f"unix:{agent.absolute()}"], settings=settings, clock=clock, rng=rng)
+    if servers:
+        direct = Client(servers, credentials=Credentials(files), clock=clock, rng=rng)
+    return Route(local, direct, rng, str(agent or ""))

@@ -1,0 +1,157 @@
+"""Messages of many in one call: each goes once, as it came, and is answered when HQ has answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from clients.instancectl.hostagent.gathering import Gathering, Key, Placed
+from clients.instancectl.hostagent.relayed import Failed
+from hqpb.v1 import service_pb2 as pb
+from serving.clock import ManualClock
+from serving.errors import HqError, OutcomeUnknown
+from serving.transport.client import CallFailed
+from tests.support.scenes import eventually
+
+UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are
+
+
+class Hq:
+    """Answers with the names of what it got, when it may."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[str]] = []
+        self.bodies: list[bytes] = []
+        self.deadlines: list[float] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.failure: CallFailed | None = None
+
+    async def send(self, request: bytes, deadline: float) -> bytes:
+        self.bodies.append(request)
+        self.deadlines.append(deadline)
+        names = [report.instance_id for report in pb.ReportStatusesRequest.FromString(request).report]
+        self.calls.append(names)
+        await self.may_answer.wait()
+        if self.failure is not None:
+            raise Failed(self.failure, "hq:7071")
+        return ",".join(names).encode()
+
+
+def read(body: bytes) -> Sequence[Any]:
+    return body.decode().split(",")
+
+
+def gathering(hq: Hq) -> Gathering:
+    return Gathering(hq.send, read, ManualClock(), 0.01)
+
+
+def report(name: str) -> bytes:
+    return pb.ReportStatusRequest(instance_id=name).SerializeToString()
+
+
+def add(to: Gathering, name: str, key: Key | None = None, deadline: float = 9.0) -> asyncio.Task[Placed]:
+    return asyncio.create_task(to.add(key or (name, "r1"), report(name), deadline))
+
+
+async def test_what_comes_together_is_one_call_and_each_hears_its_own_result() -> None:
+    hq = Hq()
+    to = gathering(hq)
+    placed = await asyncio.gather(*(add(to, name, deadline=n) for n, name in enumerate(("a", "b", "c"))))
+    assert hq.calls == [["a", "b", "c"]]
+    assert placed == [("a", 0), ("b", 1), ("c", 2)]
+    assert hq.deadlines == [2], "as long as the most patient of them waits"
+
+
+async def test_a_message_goes_as_it_came_with_fields_that_nobody_here_knows() -> None:
+    hq = Hq()
+    raw = report("a") + UNKNOWN_FIELD
+    await gathering(hq).add(("a", "r1"), raw, 9.0)
+    assert raw in hq.bodies[0]
+
+
+async def test_of_one_revision_one_message_is_on_its_way_and_two_are_never_merged() -> None:
+    hq = Hq()
+    to = gathering(hq)
+    hq.may_answer.clear()
+    same = ("i", "r1")
+    tasks = [add(to, "first", same), add(to, "second", same), add(to, "other")]
+    await eventually(lambda: hq.calls)
+    later = add(to, "later")
+    await eventually(lambda: len(hq.calls) == 2)
+    assert hq.calls == [["first", "other"], ["later"]], "others do not wait for it"
+    hq.may_answer.set()
+    await asyncio.gather(*tasks, later)
+    assert hq.calls[2:] == [["second"]]
+
+
+async def test_a_caller_that_is_gone_before_its_message_went_is_left_out() -> None:
+    hq = Hq()
+    to = gathering(hq)
+    gone, stays = add(to, "gone"), add(to, "stays")
+    await asyncio.sleep(0)
+    gone.cancel()
+    await stays
+    assert hq.calls == [["stays"]]
+    await add(to, "back", ("gone", "r1"))
+    assert hq.calls[1:] == [["back"]]
+
+
+async def test_a_caller_that_leaves_later_lets_nobody_overtake_its_message() -> None:
+    hq = Hq()
+    to = gathering(hq)
+    hq.may_answer.clear()
+    gone = add(to, "gone", ("i", "r1"))
+    await eventually(lambda: hq.calls)
+    gone.cancel()
+    after = add(to, "after", ("i", "r1"))
+    other = add(to, "other")
+    await eventually(lambda: len(hq.calls) == 2)
+    assert hq.calls == [["gone"], ["other"]]
+    hq.may_answer.set()
+    await asyncio.gather(after, other)
+    assert hq.calls[2:] == [["after"]]
+
+
+async def test_a_failed_call_is_told_to_each_and_not_repeated() -> None:
+    hq = Hq()
+    hq.failure = CallFailed(14, "the connection was closed")
+    to = gathering(hq)
+    outcomes = await asyncio.gather(add(to, "a"), add(to, "b"), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [OutcomeUnknown, OutcomeUnknown]
+    assert outcomes[0] is not outcomes[1], "each has a request id of its own"
+    assert hq.calls == [["a", "b"]]
+
+
+async def test_an_answer_that_fits_no_request_leaves_the_outcome_open() -> None:
+    to = Gathering(Hq().send, lambda _: ["one"], ManualClock(), 0.0)
+    outcomes = await asyncio.gather(add(to, "a"), add(to, "b"), return_exceptions=True)
+    assert any(isinstance(outcome, OutcomeUnknown) for outcome in outcomes)
+
+
+async def test_more_than_a_call_takes_are_several_calls() -> None:
+    hq = Hq()
+    to = gathering(hq)
+    await asyncio.gather(*(add(to, f"i-{n}") for n in range(1_001)))
+    assert [len(names) for names in hq.calls] == [1_000, 1]
+
+
+async def test_draining_sends_what_waits_and_returns_when_it_is_answered() -> None:
+    hq = Hq()
+    to = Gathering(hq.send, read, ManualClock(), 3_600.0)
+    waiting = add(to, "a")
+    await asyncio.sleep(0)
+    await to.drain()
+    assert (await waiting).result == "a"
+
+
+@pytest.mark.parametrize(("unprocessed", "reason"), [(True, "UNAVAILABLE"), (False, "OUTCOME_UNKNOWN")])
+async def test_whether_it_may_have_been_stored_is_told(unprocessed: bool, reason: str) -> None:
+    hq = Hq()
+    hq.failure = CallFailed(14, "no", is_unprocessed=unprocessed)
+    with pytest.raises(HqError) as caught:
+        await add(gathering(hq), "a")
+    assert caught.value.reason == reason
