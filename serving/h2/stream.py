@@ -36,7 +36,3 @@ class Stream:
         self.is_received = self.is_sent = False  # END_STREAM came, or went
         self.has_head = False  # of a client's stream: the final headers of the answer came
         self.owner: Any = None
-
-    def __repr__(self) -> str:
-        sides = f"received={self.is_received}, sent={self.is_sent}"
-        return f"Stream({self.id}, {sides}, window={self.window}, queued={self.queued})"

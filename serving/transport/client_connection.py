@@ -145,7 +145,7 @@ class ClientConnection(asyncio.Protocol):
             elif not stream.owner.is_over:  # since something that came before in these bytes
                 self._handle(kind, stream, what, end=end)
         self._in_turn = False
-        if not self.ready.done() and machine.is_introduced:
+        if not self.ready.done() and machine.has_settings:
             self.is_usable = True
             self.ready.set_result("")
         self._flush()

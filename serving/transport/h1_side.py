@@ -229,7 +229,7 @@ class H1Side(Connection):
             most = self.core.limits.max_header_bytes
             self._refuse(HeadersTooLarge(f"the headers are over the limit of {most} bytes"))
         else:
-            self._refuse(MalformedHttp(fault.text))
+            self._refuse(MalformedHttp(str(fault)))
 
     def _refuse(self, error: HqError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
