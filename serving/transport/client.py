@@ -77,9 +77,7 @@ class Channel:
         loop = asyncio.get_running_loop()
         deadline = None if timeout_s is None else loop.time() + timeout_s
         block = self._block(path, metadata)
-        connection = self._current
-        if connection is None:
-            connection = await self._connected(deadline)
+        connection = self._current or await self._connected(deadline)
         answer: asyncio.Future[bytes] = loop.create_future()
         call = UnaryCall(answer, block, request, deadline, self._options.max_answer_bytes)
         connection.start(call)

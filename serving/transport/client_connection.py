@@ -13,6 +13,7 @@ from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
+from serving.listening import set_tcp
 from serving.transport.client_call import DEADLINE_EXCEEDED, UNAVAILABLE, Call, CallFailed, Options, timeout_text
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
@@ -129,7 +130,15 @@ class ClientConnection(asyncio.Protocol):
             return
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
-            _look_after(sock, self._options.ping_after_s + self._options.ping_timeout_s)
+            # The system finds out that the other machine is gone, too.
+            patience_s = self._options.ping_after_s + self._options.ping_timeout_s
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            probes = {
+                "TCP_KEEPIDLE": patience_s,
+                "TCP_KEEPINTVL": patience_s / 4,
+                "TCP_USER_TIMEOUT": 1_000 * patience_s,
+            }
+            set_tcp(sock, **{name: max(1, round(value)) for name, value in probes.items()})
         self._timer = self._loop.call_later(_TICK_S, self._tick)
         self._flush()
 
@@ -289,11 +298,3 @@ class ClientConnection(asyncio.Protocol):
 
 def _closing(name: str) -> CallFailed:
     return CallFailed(UNAVAILABLE, f"{name} takes no more calls on this connection", is_unprocessed=True)
-
-
-def _look_after(sock: Any, patience_s: float) -> None:
-    """Have the system find out that the other machine is gone."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, factor in (("TCP_KEEPIDLE", 1.0), ("TCP_KEEPINTVL", 0.25), ("TCP_USER_TIMEOUT", 1_000.0)):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), max(1, round(patience_s * factor)))

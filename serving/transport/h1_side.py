@@ -12,7 +12,6 @@ from serving.errors import HqError, TooLarge
 from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
-from serving.transport import connect
 from serving.transport.connection import Connection
 from serving.transport.core import Core
 from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
@@ -121,7 +120,7 @@ class H1Side(Connection):
         try:
             while self._events and not self.is_closing:
                 kind, what, end = self._events[0]
-                if kind != machine.BODY and self._exchange is not None and kind == machine.HEAD:
+                if kind == machine.HEAD and self._exchange is not None:
                     break
                 self._events.popleft()
                 if kind == machine.HEAD:
@@ -157,8 +156,7 @@ class H1Side(Connection):
             if self._unwanted_bytes > 2 * self.core.limits.max_request_bytes and not end:
                 self.close(lingers=True)
                 return
-        if exchange.handler is not None:
-            exchange.handler.data(chunk, end=end)
+        exchange.receive(chunk, end=end)
         if exchange.is_over:
             self.over(exchange)
 
@@ -284,8 +282,8 @@ class H1Side(Connection):
 
     def expire(self) -> None:
         self.shut_down()
-        if self._exchange is not None and self._exchange.handler is not None and not self._exchange.is_over:
-            self._exchange.handler.expire()
+        if self._exchange is not None:
+            self._exchange.expire()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -296,5 +294,5 @@ class H1Side(Connection):
 
 def _raw_answer(error: HqError) -> bytes:
     body = wire.connect_error_body(error)
-    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *connect.error_fields(error)])
+    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *wire.error_headers(error)])
     return head.lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
