@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -40,19 +39,28 @@ def acceptable_request_id(text: str) -> str:
     return text if _REQUEST_ID.fullmatch(text) else ""
 
 
-@asynccontextmanager
-async def lasting(timeout_s: float | None, age_s: float) -> AsyncIterator[None]:
-    """Ends a stream at its caller's deadline, or when it is too old. Raises DeadlineExceeded, Retry."""
-    limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
-    try:
-        async with limit:
-            yield
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        if timeout_s is not None and timeout_s <= age_s:
-            raise DeadlineExceeded(f"the stream ends at its deadline, after {timeout_s:g} s") from error
-        raise Retry(f"the stream ends after {age_s:g} s: go on at any replica", 0.0) from error
+class Lasting:
+    """Ends a stream at its caller's deadline, or when it is too old: with DeadlineExceeded, or Retry.
+
+    Like `ClosingStream` it is no generator, of which there would be one for each idle watch.
+    """
+
+    __slots__ = ("_age_s", "_limit", "_timeout_s")
+
+    def __init__(self, timeout_s: float | None, age_s: float) -> None:
+        self._timeout_s, self._age_s = timeout_s, age_s
+        self._limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        try:
+            await self._limit.__aexit__(*raised)
+        except TimeoutError as error:
+            if self._timeout_s is not None and self._timeout_s <= self._age_s:
+                raise DeadlineExceeded(f"the stream ends at its deadline, after {self._timeout_s:g} s") from error
+            raise Retry(f"the stream ends after {self._age_s:g} s: go on at any replica", 0.0) from error
 
 
 def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:
@@ -72,14 +80,20 @@ def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:
     return int(timeout_ms) / 1000
 
 
-@asynccontextmanager
-async def closing_stream(answers: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[Answer]]:
+class ClosingStream:
     """Closes a stream of answers at once when its call ends, however it ends."""
-    try:
-        yield answers
-    finally:
-        if isinstance(answers, AsyncGenerator):
-            await answers.aclose()
+
+    __slots__ = ("_answers",)
+
+    def __init__(self, answers: AsyncIterator[Answer]) -> None:
+        self._answers = answers
+
+    async def __aenter__(self) -> AsyncIterator[Answer]:
+        return self._answers
+
+    async def __aexit__(self, *_: object) -> None:
+        if isinstance(self._answers, AsyncGenerator):
+            await self._answers.aclose()
 
 
 def _address(peer: str) -> str:
@@ -98,12 +112,10 @@ class IncomingCall(Call):
 
     __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
 
+    access = UNCHECKED
     _deadline: float | None = None
     _request_id = ""
-
-    def __init__(self, ids: RequestIds) -> None:
-        self.access = UNCHECKED  # type: ignore[misc]
-        self._ids = ids
+    _ids: RequestIds
 
     def set_deadline(self, deadline: float) -> None:
         """Make known when the caller stops waiting."""
@@ -126,9 +138,8 @@ class GrpcCall(IncomingCall):
     _deadline: float | None = -1.0
 
     def __init__(self, context: Any, clock: Clock, ids: RequestIds) -> None:
-        super().__init__(ids)
         CURRENT.set(self)
-        self._context, self._clock = context, clock
+        self._context, self._clock, self._ids = context, clock, ids
         self._headers: dict[str, str] | None = None
 
     @property
@@ -173,9 +184,8 @@ class HttpCall(IncomingCall):
     """A call over HTTP; the current one of the task that makes it."""
 
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], ids: RequestIds) -> None:
-        super().__init__(ids)
         CURRENT.set(self)
-        self._scope, self._headers = scope, headers
+        self._scope, self._headers, self._ids = scope, headers, ids
 
     @property
     def host(self) -> str:

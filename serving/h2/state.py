@@ -130,6 +130,7 @@ class State:
             for stream in ended:
                 if stream.is_received:
                     self.streams.pop(stream.id, None)
+                    stream.owner = None
                 elif not self.is_client:
                     self.reset(stream, ErrorCode.NO_ERROR)
             ended.clear()

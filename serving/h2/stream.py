@@ -18,7 +18,7 @@ class Stream:
         credit: bytes of DATA that the peer may still send.
         unread: bytes that came and were not reported as consumed.
         expected: of the body by its content-length, less what came; -1: not said.
-        owner: whatever the driver hangs on it.
+        owner: whatever the driver hangs on it; None again when a server is through with it, else it would be a circle.
     """
 
     __slots__ = (

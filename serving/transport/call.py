@@ -21,8 +21,7 @@ class ExchangeCall(IncomingCall):
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
     def __init__(self, exchange: Exchange, ids: RequestIds) -> None:
-        super().__init__(ids)
-        self._exchange = exchange
+        self._exchange, self._ids = exchange, ids
 
     def __repr__(self) -> str:
         return f"ExchangeCall({self._exchange.head.target!r} from {self.peer})"

@@ -191,6 +191,7 @@ class H1Side(Connection):
 
     def over(self, exchange: H1Exchange) -> None:
         """The answer is complete, though it may not have left."""
+        exchange.handler = None  # else each call would be a circle
         if exchange is not self._exchange:
             return
         if not exchange.keeps_alive:

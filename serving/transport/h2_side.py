@@ -137,6 +137,7 @@ class H2Side(Connection):
 
     def over(self, exchange: Exchange) -> None:
         """The answer is complete, though it may not have left."""
+        exchange.handler = None  # else each call would be a circle
         if self._incomplete:
             self._incomplete.pop(exchange, None)
         self.flush_soon()
@@ -171,7 +172,8 @@ class H2Side(Connection):
         out = self.machine.outgoing
         drained, out.drained = out.drained, []
         for stream in drained:
-            stream.owner.wake()
+            if stream.owner is not None:
+                stream.owner.wake()
         if out.is_ready and not self.is_paused:
             self.flush_soon()
         self.account(out.waiting)

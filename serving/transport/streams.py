@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from serving.calls.current import CURRENT
-from serving.calls.incoming import closing_stream, lasting
+from serving.calls.incoming import ClosingStream, Lasting
 from serving.calls.methods import Answer, settled
 from serving.encoding.envelopes import Message
 from serving.errors import Overloaded, ShuttingDown
@@ -42,18 +42,18 @@ class StreamRpc(Rpc):
 
     async def _stream(self, is_compressed: bool, payload: bytes) -> None:
         try:
-            request = await self._request(is_compressed, payload)
+            answers = self._endpoint.run(await self._request(is_compressed, payload), self._call)
             # Callers may wait for the headers, and the first message may be long in coming.
             asyncio.get_running_loop().call_soon(self._begin)
-            await self._pump(self._endpoint.run(request, self._call))
+            await self._pump(answers)
             self._end()
         except BaseException as error:
             self._fail(error)
 
     async def _pump(self, answers: AsyncIterator[Answer]) -> None:
         spoken, exchange = self._wire, self._exchange
-        limit = lasting(spoken.timeout_s, self._endpoint.limits.max_stream_age_s)
-        async with limit, self._endpoint.guard.lease(self._call), closing_stream(answers):
+        limit = Lasting(spoken.timeout_s, self._endpoint.limits.max_stream_age_s)
+        async with limit, self._endpoint.guard.lease(self._call), ClosingStream(answers):
             async for answer in answers:
                 payload = await settled(answer.json()) if spoken.json_out else answer.proto()
                 self._check_size(payload)

@@ -132,12 +132,12 @@ async def _idle_watches(bench: Bench, made: Stand) -> None:
 
     try:
         await opened(100)
+        quiet_s = await _spent(replica.pid)
         before_bytes = memory_bytes(replica.pid)
         open_s = await opened(_WATCHES)
         each_bytes = (memory_bytes(replica.pid) - before_bytes) / _WATCHES
-        before_s, got = cpu_s([replica.pid]), 0
-        await asyncio.sleep(_BOOKMARKS_S)
-        spent_s = cpu_s([replica.pid]) - before_s
+        got = 0
+        spent_s = await _spent(replica.pid) - quiet_s
     finally:
         for task in following:
             task.cancel()
@@ -148,3 +148,10 @@ async def _idle_watches(bench: Bench, made: Stand) -> None:
     bench.fact(GROUP, "idle watch: CPU per bookmark", [spent_s / max(1, got) * 1e6], "µs", note=f"{got:,} bookmarks")
     # 10,000 a second: as many per cent as microseconds.
     bench.fact(GROUP, "50,000 idle watches: bookmarks every 5 s", [spent_s / max(1, got) * 1e6], "% of a core")
+
+
+async def _spent(pid: int) -> float:
+    """Processor time of a while in which nobody asks for anything."""
+    before = cpu_s([pid])
+    await asyncio.sleep(_BOOKMARKS_S)
+    return cpu_s([pid]) - before
