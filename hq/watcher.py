@@ -22,9 +22,9 @@ class Delivery(NamedTuple):
 
 
 class Alarm:
-    """Wakes each watcher that waits so long: one timer for thousands of them.
+    """Wakes each watcher before it has waited longer than this: one timer for thousands of them.
 
-    Those whose time comes within a moment wake up together: what they send on one connection goes out in one piece.
+    Those whose time is near wake up together: what they send on one connection goes out in one piece.
     """
 
     def __init__(self, after_s: float) -> None:
@@ -47,11 +47,11 @@ class Alarm:
             self._timer = None
 
     def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = loop.time()
+        soon = loop.time() + _TOGETHER_S
         while self._due:
             watcher, due = next(iter(self._due.items()))
-            if due > now:
-                self._timer = loop.call_at(max(due, now + _TOGETHER_S), self._ring, loop)
+            if due > soon:
+                self._timer = loop.call_at(due, self._ring, loop)
                 return
             del self._due[watcher]
             watcher.wake()

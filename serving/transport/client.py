@@ -67,9 +67,6 @@ class Channel:
         self._is_closed = False
         self._connecting, self._all_connected = 0, asyncio.Event()  # calls that wait for a connection
 
-    def __repr__(self) -> str:
-        return f"Channel({self.address}, {self._current})"
-
     # --- calls ---
 
     async def unary(self, path: str, request: bytes, timeout_s: float | None, metadata: Metadata = ()) -> bytes:

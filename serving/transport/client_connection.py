@@ -55,9 +55,6 @@ class ClientConnection(asyncio.Protocol):
         held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
         self._machine = Machine(Settings(0, *held), is_client=True)
 
-    def __repr__(self) -> str:
-        return f"ClientConnection({self._name}, usable={self.is_usable}, {len(self._machine.streams)} streams)"
-
     # --- calls ---
 
     def start(self, call: Call) -> None:
