@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -16,7 +17,7 @@ from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import HqError, TooLarge, invalid
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
-from serving.transport.exchange import AnswerHead, Exchange, Fields
+from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
 from serving.transport.wires import Wire
 
 UNARY: Final = Media("application/json", "application/proto", "application/x-protobuf")
@@ -52,16 +53,22 @@ class ConnectUnary(Wire):
         return [(bool(self._encoding), b"".join(self._body))] if end else []
 
     def whole(self, call: ExchangeCall, payload: bytes) -> None:
-        fields = [(b"content-type", self._media)]
+        more = self._more(call)
         if len(payload) >= self._limits.gzip_min_bytes:
             accepted = self._exchange.head.named.get(b"accept-encoding")
             if accepts_gzip(accepted):
                 payload = gzipping.compressed(payload, self._limits.gzip_level)
-                fields.append((b"content-encoding", b"gzip"))
-        self._exchange.answer(AnswerHead(200, [*fields, *_extra(call)]), payload)
+                more = [(b"content-encoding", b"gzip"), *more]
+        self._exchange.answer(with_extra(_head(self._media), more), payload)
 
     def fail(self, call: ExchangeCall, error: HqError) -> None:
-        refuse(self._exchange, error, _extra(call))
+        refuse(self._exchange, error, self._more(call))
+
+    def _more(self, call: ExchangeCall) -> Fields:
+        fields = [*call.head_fields, *((b"trailer-" + name, value) for name, value in call.trailer_fields)]
+        if b"x-request-id" in self._exchange.head.named:
+            fields.append((b"x-request-id", call.request_id.encode()))
+        return fields
 
     def _read_query(self) -> Format:
         query = self._exchange.head.target.partition(b"?")[2].decode("latin-1")
@@ -134,11 +141,10 @@ class ConnectStream(Wire):
         self._exchange.finish()
 
 
-def _extra(call: ExchangeCall) -> Fields:
-    fields = [*call.head_fields, *((b"trailer-" + name, value) for name, value in call.trailer_fields)]
-    if b"x-request-id" in dict(call.fields()):
-        fields.append((b"x-request-id", call.request_id.encode()))
-    return fields
+@lru_cache(16)
+def _head(media: bytes) -> AnswerHead:
+    """Of almost all answers: encoded once."""
+    return AnswerHead(200, [(b"content-type", media)])
 
 
 def refuse(exchange: Exchange, error: HqError, extra: Fields = ()) -> None:

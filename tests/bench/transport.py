@@ -43,8 +43,9 @@ async def run(bench: Bench) -> None:
             parsed = getattr(service_pb2, f"{one.method}Response").FromString(answer)
             answers |= {file_name(one): answer, f"{file_name(one)}.json": to_json(parsed)}
         empty = await made.empty(answers)
-        ways = await _ways(bench, made)
-        empty_with_tls = await made.empty(answers, Secured(bench.directory / "secured").server)
+        files = Secured(bench.directory / "secured")
+        ways = await _ways(made, files)
+        empty_with_tls = await made.empty(answers, files.server)
         for one in lookups:
             rows = [_plain(made, empty, one, shape) for shape in (SHAPES[1:2] if bench.quick else SHAPES)]
             rows += [_secured(made, empty_with_tls if "TLS" in way else empty, one, way, ways[way]) for way in WAYS]
@@ -95,9 +96,8 @@ def _loading(call: partial[Coroutine[Any, Any, Sample]], target: Target) -> Side
     return lambda seconds: call(target, seconds=seconds)
 
 
-async def _ways(bench: Bench, made: Stand) -> dict[str, Target]:
+async def _ways(made: Stand, files: Secured) -> dict[str, Target]:
     """Replicas with TLS, tokens, and both."""
-    files = Secured(bench.directory / "secured")
     tls = ("--tls-cert", str(files.server.cert), "--tls-key", str(files.server.key))
     tokens = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
     found = {}
