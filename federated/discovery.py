@@ -11,7 +11,7 @@ from federated.calls.lists import Lists, compiled
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from serving.http.prometheus_sd import Asked, Target
+from serving.standard.prometheus_sd import Asked, Target
 
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 

@@ -7,8 +7,8 @@ from federated.discovery import ScrapeTargets
 from federated.front import Front
 from federated.health import FrontHealth
 from federated.metrics import METRICS
-from serving.http import prometheus_sd
 from serving.process_metrics import process_metrics
+from serving.standard import prometheus_sd
 from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports

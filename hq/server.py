@@ -22,9 +22,9 @@ from hq.store.port import Store
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
-from serving.http import prometheus_sd
 from serving.limiting.limits import Limits
 from serving.process_metrics import process_metrics
+from serving.standard import prometheus_sd
 from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports

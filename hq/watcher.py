@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 # Beside the encoded events: of a delivery, of each event in it, and of its place in one watcher's queue.
 _DELIVERY_BYTES, _EVENT_BYTES, _PLACE_BYTES = 300, 60, 16
+
+_TOGETHER_S: Final = 0.05
 
 
 class Delivery:
@@ -45,6 +48,43 @@ class Backlog:
         for delivery in deliveries:
             delivery.holders -= 1
             self.size_bytes -= _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
+
+
+class Alarm:
+    """Wakes each watcher before it has waited longer than this: one timer for thousands of them.
+
+    Those whose time is near wake up together: what they send on one connection goes out in one piece.
+    """
+
+    def __init__(self, after_s: float) -> None:
+        self._after_s = after_s
+        self._due: dict[Watcher, float] = {}  # in order, since all wait equally long
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, watcher: Watcher) -> None:
+        """Wake it when its time has passed."""
+        loop = asyncio.get_running_loop()
+        self._due[watcher] = due = loop.time() + self._after_s
+        if self._timer is None:
+            self._timer = loop.call_at(due, self._ring, loop)
+
+    def unset(self, watcher: Watcher) -> None:
+        """It waits no longer."""
+        self._due.pop(watcher, None)
+        if not self._due and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+        soon = loop.time() + _TOGETHER_S
+        while self._due:
+            watcher, due = next(iter(self._due.items()))
+            if due > soon:
+                self._timer = loop.call_at(due, self._ring, loop)
+                return
+            del self._due[watcher]
+            watcher.wake()
+        self._timer = None
 
 
 class Watcher:
@@ -101,17 +141,16 @@ class Watcher:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(None)
 
-    async def wait(self, timeout_s: float) -> None:
-        """Return when there is something to send, or something to look at, or when the time is over."""
+    async def wait(self, alarm: Alarm) -> None:
+        """Return when there is something to send, or something to look at, or when the alarm goes off."""
         if self._pending or self.lost:
             return
-        loop = asyncio.get_running_loop()
-        self._waiting = loop.create_future()
-        timer = loop.call_later(timeout_s, self.wake)
+        self._waiting = asyncio.get_running_loop().create_future()
+        alarm.set(self)
         try:
             await self._waiting
         finally:
-            timer.cancel()
+            alarm.unset(self)
             self._waiting = None
 
     def take(self, size_bytes: int) -> list[Delivery]:

@@ -16,8 +16,8 @@ from serving.calls.methods import Method
 from serving.flags import listening_by
 from serving.grpc.server import GrpcServer
 from serving.health import Health
-from serving.http.pages import Page
 from serving.http.server import HttpServer
+from serving.standard.pages import Page
 from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server as TransportServer

@@ -27,6 +27,7 @@ from serving.errors import (
     Stop,
     Violation,
 )
+from serving.errors.exchanges import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
 
 log = logging.getLogger(__name__)
 
@@ -181,6 +182,22 @@ def http_status(error: HqError) -> int:
 def retry_after_s(error: HqError) -> int | None:
     """Value of the Retry-After header: whole seconds, at least one; None where waiting does not help."""
     return max(1, math.ceil(error.retry_delay_s)) if isinstance(error, Retry) else None
+
+
+def error_headers(error: HqError) -> list[tuple[bytes, bytes]]:
+    """Headers that say what to do about an error."""
+    delay_s = retry_after_s(error)
+    if delay_s is not None:
+        return [(b"retry-after", b"%d" % delay_s)]
+    if error.code == "UNAUTHENTICATED":
+        return [(b"www-authenticate", b"Bearer")]
+    if isinstance(error, UnsupportedMediaType):
+        return [(b"accept-post", error.accepted.encode())]
+    if isinstance(error, UnsupportedEncoding):
+        return [(b"accept-encoding", error.accepted.encode())]
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", error.allowed.encode())]
+    return []
 
 
 def connect_error(error: HqError) -> dict[str, Any]:

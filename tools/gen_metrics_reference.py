@@ -11,7 +11,7 @@ from federated import metrics as of_front
 from hq.api import metrics as of_replica
 from serving import process_metrics
 from serving.auth import security
-from serving.http import prometheus_sd
+from serving.standard import prometheus_sd
 from serving.telemetry import log_counts, loop_lag, traffic
 from serving.telemetry.metrics import Declared
 

@@ -11,7 +11,7 @@ from hq.replica import Replica
 from hq.validation import check_id, require
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Call
-from serving.http.prometheus_sd import Asked, Target
+from serving.standard.prometheus_sd import Asked, Target
 
 
 class ScrapeTargets:

@@ -16,6 +16,7 @@ from hq.validation import check_enums, check_field_mask, check_filter, check_id,
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
+from serving.encoding.memo import Memo
 from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT
@@ -46,6 +47,7 @@ class Lookups:
     def __init__(self, registry: Registry, json_bytes: int) -> None:
         self._registry = registry
         self._answers = Answers(json_bytes)
+        self._queries = Memo(_watched)  # thousands watch the same
 
     def get(self, request: Get, call: Call) -> Answer | Awaitable[Answer]:
         """At once, where memory has it."""
@@ -104,9 +106,10 @@ class Lookups:
         return MessageAnswer(service_pb2.CountInstancesResponse(groups=counts, sources=[source.message()]))
 
     async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
-        check_filter(request.filter)
-        call.access.check_filter(request.filter.service_id, request.filter.node_name)
-        async with aclosing(self._registry.watches.watch(Query(request.filter), request.resume_token)) as messages:
+        query, token = self._queries(request.filter.SerializeToString(deterministic=True)), request.resume_token
+        call.access.check_filter(query.services, query.nodes)
+        del request  # as long as the watch lasts there would be one of each
+        async with aclosing(self._registry.watches.watch(query, token)) as messages:
             async for message in messages:
                 yield self._answers.watch(message)
 
@@ -118,6 +121,12 @@ class Lookups:
         if access.is_checked and not INSPECT.roles & access.grants.keys():
             told.guard.CopyFrom(guard_in_short(told.guard))
         return MessageAnswer(told)
+
+
+def _watched(filter_bytes: bytes) -> Query:
+    told = service_pb2.InstanceFilter.FromString(filter_bytes)
+    check_filter(told)
+    return Query(told)
 
 
 def parsed_get(request: service_pb2.GetInstanceRequest) -> Get:

@@ -14,7 +14,7 @@ from hq.query import Query
 from hq.registry import tokens
 from hq.registry.source import Freshness, Source
 from hq.replica import Replica
-from hq.watcher import Delivery, Watcher
+from hq.watcher import Alarm, Delivery, Watcher
 from hqpb.v1 import service_pb2
 from serving.errors import ShuttingDown, invalid
 
@@ -54,7 +54,7 @@ class Watches:
     """The watching call. `bookmark_s`: so often an idle watch is told that nothing was missed."""
 
     def __init__(self, replica: Replica, freshness: Freshness, bookmark_s: float = _BOOKMARK_S) -> None:
-        self._replica, self._freshness, self._bookmark_s = replica, freshness, bookmark_s
+        self._replica, self._freshness, self._alarm = replica, freshness, Alarm(bookmark_s)
         self._last_token = (tokens.ResumeToken("", "", 0), "")
 
     async def watch(self, query: Query, token: str) -> AsyncGenerator[Message, None]:
@@ -162,7 +162,7 @@ class Watches:
         fanout = self._replica.fanout
         while True:
             if not fanout.closing.is_set():
-                await watcher.wait(self._bookmark_s)
+                await watcher.wait(self._alarm)
             self._check(watcher)
             messages = self._messages(query, watcher.take(_MESSAGE_BYTES))
             for message in messages:

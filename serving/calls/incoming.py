@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -13,12 +13,14 @@ from urllib.parse import unquote
 from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Call
 from serving.clock import Clock
+from serving.errors import DeadlineExceeded, Retry, invalid
 from serving.limiting.shares import address_of, host_of
 from serving.rights.access import UNCHECKED
 
 Scope = Mapping[str, Any]
 
 _REQUEST_ID: Final = re.compile(r"[!-~]{1,128}")
+_CONNECT_TIMEOUT: Final = re.compile(rb"[0-9]{1,10}")
 
 
 class RequestIds:
@@ -37,14 +39,61 @@ def acceptable_request_id(text: str) -> str:
     return text if _REQUEST_ID.fullmatch(text) else ""
 
 
-@asynccontextmanager
-async def closing_stream(answers: AsyncIterator[Answer]) -> AsyncIterator[AsyncIterator[Answer]]:
+class Lasting:
+    """Ends a stream at its caller's deadline, or when it is too old: with DeadlineExceeded, or Retry.
+
+    Like `ClosingStream` it is no generator, of which there would be one for each idle watch.
+    """
+
+    __slots__ = ("_age_s", "_limit", "_timeout_s")
+
+    def __init__(self, timeout_s: float | None, age_s: float) -> None:
+        self._timeout_s, self._age_s = timeout_s, age_s
+        self._limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+
+    async def __aexit__(self, *raised: Any) -> None:
+        try:
+            await self._limit.__aexit__(*raised)
+        except TimeoutError as error:
+            if self._timeout_s is not None and self._timeout_s <= self._age_s:
+                raise DeadlineExceeded(f"the stream ends at its deadline, after {self._timeout_s:g} s") from error
+            raise Retry(f"the stream ends after {self._age_s:g} s: go on at any replica", 0.0) from error
+
+
+def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:
+    """How long a caller over Connect waits; None: it did not say. The protocol's version is checked, too.
+
+    Raises:
+        InvalidRequest: the version is not 1, or the timeout is not a number of at most ten digits.
+    """
+    version = headers.get(b"connect-protocol-version")
+    if version is not None and version != b"1":
+        raise invalid("", "connect-protocol-version must be 1")
+    timeout_ms = headers.get(b"connect-timeout-ms")
+    if timeout_ms is None:
+        return None
+    if not _CONNECT_TIMEOUT.fullmatch(timeout_ms):
+        raise invalid("", "connect-timeout-ms must be a whole number of at most ten digits")
+    return int(timeout_ms) / 1000
+
+
+class ClosingStream:
     """Closes a stream of answers at once when its call ends, however it ends."""
-    try:
-        yield answers
-    finally:
-        if isinstance(answers, AsyncGenerator):
-            await answers.aclose()
+
+    __slots__ = ("_answers",)
+
+    def __init__(self, answers: AsyncIterator[Answer]) -> None:
+        self._answers = answers
+
+    async def __aenter__(self) -> AsyncIterator[Answer]:
+        return self._answers
+
+    async def __aexit__(self, *_: object) -> None:
+        if isinstance(self._answers, AsyncGenerator):
+            await self._answers.aclose()
 
 
 def _address(peer: str) -> str:
@@ -58,21 +107,40 @@ def grpc_host(peer: str) -> str:
     return host_of(_address(peer))
 
 
-class GrpcCall(Call):
+class IncomingCall(Call):
+    """What calls have in common, however they came."""
+
+    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+
+    access = UNCHECKED
+    _deadline: float | None = None
+    _request_id = ""
+    _ids: RequestIds
+
+    def set_deadline(self, deadline: float) -> None:
+        """Make known when the caller stops waiting."""
+        self._deadline = deadline
+
+    @property
+    def deadline(self) -> float | None:
+        return self._deadline
+
+    @property
+    def request_id(self) -> str:
+        if not self._request_id:
+            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
+        return self._request_id
+
+
+class GrpcCall(IncomingCall):
     """A call over gRPC; the current one of the task that makes it."""
 
-    __slots__ = ("_clock", "_context", "_deadline", "_headers", "_ids", "_request_id")
-    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
+    _deadline: float | None = -1.0
 
     def __init__(self, context: Any, clock: Clock, ids: RequestIds) -> None:
         CURRENT.set(self)
-        self.access = UNCHECKED  # type: ignore[misc]
-        self._context = context
+        self._context, self._clock, self._ids = context, clock, ids
         self._headers: dict[str, str] | None = None
-        self._clock = clock
-        self._ids = ids
-        self._request_id = ""
-        self._deadline: float | None = -1.0
 
     @property
     def deadline(self) -> float | None:
@@ -103,12 +171,6 @@ class GrpcCall(Call):
         return b"".join(found[:1])
 
     @property
-    def request_id(self) -> str:
-        if not self._request_id:
-            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
-        return self._request_id
-
-    @property
     def told_request_id(self) -> str:
         """The request id if the caller sent one, or if somebody asked for it already; else empty."""
         if not self._request_id:
@@ -118,28 +180,12 @@ class GrpcCall(Call):
         return self._request_id
 
 
-class HttpCall(Call):
+class HttpCall(IncomingCall):
     """A call over HTTP; the current one of the task that makes it."""
-
-    __slots__ = ("_deadline", "_headers", "_ids", "_request_id", "_scope")
-    __setattr__ = object.__setattr__
 
     def __init__(self, scope: Scope, headers: Mapping[bytes, bytes], ids: RequestIds) -> None:
         CURRENT.set(self)
-        self.access = UNCHECKED  # type: ignore[misc]
-        self._scope = scope
-        self._headers = headers
-        self._deadline: float | None = None
-        self._ids = ids
-        self._request_id = ""
-
-    def set_deadline(self, deadline: float) -> None:
-        """Make known when the caller stops waiting."""
-        self._deadline = deadline
-
-    @property
-    def deadline(self) -> float | None:
-        return self._deadline
+        self._scope, self._headers, self._ids = scope, headers, ids
 
     @property
     def host(self) -> str:
@@ -157,9 +203,3 @@ class HttpCall(Call):
     def all_headers(self, name: str) -> tuple[str, ...]:
         encoded = name.encode()
         return tuple([v.decode("latin-1") for k, v in self._scope["headers"] if k == encoded])
-
-    @property
-    def request_id(self) -> str:
-        if not self._request_id:
-            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
-        return self._request_id

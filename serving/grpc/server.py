@@ -14,7 +14,7 @@ from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ign
 
 from serving import wire
 from serving.auth.guard import Guard
-from serving.calls.incoming import GrpcCall, closing_stream
+from serving.calls.incoming import ClosingStream, GrpcCall
 from serving.calls.methods import Answer, Duplex, Method, Streaming, Unary, settled
 from serving.grpc.arrivals import Arrivals
 from serving.grpc.departures import count_until_taken
@@ -178,7 +178,7 @@ class GrpcServer:
                     # with a first message broken off for not sent, send them once more with the error, and fail.
                     await context.send_initial_metadata((("x-request-id", request_id),) if request_id else ())
                     with admission.holding(peer, size_bytes):
-                        async with guard.lease(call), closing_stream(method.run(parsed, call)) as answers:
+                        async with guard.lease(call), ClosingStream(method.run(parsed, call)) as answers:
                             await send(context, answers)
                 finally:
                     admission.close_stream(peer)

@@ -26,11 +26,12 @@ class Begun(NamedTuple):
     expects_continue: bool
 
 
-class Fault(NamedTuple):
+class Fault(Exception):
     """Why nothing more is read. `limit`: the one that was hit; empty: the bytes are malformed."""
 
-    text: str
-    limit: str = ""
+    def __init__(self, text: str, limit: str = "") -> None:
+        super().__init__(text)
+        self.limit = limit
 
 
 class Machine:
@@ -55,25 +56,22 @@ class Machine:
         try:
             self._parser.feed_data(data)
             if not self.is_reading_body and self._raw_bytes > self._max_header_bytes and self.is_reading_head:
-                self._fault("", "max_header_bytes")
+                self._fault(Fault("", "max_header_bytes"))
         except httptools.HttpParserUpgrade:
             self._is_over = True  # the parser stops there: the answer is the last on this connection
-        except _Refused as refused:
-            self._fault(str(refused), refused.limit)
-        except httptools.HttpParserCallbackError as error:
+        except httptools.HttpParserCallbackError as error:  # what they raise is its context
             cause = error.__context__
-            refused_in = cause if isinstance(cause, _Refused) else _Refused("the request cannot be read")
-            self._fault(str(refused_in), refused_in.limit)
+            self._fault(cause if isinstance(cause, Fault) else Fault("the request cannot be read"))
         except httptools.HttpParserError as error:
             if not (self._was_last and not self.is_reading_body):
-                self._fault(str(error))
+                self._fault(Fault(str(error)))
             self._is_over = True
         events, self._events = self._events, []
         return events
 
-    def _fault(self, text: str, limit: str = "") -> None:
+    def _fault(self, fault: Fault) -> None:
         self._is_over = True
-        self._events.append((FAULT, Fault(text, limit), True))
+        self._events.append((FAULT, fault, True))
 
     def _begin(self) -> None:
         self._target = b""
@@ -82,12 +80,12 @@ class Machine:
         self._was_last = False
         self._is_trailing = False
 
-    # --- what the parser says ---
+    # --- what the parser says; Fault ends it ---
 
     def on_message_begin(self) -> None:
         self._in_this += 1
         if self._in_this > _MOST_WAITING:
-            raise _Refused("too many requests were sent before the first was answered")
+            raise Fault("too many requests were sent before the first was answered")
         raw = self._raw_bytes
         self._begin()
         self._raw_bytes = raw if self._in_this == 1 else 0
@@ -137,25 +135,25 @@ class Machine:
     def _check_head(self, more: int) -> None:
         self._head_bytes += more
         if self._head_bytes > self._max_header_bytes:
-            raise _Refused("", "max_header_bytes")
+            raise Fault("", "max_header_bytes")
 
     def _check(self, method: bytes, version: str, named: dict[bytes, bytes], has_upgrade: bool) -> bytes:
-        """The authority. Raises _Refused."""
+        """The authority. Raises Fault."""
         if version not in ("1.0", "1.1"):
-            raise _Refused("this is neither HTTP/1.0 nor HTTP/1.1")
+            raise Fault("this is neither HTTP/1.0 nor HTTP/1.1")
         names = [name for name, _ in self._fields]
         if names.count(b"host") > 1 or (b"host" not in named and version != "1.0"):
-            raise _Refused("a request needs one Host")
+            raise Fault("a request needs one Host")
         coding = named.get(b"transfer-encoding")
         has_body = coding is not None or named.get(b"content-length", b"0") != b"0"
         if coding is not None and (coding.lower() != b"chunked" or names.count(b"transfer-encoding") > 1):
-            raise _Refused("transfer-encoding can only be chunked")
+            raise Fault("transfer-encoding can only be chunked")
         if coding is not None and version == "1.0":
-            raise _Refused("HTTP/1.0 has no transfer-encoding")
+            raise Fault("HTTP/1.0 has no transfer-encoding")
         if has_upgrade and has_body:
-            raise _Refused("this server switches to no other protocol: send no Upgrade")
+            raise Fault("this server switches to no other protocol: send no Upgrade")
         if method == b"CONNECT":
-            raise _Refused("CONNECT is not served")
+            raise Fault("CONNECT is not served")
         return self._check_target(method, named.get(b"host", b""))
 
     def _check_target(self, method: bytes, host: bytes) -> bytes:
@@ -164,14 +162,6 @@ class Machine:
             return host
         found = urlsplit(target)
         if found.scheme not in (b"http", b"https") or not found.netloc or (host and found.netloc != host):
-            raise _Refused("the target is not a path")
+            raise Fault("the target is not a path")
         self._target = (found.path or b"/") + (b"?" + found.query if found.query else b"")
         return found.netloc
-
-
-class _Refused(Exception):
-    """A rule of ours; within the parser's callbacks."""
-
-    def __init__(self, text: str, limit: str = "") -> None:
-        super().__init__(text)
-        self.limit = limit

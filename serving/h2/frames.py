@@ -48,20 +48,20 @@ class ErrorCode(IntEnum):
     HTTP_1_1_REQUIRED = 13
 
 
-class ConnectionFault(Exception):
-    """The peer broke the protocol in a way that ends the connection."""
+class Fault(Exception):
+    """The peer broke the protocol."""
 
-    def __init__(self, code: ErrorCode, text: str) -> None:
+    def __init__(self, text: str, code: ErrorCode = ErrorCode.PROTOCOL_ERROR) -> None:
         super().__init__(text)
         self.code = code
 
 
-class StreamFault(Exception):
-    """The peer broke the protocol in a way that ends one stream."""
+class ConnectionFault(Fault):
+    """In a way that ends the connection."""
 
-    def __init__(self, code: ErrorCode, text: str) -> None:
-        super().__init__(text)
-        self.code = code
+
+class StreamFault(Fault):
+    """In a way that ends one stream."""
 
 
 def head(length: int, kind: int, flags: int, stream_id: int) -> bytes:
@@ -99,5 +99,5 @@ def unpadded(flags: int, payload: bytes) -> bytes:
     if not flags & PADDED:
         return payload
     if not payload or payload[0] >= len(payload):
-        raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "padding is longer than its frame")
+        raise ConnectionFault("padding is longer than its frame")
     return payload[1 : len(payload) - payload[0]]

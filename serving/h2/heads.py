@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from serving.h2.frames import ErrorCode, StreamFault
+from serving.h2.frames import StreamFault
 from serving.h2.hpack import LOOSE, PSEUDO, REFUSED, REGULAR, Field
 
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
@@ -39,18 +39,10 @@ class Head:
         self.method, self.target, self.authority = method, target, authority
         self._raw, self.named, self.status, self.has_twins = raw, named, status, has_twins
 
-    def __repr__(self) -> str:
-        return f"Head({self.method!r}, {self.target!r}, {self.status or ''}, {len(self.named)} headers)"
-
     @property
     def fields(self) -> list[tuple[bytes, bytes]]:
         """All headers in order."""
         return [(one[0], one[1]) for one in self._raw if one[0][:1] != b":"]
-
-
-def malformed(text: str) -> StreamFault:
-    """The list of headers breaks a rule."""
-    return StreamFault(ErrorCode.PROTOCOL_ERROR, text)
 
 
 def request(fields: list[Field]) -> Head:
@@ -63,29 +55,29 @@ def request(fields: list[Field]) -> Head:
         elif kind == LOOSE:
             return request([_trimmed(one) for one in fields])
         elif kind == REFUSED or named or name in pseudo:
-            raise malformed("a header is not allowed in requests, comes twice, or too late")
+            raise StreamFault("a header is not allowed in requests, comes twice, or too late")
         else:
             pseudo[name] = value
     method, target = pseudo.get(b":method"), pseudo.get(b":path")
     authority, host = pseudo.get(b":authority", b""), named.get(b"host")
     if not method or not target or b":scheme" not in pseudo or len(pseudo) > 3 + (b":authority" in pseudo):
-        raise malformed("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
+        raise StreamFault("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
     if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
-        raise malformed("a request needs a path; CONNECT is not served")
+        raise StreamFault("a request needs a path; CONNECT is not served")
     has_twins = len(named) + len(pseudo) < len(fields)
     head = Head(method, target, authority or host or b"", fields, named, has_twins=has_twins)
     if host is not None and ((authority and authority != host) or _differ(head, b"host")):
-        raise malformed("host is not :authority")
+        raise StreamFault("host is not :authority")
     return head
 
 
 def response(fields: list[Field]) -> Head:
     """Raises StreamFault."""
     if not fields or fields[0][0] != b":status":
-        raise malformed("an answer begins with :status")
+        raise StreamFault("an answer begins with :status")
     status = fields[0][1]
     if len(status) != 3 or not status.isdigit():
-        raise malformed("the status is not a number of three digits")
+        raise StreamFault("the status is not a number of three digits")
     regular = trailers(fields[1:])
     named = dict(regular)
     return Head(b"", b"", b"", regular, named, int(status), has_twins=len(named) < len(regular))
@@ -98,17 +90,15 @@ def _trimmed(one: Field) -> Field:
 def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
     """Raises StreamFault."""
     if any(kind in (PSEUDO, REFUSED) for _, _, kind, _ in fields):
-        raise malformed("a header is not allowed here")
+        raise StreamFault("a header is not allowed here")
     return [(name, value) for name, value, _, _ in fields]
 
 
 def content_length(head: Head) -> int:
-    """-1: it says none. Raises StreamFault: it is not a length, or says two."""
-    value = head.named.get(b"content-length")
-    if value is None:
-        return -1
+    """Of a head that has one. Raises StreamFault: it is not a length, or says two."""
+    value = head.named[b"content-length"]
     if not value.isdigit() or len(value) > _DIGITS or _differ(head, b"content-length"):
-        raise malformed("content-length is not a length")
+        raise StreamFault("content-length is not a length")
     return int(value)
 
 

@@ -54,20 +54,14 @@ def _kind_of_name(name: bytes) -> int:
 def field(name: bytes, value: bytes) -> Field:
     """With the verdict on it."""
     kind = _kind_of_name(name)
-    # Most that are never the same twice are letters and digits: times, lengths, numbers.
-    if not value.isalnum() and kind == REGULAR:
-        kind = _kind_of_value(value)
-    if kind == PSEUDO and _kind_of_value(value) != REGULAR:
-        kind = REFUSED
+    if not value.isalnum():  # most that are never the same twice are letters and digits: times, lengths, numbers
+        if b"\0" in value or b"\r" in value or b"\n" in value:
+            kind = REFUSED
+        elif value != value.strip(b" \t"):
+            kind = LOOSE if kind == REGULAR else REFUSED
     if name == b"te" and value != b"trailers":
         kind = REFUSED
     return name, value, kind, len(name) + len(value) + _OVERHEAD
-
-
-def _kind_of_value(value: bytes) -> int:
-    if b"\0" in value or b"\r" in value or b"\n" in value:
-        return REFUSED
-    return REGULAR if value == value.strip(b" \t") else LOOSE
 
 
 _STATIC: Final = ((b"", b"", REFUSED, 0), *(field(*text.encode().partition(b" ")[::2]) for text in _STATIC_TEXT))
@@ -77,18 +71,13 @@ _DYNAMIC: Final = len(_STATIC)  # the first index into the dynamic table: its ne
 class Decoder:
     """The peer's side of the compression of one connection; blocks must be decoded in the order in which they came."""
 
-    __slots__ = ("_bytes", "_fields", "_limit", "_most")
+    __slots__ = ("_fields", "_limit", "_most", "table_bytes")
 
-    def __init__(self, table_bytes: int = 4_096) -> None:
-        """`table_bytes`: what our settings allow the peer's table to hold."""
+    def __init__(self, most_table_bytes: int = 4_096) -> None:
+        """`most_table_bytes`: what our settings allow the peer's table to hold; `table_bytes`: what it does hold."""
         self._fields: list[Field] = []  # the newest is the last
-        self._bytes = 0
-        self._limit = self._most = table_bytes
-
-    @property
-    def table_bytes(self) -> int:
-        """What the dynamic table holds."""
-        return self._bytes
+        self.table_bytes = 0
+        self._limit = self._most = most_table_bytes
 
     def decode(self, block: bytes, most_bytes: int) -> tuple[list[Field], int]:
         """The fields, and their size; of more than `most_bytes` the rest is left out, and counted.
@@ -145,14 +134,14 @@ class Decoder:
 
     def _keep(self, one: Field) -> None:
         self._fields.append(one)
-        self._bytes += one[3]
-        if self._bytes > self._limit:
+        self.table_bytes += one[3]
+        if self.table_bytes > self._limit:
             self._evict()
 
     def _evict(self) -> None:
         gone = 0
-        while self._bytes > self._limit:
-            self._bytes -= self._fields[gone][3]
+        while self.table_bytes > self._limit:
+            self.table_bytes -= self._fields[gone][3]
             gone += 1
         del self._fields[:gone]
 

@@ -51,10 +51,9 @@ class Machine(Control):
     def _preface(self) -> bool:
         wanted, got = frames.PREFACE, self._buffer[: len(frames.PREFACE)]
         if not wanted.startswith(got):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the connection does not begin as HTTP/2 does")
-        self._is_greeted = len(got) == len(wanted)
-        if self._is_greeted:
-            self._at = len(wanted)
+            raise ConnectionFault("the connection does not begin as HTTP/2 does")
+        if got == wanted:
+            self._is_greeted, self._at = True, len(wanted)
         return self._is_greeted
 
     def _frames(self, most: int) -> None:
@@ -64,12 +63,12 @@ class Machine(Control):
             high, low, kind, flags, stream_id = unpack(buffer, at)
             stop = at + frames.HEADER_BYTES + (high << 8 | low)
             if high << 8 | low > largest:
-                raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, f"a frame is over the {largest} bytes allowed")
+                raise ConnectionFault(f"a frame is over the {largest} bytes allowed", ErrorCode.FRAME_SIZE_ERROR)
             if stop > end:
                 break
             payload = buffer[at + frames.HEADER_BYTES : stop]
             self._at = at = stop
-            if not self._is_between or kind >= _KNOWN:
+            if not self._is_between:
                 self._check_order(kind, flags, stream_id)
             try:
                 handlers[kind](self, flags, stream_id & frames.MAX_STREAM_ID, payload)
@@ -80,63 +79,67 @@ class Machine(Control):
                 break
 
     def _check_order(self, kind: int, flags: int, stream_id: int) -> None:
-        """The rare cases: at the beginning, within a list of headers, and frames of a kind that we do not know."""
+        """The rare cases: at the beginning, and within a list of headers."""
         if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block[0]):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a list of headers was not continued")
-        if not self._has_settings:
+            raise ConnectionFault("a list of headers was not continued")
+        if not self.has_settings:
             if kind != frames.SETTINGS or flags & frames.ACK:
-                raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "the first frame is not SETTINGS")
-            self._has_settings = True
+                raise ConnectionFault("the first frame is not SETTINGS")
+            self.has_settings = True
             self.peer_max_streams = frames.MAX_STREAM_ID  # unless they say less
-        if kind >= _KNOWN:
-            self._pay(1)
         self._is_between = self._block is None
 
     # --- requests, answers, trailers ---
 
     def _on_headers(self, flags: int, stream_id: int, payload: bytes) -> None:
-        is_at_fault = False
         if flags & (frames.PADDED | frames.WITH_PRIORITY):
-            payload, is_at_fault = _stripped(flags, stream_id, payload)
+            payload = self._stripped(flags, stream_id, payload)
         if not stream_id & 1 or (self.is_client and stream_id >= self._next_id):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} is not for requests")
+            raise ConnectionFault(f"stream {stream_id} is not for requests")
         if flags & frames.END_HEADERS:
-            self._on_block(stream_id, payload, end=bool(flags & frames.END_STREAM), is_at_fault=is_at_fault)
+            self._on_block(stream_id, payload, end=bool(flags & frames.END_STREAM))
         else:
-            self._block = stream_id, flags, is_at_fault, bytearray(payload)
+            self._block = stream_id, flags, bytearray(payload)
             self._is_between = False
+
+    def _stripped(self, flags: int, stream_id: int, payload: bytes) -> bytes:
+        """Without padding and priority."""
+        payload = frames.unpadded(flags, payload)
+        if not flags & frames.WITH_PRIORITY:
+            return payload
+        if len(payload) < 5:
+            raise ConnectionFault("a priority has five bytes", ErrorCode.FRAME_SIZE_ERROR)
+        self._check_priority(stream_id, payload)
+        return payload[5:]
 
     def _on_continuation(self, flags: int, _stream_id: int, payload: bytes) -> None:
         if self._block is None:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "nothing is to be continued")
+            raise ConnectionFault("nothing is to be continued")
         self._pay(1)
-        stream_id, first_flags, is_at_fault, block = self._block
+        stream_id, first_flags, block = self._block
         block += payload
         if len(block) > 2 * self.settings.max_header_bytes:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a block of headers is far over the limit")
+            raise ConnectionFault("a block of headers is far over the limit", ErrorCode.ENHANCE_YOUR_CALM)
         if flags & frames.END_HEADERS:
             self._block, self._is_between = None, True
-            end = bool(first_flags & frames.END_STREAM)
-            self._on_block(stream_id, bytes(block), end=end, is_at_fault=is_at_fault)
+            self._on_block(stream_id, bytes(block), end=bool(first_flags & frames.END_STREAM))
 
-    def _on_block(self, stream_id: int, block: bytes, *, end: bool, is_at_fault: bool) -> None:
+    def _on_block(self, stream_id: int, block: bytes, *, end: bool) -> None:
         # Decoded whatever becomes of it: the table must be what the peer takes it for.
         most = self.settings.max_header_bytes
         try:
             fields, size = self._decoder.decode(block, most)
         except hpack.HpackError as error:
-            raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, str(error)) from None
+            raise ConnectionFault(str(error), ErrorCode.COMPRESSION_ERROR) from None
         stream = self.streams.get(stream_id)
         if stream is None and stream_id > self.last_id and not self.is_client:
-            self._on_request(stream_id, None if size > most else fields, end=end, is_at_fault=is_at_fault)
-        elif is_at_fault:
-            raise _depends_on_itself()
+            self._on_request(stream_id, None if size > most else fields, end=end)
         elif stream is None:
             self._on_closed(stream_id)
         elif stream.is_received:
-            raise StreamFault(ErrorCode.STREAM_CLOSED, "the stream has ended")
+            raise StreamFault("the stream has ended", ErrorCode.STREAM_CLOSED)
         elif size > most:
-            raise StreamFault(ErrorCode.ENHANCE_YOUR_CALM, "the headers are over the limit")
+            raise StreamFault("the headers are over the limit", ErrorCode.ENHANCE_YOUR_CALM)
         elif self.is_client and not stream.has_head:
             self._on_answer(stream, fields, end=end)
         else:
@@ -144,21 +147,19 @@ class Machine(Control):
 
     def _on_trailers(self, stream: Stream, fields: list[hpack.Field], *, end: bool) -> None:
         if not end:
-            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "trailers do not end the stream")
+            raise StreamFault("trailers do not end the stream")
         self._check_length(stream, 0, end=True)
         self._event(TRAILERS, stream, heads.trailers(fields), end=True)
 
-    def _on_request(self, stream_id: int, fields: list[hpack.Field] | None, *, end: bool, is_at_fault: bool) -> None:
+    def _on_request(self, stream_id: int, fields: list[hpack.Field] | None, *, end: bool) -> None:
         """`fields` None: there are too many."""
         self.last_id = stream_id
         self._opened += 1
-        if is_at_fault:
-            raise _depends_on_itself()
         if stream_id > self._refuse_above:
             self._note_gone(stream_id, by=BY_US)
             return
         if len(self.streams) >= self.settings.max_streams:
-            raise StreamFault(ErrorCode.REFUSED_STREAM, "there are too many streams")
+            raise StreamFault("there are too many streams", ErrorCode.REFUSED_STREAM)
         head = None if fields is None else heads.request(fields)
         stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
         if head is not None and b"content-length" in head.named:
@@ -173,7 +174,7 @@ class Machine(Control):
         if 100 <= head.status < 200:
             self._pay(1)
             if end:
-                raise StreamFault(ErrorCode.PROTOCOL_ERROR, "an interim answer ends the stream")
+                raise StreamFault("an interim answer ends the stream")
             return
         stream.has_head = True
         if b"content-length" in head.named and not end:
@@ -195,8 +196,10 @@ class Machine(Control):
             return
         stream.credit -= size
         end = bool(flags & frames.END_STREAM)
-        if stream.credit < 0 or stream.expected >= 0:
-            self._check_body(stream, len(data), end=end)
+        if stream.credit < 0:
+            raise StreamFault("more came than the window of the stream allows", ErrorCode.FLOW_CONTROL_ERROR)
+        if stream.expected >= 0:
+            self._check_length(stream, len(data), end=end)
         if size > len(data):
             self.consumed(stream, size - len(data))
         if not data and not end:
@@ -205,47 +208,23 @@ class Machine(Control):
 
     def _on_stray(self, stream: Stream | None, stream_id: int) -> None:
         if stream is not None:
-            raise StreamFault(ErrorCode.STREAM_CLOSED, "the stream has ended, or not begun")
+            raise StreamFault("the stream has ended, or not begun", ErrorCode.STREAM_CLOSED)
         if not stream_id:
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "DATA belongs to a stream")
+            raise ConnectionFault("DATA belongs to a stream")
         self._on_closed(stream_id)
-
-    def _check_body(self, stream: Stream, size: int, *, end: bool) -> None:
-        if stream.credit < 0:
-            raise StreamFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the stream allows")
-        self._check_length(stream, size, end=end)
 
     def _open_window(self) -> None:
         """Of the connection, as soon as half of it was used: what is kept is bounded by streams."""
         if self._window < 0:
-            raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more came than the window of the connection allows")
+            raise ConnectionFault("more came than the window of the connection allows", ErrorCode.FLOW_CONTROL_ERROR)
         self.outgoing.control(frames.window_update(0, self._unread))
         self._window += self._unread
         self._unread = 0
 
 
-def _stripped(flags: int, stream_id: int, payload: bytes) -> tuple[bytes, bool]:
-    """Without padding and priority, and whether the stream depends on itself."""
-    payload = frames.unpadded(flags, payload)
-    if not flags & frames.WITH_PRIORITY:
-        return payload, False
-    if len(payload) < 5:
-        raise ConnectionFault(ErrorCode.FRAME_SIZE_ERROR, "a priority has five bytes")
-    return payload[5:], frames.WORD.unpack_from(payload)[0] & frames.MAX_STREAM_ID == stream_id
-
-
-def _depends_on_itself() -> StreamFault:
-    return StreamFault(ErrorCode.PROTOCOL_ERROR, "a stream depends on itself")
-
-
-def _ignored(_machine: Machine, _flags: int, _stream_id: int, _payload: bytes) -> None:
-    """A frame of a kind that we do not know."""
-
-
 _M = Machine
-_KNOWN: Final = 10
 _HANDLERS: Final[tuple[Callable[[Machine, int, int, bytes], None], ...]] = (
     *(_M._on_data, _M._on_headers, _M._on_priority, _M._on_reset, _M._on_settings),  # noqa: SLF001
     *(_M._on_push, _M._on_ping, _M._on_goaway, _M._on_window, _M._on_continuation),  # noqa: SLF001
-    *(_ignored,) * (256 - _KNOWN),
+    *(_M._on_unknown,) * 246,  # noqa: SLF001
 )

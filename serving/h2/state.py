@@ -41,6 +41,7 @@ class State:
         streams: those that are open, or have still something to send.
         last_id: the highest stream that the peer opened.
         peer_max_streams: so many may be open on a client's side.
+        has_settings: those of the peer are here.
         failed: the last event was; nothing is read any more.
     """
 
@@ -62,9 +63,9 @@ class State:
         self._turn = self._opened = 0
         self._buffer, self._at = b"", 0
         self._events: list[Event] = []
-        # A list of headers that goes on: its stream, its flags, whether the stream is at fault, and the block so far.
-        self._block: tuple[int, int, bool, bytearray] | None = None
-        self._is_greeted, self._has_settings = is_client, False
+        # A list of headers that goes on: its stream, its flags, and the block so far.
+        self._block: tuple[int, int, bytearray] | None = None
+        self._is_greeted, self.has_settings = is_client, False
         self._is_between = False  # the next frame may be of any kind
         self._greet()
 
@@ -82,11 +83,6 @@ class State:
         out.control(frames.settings(told | more))
         if s.connection_window_bytes > 65_535:
             out.control(frames.window_update(0, s.connection_window_bytes - 65_535))
-
-    @property
-    def is_introduced(self) -> bool:
-        """The peer's settings are here."""
-        return self._has_settings
 
     # --- what the driver says; `outgoing` has the rest ---
 
@@ -134,6 +130,7 @@ class State:
             for stream in ended:
                 if stream.is_received:
                     self.streams.pop(stream.id, None)
+                    stream.owner = None
                 elif not self.is_client:
                     self.reset(stream, ErrorCode.NO_ERROR)
             ended.clear()
@@ -148,7 +145,7 @@ class State:
     def _pay(self, cost: int) -> None:
         self._credit -= cost
         if self._credit < 0:
-            raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "too many frames that carry nothing")
+            raise ConnectionFault("too many frames that carry nothing", ErrorCode.ENHANCE_YOUR_CALM)
 
     def _event(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
         self._events.append((kind, stream, what, end))
@@ -160,7 +157,7 @@ class State:
     def _check_length(self, stream: Stream, size: int, *, end: bool) -> None:
         left = stream.expected - size
         if stream.expected >= 0 and (left < 0 or (end and left)):
-            raise StreamFault(ErrorCode.PROTOCOL_ERROR, "the body is not as long as its content-length")
+            raise StreamFault("the body is not as long as its content-length")
         stream.expected = max(left, -1)
 
     def _reset(self, stream_id: int, code: ErrorCode) -> None:
@@ -186,13 +183,13 @@ class State:
     def _on_closed(self, stream_id: int) -> None:
         """Something came on a stream that is not open: what we reset may still be sent to for a while."""
         if self._is_idle(stream_id):
-            raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, f"stream {stream_id} was not opened")
+            raise ConnectionFault(f"stream {stream_id} was not opened")
         by = self._gone.get(stream_id)
         self._pay(1)
         if by is None and not self.is_client and stream_id > self._forgotten:
-            raise ConnectionFault(ErrorCode.STREAM_CLOSED, f"stream {stream_id} has ended")
+            raise ConnectionFault(f"stream {stream_id} has ended", ErrorCode.STREAM_CLOSED)
         if by is BY_PEER:
-            raise StreamFault(ErrorCode.STREAM_CLOSED, f"stream {stream_id} was reset by its peer")
+            raise StreamFault(f"stream {stream_id} was reset by its peer", ErrorCode.STREAM_CLOSED)
 
     def _is_idle(self, stream_id: int) -> bool:
         ours = stream_id & 1 == self.is_client

@@ -18,7 +18,7 @@ class Stream:
         credit: bytes of DATA that the peer may still send.
         unread: bytes that came and were not reported as consumed.
         expected: of the body by its content-length, less what came; -1: not said.
-        owner: whatever the driver hangs on it.
+        owner: whatever the driver hangs on it; None again when a server is through with it, else it would be a circle.
     """
 
     __slots__ = (
@@ -36,7 +36,3 @@ class Stream:
         self.is_received = self.is_sent = False  # END_STREAM came, or went
         self.has_head = False  # of a client's stream: the final headers of the answer came
         self.owner: Any = None
-
-    def __repr__(self) -> str:
-        sides = f"received={self.is_received}, sent={self.is_sent}"
-        return f"Stream({self.id}, {sides}, window={self.window}, queued={self.queued})"

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
 from serving import wire
+from serving.calls.methods import Call
 from serving.errors import HqError, TooLarge
-from serving.errors.exchanges import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
 from serving.http.whole import write_whole
 from serving.limiting.admission import Admission
 
@@ -87,26 +87,15 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes) -> Non
 
 async def respond_error(send: Send, error: HqError, extra_headers: Headers) -> None:
     """Answer with Connect's JSON of an error and the HTTP status that belongs to it."""
-    headers: Headers = [(b"content-type", b"application/json"), *error_headers(error), *extra_headers]
+    headers: Headers = [(b"content-type", b"application/json"), *wire.error_headers(error), *extra_headers]
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra_headers):
         headers.append((b"x-request-id", error.request_id.encode()))
     await respond(send, wire.http_status(error), headers, wire.connect_error_body(error))
 
 
-def error_headers(error: HqError) -> Headers:
-    """Headers that say what to do about an error."""
-    delay_s = wire.retry_after_s(error)
-    if delay_s is not None:
-        return [(b"retry-after", b"%d" % delay_s)]
-    if error.code == "UNAUTHENTICATED":
-        return [(b"www-authenticate", b"Bearer")]
-    if isinstance(error, UnsupportedMediaType):
-        return [(b"accept-post", error.accepted.encode())]
-    if isinstance(error, UnsupportedEncoding):
-        return [(b"accept-encoding", error.accepted.encode())]
-    if isinstance(error, MethodNotAllowed):
-        return [(b"allow", error.allowed.encode())]
-    return []
+def request_id_header(call: Call) -> tuple[bytes, bytes]:
+    """The id of this call, to be sent back to a caller that named one."""
+    return b"x-request-id", call.request_id.encode()
 
 
 def _too_large(max_bytes: int) -> TooLarge:

@@ -8,15 +8,25 @@ from contextlib import suppress
 from typing import Any, Final
 
 from serving import wire
-from serving.calls.incoming import HttpCall, closing_stream
+from serving.calls.incoming import ClosingStream, HttpCall, Lasting, connect_timeout_s
 from serving.calls.methods import Answer, Streaming, settled
 from serving.encoding import gzipping
+from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, PREFIX_BYTES, envelope
 from serving.encoding.jsonio import refuse_deep
-from serving.errors import DeadlineExceeded, HqError, Retry, ShuttingDown, invalid
-from serving.http.asgi import ClientGone, Headers, Receive, Scope, Send, check_length, read_body, respond_error
-from serving.http.connect import connect_timeout_s, request_id_header
-from serving.http.envelope import COMPRESSED, END_OF_STREAM, HEADER_BYTES, unwrap_only, wrap
-from serving.http.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.encoding.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.errors import HqError, ShuttingDown, invalid
+from serving.http.asgi import (
+    ClientGone,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    check_length,
+    read_body,
+    request_id_header,
+    respond_error,
+)
+from serving.http.envelope import unwrap_only
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
@@ -98,26 +108,17 @@ class StreamEndpoint:
         return await self._aside.run(self._method.parse_json, message)
 
     async def _pump(self, request: object, call: HttpCall, timeout_s: float | None, stream: Outgoing) -> None:
-        age_s = self._limits.max_stream_age_s
-        limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
         await stream.begin()
-        try:
-            lease = self._guard.lease(call)
-            async with limit, lease, closing_stream(self._method.run(request, call)) as answers:
-                async for answer in answers:
-                    await stream.message(answer, self._admission)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            if timeout_s is not None and timeout_s <= age_s:
-                raise DeadlineExceeded(f"the stream ends at its deadline, after {timeout_s:g} s") from error
-            raise Retry(f"the stream ends after {age_s:g} s: go on at any replica", 0.0) from error
+        answers = self._method.run(request, call)
+        async with Lasting(timeout_s, self._limits.max_stream_age_s), self._guard.lease(call), ClosingStream(answers):
+            async for answer in answers:
+                await stream.message(answer, self._admission)
 
     async def _read(self, headers: Mapping[bytes, bytes], peer: str, receive: Receive) -> bytes:
         max_bytes = self._limits.max_request_bytes
         gzip = is_gzip(headers.get(b"connect-content-encoding"))
-        check_length(headers, HEADER_BYTES + max_bytes)
-        body = await read_body(receive, self._admission, peer, HEADER_BYTES + max_bytes)
+        check_length(headers, PREFIX_BYTES + max_bytes)
+        body = await read_body(receive, self._admission, peer, PREFIX_BYTES + max_bytes)
         compressed, payload = unwrap_only(body, max_bytes)
         if not compressed:
             return payload
@@ -160,10 +161,10 @@ class Outgoing:
         if self._gzip and len(payload) >= self._limits.gzip_min_bytes:
             payload = await gzipping.compress(payload, self._limits.gzip_level)
             flags = COMPRESSED
-        await self._send({"type": "http.response.body", "body": wrap(flags, payload), "more_body": True})
+        await self._send({"type": "http.response.body", "body": envelope(flags, payload), "more_body": True})
 
     async def end(self, failure: HqError | None) -> None:
         """Send the last envelope, after the headers if these were not sent yet."""
         if not self._begun:
             await self.begin()
-        await self._send({"type": "http.response.body", "body": wrap(END_OF_STREAM, wire.end_of_stream(failure))})
+        await self._send({"type": "http.response.body", "body": envelope(END_OF_STREAM, wire.end_of_stream(failure))})

@@ -7,13 +7,22 @@ from collections.abc import Mapping
 from typing import Final
 
 from serving import wire
-from serving.calls.incoming import HttpCall
+from serving.calls.incoming import HttpCall, connect_timeout_s
 from serving.calls.methods import Unary, settled
 from serving.encoding import gzipping
 from serving.encoding.jsonio import refuse_deep
-from serving.http.asgi import ClientGone, Receive, Scope, Send, check_length, read_body, respond, respond_error
-from serving.http.connect import connect_timeout_s, request_id_header
-from serving.http.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.encoding.media import Exchange, Media, accepts_gzip, is_gzip
+from serving.http.asgi import (
+    ClientGone,
+    Receive,
+    Scope,
+    Send,
+    check_length,
+    read_body,
+    request_id_header,
+    respond,
+    respond_error,
+)
 from serving.limiting.admission import LARGE_BYTES
 from serving.surroundings import Surroundings
 

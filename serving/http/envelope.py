@@ -1,22 +1,9 @@
-"""The Connect protocol's envelopes: five bytes (flags, length) before each message of a stream."""
+"""The one message of a request in the Connect protocol's envelope."""
 
 from __future__ import annotations
 
-import struct
-from typing import Final
-
+from serving.encoding.envelopes import COMPRESSED, PREFIX, PREFIX_BYTES
 from serving.errors import TooLarge, invalid
-
-COMPRESSED: Final = 0b01
-END_OF_STREAM: Final = 0b10
-HEADER_BYTES: Final = 5
-
-_HEADER: Final = struct.Struct(">BI")
-
-
-def wrap(flags: int, payload: bytes) -> bytes:
-    """A message in its envelope."""
-    return _HEADER.pack(flags, len(payload)) + payload
 
 
 def unwrap_only(body: bytes, max_bytes: int) -> tuple[bool, bytes]:
@@ -26,10 +13,10 @@ def unwrap_only(body: bytes, max_bytes: int) -> tuple[bool, bytes]:
         InvalidRequest: the body is not exactly one whole envelope with flags of a request.
         TooLarge: the envelope announces more than `max_bytes`.
     """
-    if len(body) < HEADER_BYTES:
+    if len(body) < PREFIX_BYTES:
         raise invalid("", f"the body has {len(body)} bytes: one enveloped message is expected, of five or more")
-    flags, size_bytes = _HEADER.unpack_from(body)
-    payload = body[HEADER_BYTES:]
+    flags, size_bytes = PREFIX.unpack_from(body)
+    payload = body[PREFIX_BYTES:]
     if flags & ~COMPRESSED:
         raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
     if size_bytes > max_bytes:

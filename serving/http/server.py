@@ -14,14 +14,14 @@ from prometheus_client import CollectorRegistry
 from serving.calls.methods import Method
 from serving.health import Health
 from serving.http.app import HttpApp
-from serving.http.pages import Page, own_pages
 from serving.http.protocol import bounded_by
+from serving.listening import bound
+from serving.standard.pages import Page, own_pages
 from serving.surroundings import Surroundings
 
 _BACKLOG: Final = 2_048
 _POLL_S: Final = 0.02
 _GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
-_TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
 
 
 class HttpServer:
@@ -51,7 +51,7 @@ class HttpServer:
         Raises:
             OSError: the address cannot be had.
         """
-        self._socket = await _listen(address, reuse_port=self._reuse_port)
+        self._socket = await bound(address, reuse_port=self._reuse_port)
         self._server = server = uvicorn.Server(self._config(tls))
         server.config.load()
         server.lifespan = server.config.lifespan_class(server.config)
@@ -104,25 +104,3 @@ async def _until_empty(connections: Collection[object], patience_s: float) -> No
     give_up_at = loop.time() + patience_s
     while connections and loop.time() < give_up_at:
         await asyncio.sleep(_POLL_S)
-
-
-async def _listen(address: str, *, reuse_port: bool) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    loop = asyncio.get_running_loop()
-    name = host.strip("[]") or None
-    found = await loop.getaddrinfo(name, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, where = found[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if reuse_port:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # accepted sockets inherit it
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _TCP_PROBE_AFTER_S)
-        listening.bind(where)
-    except OSError as error:
-        listening.close()
-        raise OSError(error.errno, f"cannot listen on {address} for HTTP: {error.strerror}") from error
-    listening.setblocking(False)
-    return listening

@@ -18,7 +18,7 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, set_span_in_
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from serving.calls import current
-from serving.calls.incoming import closing_stream
+from serving.calls.incoming import ClosingStream
 from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary, settled
 from serving.errors import HqError
 
@@ -67,7 +67,7 @@ def _unary(method: Unary, tracer: Tracer) -> Unary:
 def _streaming(method: Streaming, tracer: Tracer) -> Streaming:
     async def run(request: Any, call: Call) -> AsyncIterator[Answer]:
         with _span(tracer, method.path, call):
-            async with closing_stream(method.run(request, call)) as answers:
+            async with ClosingStream(method.run(request, call)) as answers:
                 async for answer in answers:
                     yield answer
 

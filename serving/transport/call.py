@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from serving.calls.incoming import RequestIds, acceptable_request_id
-from serving.calls.methods import Call
-from serving.rights.access import UNCHECKED
+from serving.calls.incoming import IncomingCall, RequestIds
 from serving.transport.exchange import Exchange
 
 
-class ExchangeCall(Call):
+class ExchangeCall(IncomingCall):
     """A call over our own transport, whichever protocol it speaks.
 
     Attributes:
@@ -18,28 +16,15 @@ class ExchangeCall(Call):
         gzip_answers: compress the answers of this call over gRPC, where the caller takes that.
     """
 
-    __setattr__ = object.__setattr__  # the base is frozen; its check would cost more than all of this object
-
-    _deadline: float | None = None
-    _request_id = ""
     gzip_answers = False
     head_fields: Sequence[tuple[bytes, bytes]] = ()
     trailer_fields: Sequence[tuple[bytes, bytes]] = ()
 
     def __init__(self, exchange: Exchange, ids: RequestIds) -> None:
-        self.access = UNCHECKED  # type: ignore[misc]
         self._exchange, self._ids = exchange, ids
 
     def __repr__(self) -> str:
         return f"ExchangeCall({self._exchange.head.target!r} from {self.peer})"
-
-    def set_deadline(self, deadline: float) -> None:
-        """Make known when the caller stops waiting."""
-        self._deadline = deadline
-
-    @property
-    def deadline(self) -> float | None:
-        return self._deadline
 
     @property
     def host(self) -> str:
@@ -73,12 +58,6 @@ class ExchangeCall(Call):
 
     def answer_trailer(self, name: str, value: str) -> None:
         self.trailer_fields = (*self.trailer_fields, (name.encode(), value.encode("latin-1")))
-
-    @property
-    def request_id(self) -> str:
-        if not self._request_id:
-            self._request_id = acceptable_request_id(self.header("x-request-id")) or self._ids()
-        return self._request_id
 
     @property
     def echoed_request_id(self) -> str:

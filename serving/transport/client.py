@@ -67,9 +67,6 @@ class Channel:
         self._is_closed = False
         self._connecting, self._all_connected = 0, asyncio.Event()  # calls that wait for a connection
 
-    def __repr__(self) -> str:
-        return f"Channel({self.address}, {self._current})"
-
     # --- calls ---
 
     async def unary(self, path: str, request: bytes, timeout_s: float | None, metadata: Metadata = ()) -> bytes:
@@ -77,9 +74,7 @@ class Channel:
         loop = asyncio.get_running_loop()
         deadline = None if timeout_s is None else loop.time() + timeout_s
         block = self._block(path, metadata)
-        connection = self._current
-        if connection is None:
-            connection = await self._connected(deadline)
+        connection = self._current or await self._connected(deadline)
         answer: asyncio.Future[bytes] = loop.create_future()
         call = UnaryCall(answer, block, request, deadline, self._options.max_answer_bytes)
         connection.start(call)

@@ -13,6 +13,7 @@ from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
+from serving.listening import set_tcp
 from serving.transport.client_call import DEADLINE_EXCEEDED, UNAVAILABLE, Call, CallFailed, Options, timeout_text
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once
@@ -53,9 +54,6 @@ class ClientConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         held = options.max_header_bytes, options.window_bytes, options.connection_window_bytes
         self._machine = Machine(Settings(0, *held), is_client=True)
-
-    def __repr__(self) -> str:
-        return f"ClientConnection({self._name}, usable={self.is_usable}, {len(self._machine.streams)} streams)"
 
     # --- calls ---
 
@@ -129,7 +127,15 @@ class ClientConnection(asyncio.Protocol):
             return
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family != socket.AF_UNIX:
-            _look_after(sock, self._options.ping_after_s + self._options.ping_timeout_s)
+            # The system finds out that the other machine is gone, too.
+            patience_s = self._options.ping_after_s + self._options.ping_timeout_s
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            probes = {
+                "TCP_KEEPIDLE": patience_s,
+                "TCP_KEEPINTVL": patience_s / 4,
+                "TCP_USER_TIMEOUT": 1_000 * patience_s,
+            }
+            set_tcp(sock, **{name: max(1, round(value)) for name, value in probes.items()})
         self._timer = self._loop.call_later(_TICK_S, self._tick)
         self._flush()
 
@@ -145,7 +151,7 @@ class ClientConnection(asyncio.Protocol):
             elif not stream.owner.is_over:  # since something that came before in these bytes
                 self._handle(kind, stream, what, end=end)
         self._in_turn = False
-        if not self.ready.done() and machine.is_introduced:
+        if not self.ready.done() and machine.has_settings:
             self.is_usable = True
             self.ready.set_result("")
         self._flush()
@@ -289,11 +295,3 @@ class ClientConnection(asyncio.Protocol):
 
 def _closing(name: str) -> CallFailed:
     return CallFailed(UNAVAILABLE, f"{name} takes no more calls on this connection", is_unprocessed=True)
-
-
-def _look_after(sock: Any, patience_s: float) -> None:
-    """Have the system find out that the other machine is gone."""
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, factor in (("TCP_KEEPIDLE", 1.0), ("TCP_KEEPINTVL", 0.25), ("TCP_USER_TIMEOUT", 1_000.0)):
-        if hasattr(socket, option):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), max(1, round(patience_s * factor)))

@@ -4,105 +4,71 @@ from __future__ import annotations
 
 import base64
 import binascii
-import re
+from functools import lru_cache
 from typing import Final
 from urllib.parse import parse_qsl
 
 from serving import wire
-from serving.calls.methods import Call
+from serving.calls.incoming import connect_timeout_s
 from serving.encoding import gzipping
+from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Envelopes, Message, envelope
+from serving.encoding.media import Exchange as Format
+from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import HqError, TooLarge, invalid
-from serving.errors.exchanges import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
-from serving.http.media import Exchange as Format
-from serving.http.media import Media, accepts_gzip, is_gzip
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
-from serving.transport.exchange import AnswerHead, Exchange, Fields
-from serving.transport.wires import COMPRESSED, Envelopes, Message, envelope, gunzip
+from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
+from serving.transport.wires import Wire
 
-END_OF_STREAM: Final = 0b10
 UNARY: Final = Media("application/json", "application/proto", "application/x-protobuf")
 STREAMS: Final = Media("application/connect+json", "application/connect+proto")
-_TIMEOUT: Final = re.compile(rb"[0-9]{1,10}")
 _GET_FIELDS: Final = 20
 
 
-def timeout_s(named: dict[bytes, bytes]) -> float | None:
-    """How long the caller waits; None: it did not say. Raises InvalidRequest, also for another version."""
-    version = named.get(b"connect-protocol-version")
-    if version is not None and version != b"1":
-        raise invalid("", "connect-protocol-version must be 1")
-    timeout_ms = named.get(b"connect-timeout-ms")
-    if timeout_ms is None:
-        return None
-    if not _TIMEOUT.fullmatch(timeout_ms):
-        raise invalid("", "connect-timeout-ms must be a whole number of at most ten digits")
-    return int(timeout_ms) / 1000
-
-
-class ConnectUnary:
+class ConnectUnary(Wire):
     """A call with one answer; both are bare bodies."""
 
-    __slots__ = ("_body", "_exchange", "_get", "_is_gzip", "_limits", "_media", "json_in", "json_out", "timeout_s")
-
-    transport = "http"
+    json_in = json_out = True  # errors before anything is known
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
-        """Raises HqError."""
+        super().__init__(exchange, limits)
         named = exchange.head.named
-        self._exchange, self._limits = exchange, limits
         self._body: list[bytes] = []
-        self._get: bytes | None = None
-        self.json_in = self.json_out = True  # errors before anything is known
-        self._is_gzip = False
-        if exchange.head.method == b"GET":
-            self.timeout_s, media = timeout_s({**named, b"connect-protocol-version": b"1"}), self._read_query()
+        self._size = 0
+        self._is_get = exchange.head.method == b"GET"
+        if self._is_get:
+            self.timeout_s, media = connect_timeout_s({**named, b"connect-protocol-version": b"1"}), self._read_query()
         else:
             media = UNARY.exchange(named.get(b"content-type"), named.get(b"accept"))
-            self.timeout_s = timeout_s(named)
-            self._is_gzip = b"content-encoding" in named and is_gzip(named[b"content-encoding"])
+            self.timeout_s = connect_timeout_s(named)
+            self._encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
         self._media, self.json_in, self.json_out = media.content_type, media.json_in, media.json_out
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
-        if self._get is not None:
-            return [(self._is_gzip and bool(self._get), self._get)] if end else []
-        if end and not self._body:  # almost always
-            self._check_size(len(chunk))
-            return [(self._is_gzip and bool(chunk), chunk)]
-        self._body.append(chunk)
-        self._check_size(sum(map(len, self._body)))
-        if not end:
-            return []
-        body = b"".join(self._body)
-        return [(self._is_gzip and bool(body), body)]
+        if not self._is_get:
+            self._body.append(chunk)
+            self._size += len(chunk)
+        if self._size > self._limits.max_request_bytes:
+            raise TooLarge(f"the body is over the limit of {self._limits.max_request_bytes} bytes")
+        return [(bool(self._encoding), b"".join(self._body))] if end else []
 
-    def decompress(self, payload: bytes) -> bytes:
-        return gunzip("gzip", payload, self._limits.max_request_bytes)
-
-    def whole(self, call: Call, payload: bytes) -> None:
-        fields = [(b"content-type", self._media)]
+    def whole(self, call: ExchangeCall, payload: bytes) -> None:
+        more = self._more(call)
         if len(payload) >= self._limits.gzip_min_bytes:
             accepted = self._exchange.head.named.get(b"accept-encoding")
             if accepts_gzip(accepted):
                 payload = gzipping.compressed(payload, self._limits.gzip_level)
-                fields.append((b"content-encoding", b"gzip"))
-        self._exchange.answer(AnswerHead(200, [*fields, *_extra(call)]), payload)
+                more = [(b"content-encoding", b"gzip"), *more]
+        self._exchange.answer(with_extra(_head(self._media), more), payload)
 
-    def begin(self, call: Call) -> None:
-        raise AssertionError(f"{call} has one answer")
+    def fail(self, call: ExchangeCall, error: HqError) -> None:
+        refuse(self._exchange, error, self._more(call))
 
-    def message(self, payload: bytes) -> None:
-        raise AssertionError(f"one answer has no messages, such as {payload!r}")
-
-    def end(self, call: Call) -> None:
-        raise AssertionError(f"{call} has one answer")
-
-    def fail(self, call: Call, error: HqError) -> None:
-        refuse(self._exchange, error, _extra(call))
-
-    def _check_size(self, size: int) -> None:
-        if size > self._limits.max_request_bytes:
-            raise TooLarge(f"the body is over the limit of {self._limits.max_request_bytes} bytes")
+    def _more(self, call: ExchangeCall) -> Fields:
+        fields = [*call.head_fields, *((b"trailer-" + name, value) for name, value in call.trailer_fields)]
+        if b"x-request-id" in self._exchange.head.named:
+            fields.append((b"x-request-id", call.request_id.encode()))
+        return fields
 
     def _read_query(self) -> Format:
         query = self._exchange.head.target.partition(b"?")[2].decode("latin-1")
@@ -120,32 +86,22 @@ class ConnectUnary:
                 message = base64.urlsafe_b64decode(message + b"=" * (-len(message) % 4))
             except (ValueError, binascii.Error) as error:
                 raise invalid("message", "it is not base64") from error
-        self._get = message
-        self._is_gzip = is_gzip(told.get("compression", "").encode("latin-1"))
+        self._body, self._size = [message], len(message)
+        self._encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
         encoding = told.get("encoding", "")
         return UNARY.exchange(f"application/{encoding}".encode("latin-1", "replace"), None)
 
 
-class ConnectStream:
+class ConnectStream(Wire):
     """A call with streams; the last envelope says how it ended, and the status is always 200."""
 
-    __slots__ = (
-        *("_encoding", "_envelopes", "_exchange", "_gzips", "_limits", "_media", "json_in", "json_out"),
-        "timeout_s",
-    )
-
-    transport = "http"
-
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
-        """Raises HqError."""
+        super().__init__(exchange, limits)
         named = exchange.head.named
-        self._exchange, self._limits = exchange, limits
         self._envelopes = Envelopes(limits.max_request_bytes)
         media = STREAMS.exchange(named.get(b"content-type"), None)
         self._media, self.json_in, self.json_out = media.content_type, media.json_in, media.json_out
-        self._gzips = False
-        self._encoding = ""
-        self.timeout_s = timeout_s(named)
+        self.timeout_s = connect_timeout_s(named)
         self._encoding = "gzip" if is_gzip(named.get(b"connect-content-encoding")) else ""
         self._gzips = accepts_gzip(named.get(b"connect-accept-encoding"))
 
@@ -160,16 +116,7 @@ class ConnectStream:
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         return self._envelopes.take(chunk, end=end) if chunk or end else []
 
-    def decompress(self, payload: bytes) -> bytes:
-        return gunzip(self._encoding, payload, self._limits.max_request_bytes)
-
-    def whole(self, call: Call, payload: bytes) -> None:
-        self.begin(call)
-        self.message(payload)
-        self.end(call)
-
-    def begin(self, call: Call) -> None:
-        assert isinstance(call, ExchangeCall)
+    def begin(self, call: ExchangeCall) -> None:
         gzip = [(b"connect-content-encoding", b"gzip")] if self._gzips else []
         self._exchange.begin(AnswerHead(200, [(b"content-type", self._media), *gzip, *call.head_fields]))
 
@@ -179,34 +126,30 @@ class ConnectStream:
             payload, flags = gzipping.compressed(payload, self._limits.gzip_level), COMPRESSED
         self._exchange.send(envelope(flags, payload))
 
-    def end(self, call: Call) -> None:
+    def end(self, call: ExchangeCall) -> None:
         self._last(call, None)
 
-    def fail(self, call: Call, error: HqError) -> None:
-        assert isinstance(call, ExchangeCall)
+    def fail(self, call: ExchangeCall, error: HqError) -> None:
         if not self._exchange.sent_any:
             if (request_id := call.echoed_request_id) and b"x-request-id" in self._exchange.head.named:
                 call.answer_header("x-request-id", request_id)
             self.begin(call)
         self._last(call, error)
 
-    def _last(self, call: Call, error: HqError | None) -> None:
-        assert isinstance(call, ExchangeCall)
+    def _last(self, call: ExchangeCall, error: HqError | None) -> None:
         self._exchange.send(envelope(END_OF_STREAM, wire.end_of_stream(error, call.trailer_fields)))
         self._exchange.finish()
 
 
-def _extra(call: Call) -> Fields:
-    assert isinstance(call, ExchangeCall)
-    fields = [*call.head_fields, *((b"trailer-" + name, value) for name, value in call.trailer_fields)]
-    if b"x-request-id" in dict(call.fields()):
-        fields.append((b"x-request-id", call.request_id.encode()))
-    return fields
+@lru_cache(16)
+def _head(media: bytes) -> AnswerHead:
+    """Of almost all answers: encoded once."""
+    return AnswerHead(200, [(b"content-type", media)])
 
 
 def refuse(exchange: Exchange, error: HqError, extra: Fields = ()) -> None:
     """Answer with Connect's JSON of an error, and the HTTP status that belongs to it."""
-    fields = [(b"content-type", b"application/json"), *error_fields(error), *extra]
+    fields = [(b"content-type", b"application/json"), *wire.error_headers(error), *extra]
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra):
         fields.append((b"x-request-id", error.request_id.encode()))
     exchange.answer(AnswerHead(wire.http_status(error), fields), wire.connect_error_body(error))
@@ -215,21 +158,5 @@ def refuse(exchange: Exchange, error: HqError, extra: Fields = ()) -> None:
 def last_answer(error: HqError) -> bytes:
     """An error over HTTP/1.1, with which the connection ends."""
     body = wire.connect_error_body(error)
-    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *error_fields(error)])
+    head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *wire.error_headers(error)])
     return head.lines + b"content-length: %d\r\nconnection: close\r\n\r\n" % len(body) + body
-
-
-def error_fields(error: HqError) -> Fields:
-    """Headers that say what to do about an error."""
-    delay_s = wire.retry_after_s(error)
-    if delay_s is not None:
-        return [(b"retry-after", b"%d" % delay_s)]
-    if error.code == "UNAUTHENTICATED":
-        return [(b"www-authenticate", b"Bearer")]
-    if isinstance(error, UnsupportedMediaType):
-        return [(b"accept-post", error.accepted.encode())]
-    if isinstance(error, UnsupportedEncoding):
-        return [(b"accept-encoding", error.accepted.encode())]
-    if isinstance(error, MethodNotAllowed):
-        return [(b"allow", error.allowed.encode())]
-    return []

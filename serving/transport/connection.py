@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from serving.h2.frames import PREFACE
 from serving.h2.heads import Head
 from serving.limiting.shares import address_of
-from serving.transport.core import Core
+from serving.transport.core import Accepted, Core
 from serving.transport.exchange import Peer
 
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
@@ -23,7 +23,7 @@ _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _JOINED_BYTES: Final = 64 * 1024
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.Protocol, Accepted):
     """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds.
 
     Attributes:
@@ -119,17 +119,6 @@ class Connection(asyncio.Protocol):
             self._stalled = now, taken
 
     # --- ends ---
-
-    def tick(self, now: float) -> None:
-        """Time has passed."""
-
-    def shut_down(self) -> None:
-        """Take no more requests, finish those under way, then close."""
-        raise NotImplementedError
-
-    def expire(self) -> None:
-        """End all that is under way, with errors that say so."""
-        raise NotImplementedError
 
     def close(self, *, lingers: bool = False) -> None:
         """Write what is left, and hang up; whoever does not take it is cut off.

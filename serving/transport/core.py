@@ -15,7 +15,11 @@ _TICK_S: Final = 1.0
 
 
 class Accepted(Protocol):
-    """A connection, as far as others deal with it."""
+    """A connection, as far as others deal with it.
+
+    Time passes (tick); too much waits (relieve); take no more requests, finish those under way, then close (shut_down);
+    end all that is under way, with errors that say so (expire); hang up at once (abort).
+    """
 
     waiting: int
     peer: Peer

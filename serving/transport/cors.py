@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from serving.transport.exchange import AnswerHead, Exchange, Fields
+from serving.transport.exchange import AnswerHead, Exchange
 
 _METHODS: Final = b"GET, HEAD, POST"
 _SENT: Final = (
@@ -31,7 +31,11 @@ class Cors:
         origin = named.get(b"origin")
         if origin is None or not (origin in self._origins or b"*" in self._origins):
             return False
-        exchange.extra = self._told(origin)
+        exchange.extra = [
+            (b"access-control-allow-origin", origin),
+            (b"access-control-expose-headers", _READ),
+            (b"vary", b"origin"),
+        ]
         if exchange.head.method != b"OPTIONS" or b"access-control-request-method" not in named:
             return False
         allowed = [
@@ -41,11 +45,3 @@ class Cors:
         ]
         exchange.answer(AnswerHead(204, allowed), b"")
         return True
-
-    @staticmethod
-    def _told(origin: bytes) -> Fields:
-        return [
-            (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", _READ),
-            (b"vary", b"origin"),
-        ]

@@ -139,6 +139,23 @@ class Exchange:
 
     # --- what connections say ---
 
+    def receive(self, chunk: bytes, *, end: bool) -> None:
+        """More of the body; nobody wants it where the request was refused at once."""
+        if self.handler is not None:
+            self.handler.data(chunk, end=end)
+        else:
+            self.consumed(len(chunk))
+
+    def late(self) -> None:
+        """The request has not arrived in time."""
+        if self.handler is not None and not self.is_over:
+            self.handler.late()
+
+    def expire(self) -> None:
+        """The server ends, or the connection is too old."""
+        if self.handler is not None and not self.is_over:
+            self.handler.expire()
+
     def wake(self) -> None:
         """What was sent has left."""
         if self._drained is not None:

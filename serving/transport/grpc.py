@@ -7,14 +7,15 @@ from functools import lru_cache
 from typing import Final
 
 from serving import wire
-from serving.calls.methods import Call
 from serving.encoding import gzipping
+from serving.encoding.envelopes import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, is_whole, prefix
 from serving.errors import HqError, invalid
 from serving.errors.exchanges import UnsupportedEncoding
 from serving.h2 import hpack
+from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
-from serving.transport.wires import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, gunzip, is_whole, prefix
+from serving.transport.wires import Wire
 
 _UNITS_S: Final = {b"H": 3600.0, b"M": 60.0, b"S": 1.0, b"m": 1e-3, b"u": 1e-6, b"n": 1e-9}
 _OK: Final = AnswerHead(200, [(b"content-type", b"application/grpc")])
@@ -33,19 +34,16 @@ def timeout_s(text: bytes) -> float:
     return int(number) * _UNITS_S[unit]
 
 
-class Grpc:
+class Grpc(Wire):
     """One call."""
 
     transport = "grpc"
-    json_in = json_out = False
-    timeout_s: float | None = None
     _ok = _OK
-    _compress = _encoding = ""
+    _compress = ""
     _envelopes: Envelopes | None = None
 
-    def __init__(self, exchange: Exchange, max_bytes: int) -> None:
-        """Raises HqError: a timeout or an encoding that is not understood."""
-        self._exchange, self._max_bytes = exchange, max_bytes
+    def __init__(self, exchange: Exchange, limits: Limits) -> None:
+        super().__init__(exchange, limits)
         named = exchange.head.named
         if b"grpc-timeout" in named:
             self.timeout_s = timeout_s(named[b"grpc-timeout"])
@@ -56,17 +54,13 @@ class Grpc:
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         if self._envelopes is None:
-            if is_whole(chunk, self._max_bytes):  # almost always
+            if is_whole(chunk, self._limits.max_request_bytes):  # almost always
                 return [(False, chunk[PREFIX_BYTES:])]
-            self._envelopes = Envelopes(self._max_bytes)
+            self._envelopes = Envelopes(self._limits.max_request_bytes)
         return self._envelopes.take(chunk, end=end) if chunk or end else []
 
-    def decompress(self, payload: bytes) -> bytes:
-        return gunzip(self._encoding, payload, self._max_bytes)
-
-    def whole(self, call: Call, payload: bytes) -> None:
+    def whole(self, call: ExchangeCall, payload: bytes) -> None:
         head, trailers = self._ok, _OK_TRAILERS
-        assert isinstance(call, ExchangeCall)
         lead = prefix(payload)
         if call.gzip_answers:
             head, payload, lead = self._head(call), self._enveloped(payload), b""
@@ -78,19 +72,16 @@ class Grpc:
             trailers = hpack.encode([(b"grpc-status", b"0"), *call.trailer_fields])
         self._exchange.answer(head, payload, trailers, lead)
 
-    def begin(self, call: Call) -> None:
-        assert isinstance(call, ExchangeCall)
+    def begin(self, call: ExchangeCall) -> None:
         self._exchange.begin(self._head(call) if call.head_fields or call.gzip_answers else self._ok)
 
     def message(self, payload: bytes) -> None:
         self._exchange.send(self._enveloped(payload))
 
-    def end(self, call: Call) -> None:
-        assert isinstance(call, ExchangeCall)
+    def end(self, call: ExchangeCall) -> None:
         self._exchange.finish([(b"grpc-status", b"0"), *call.trailer_fields])
 
-    def fail(self, call: Call, error: HqError) -> None:
-        assert isinstance(call, ExchangeCall)
+    def fail(self, call: ExchangeCall, error: HqError) -> None:
         ended = [*status_fields(error, self._exchange.most_trailer_bytes), *call.trailer_fields]
         if call.head_fields and not self._exchange.sent_any:
             self._exchange.begin(self._head(call))  # else clients would take them for trailers

@@ -6,12 +6,12 @@ import base64
 import binascii
 from typing import Final
 
-from serving.calls.methods import Call
+from serving.encoding.envelopes import Message, envelope
 from serving.errors import HqError, invalid
+from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, status_fields
-from serving.transport.wires import Message, envelope
 
 _TRAILERS: Final = 0x80
 _MOST_TRAILER_BYTES: Final = 64 * 1024
@@ -20,13 +20,12 @@ _MOST_TRAILER_BYTES: Final = 64 * 1024
 class GrpcWeb(Grpc):
     """One call."""
 
-    def __init__(self, exchange: Exchange, max_bytes: int) -> None:
-        """Raises HqError, as Grpc does."""
+    def __init__(self, exchange: Exchange, limits: Limits) -> None:
         kind = exchange.head.named.get(b"content-type", b"")
         self._is_text = kind.startswith(b"application/grpc-web-text")
         self.json_in = self.json_out = b"+json" in kind
         self._partial = b""
-        super().__init__(exchange, max_bytes)
+        super().__init__(exchange, limits)
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         if self._is_text:
@@ -36,25 +35,21 @@ class GrpcWeb(Grpc):
             chunk = _decoded(text)
         return super().take(chunk, end=end)
 
-    def whole(self, call: Call, payload: bytes) -> None:
-        assert isinstance(call, ExchangeCall)
+    def whole(self, call: ExchangeCall, payload: bytes) -> None:
         head, body = self._head(call), self._enveloped(payload)
         self._exchange.answer(head, self._coded(body + _last([(b"grpc-status", b"0"), *call.trailer_fields])))
 
-    def begin(self, call: Call) -> None:
-        assert isinstance(call, ExchangeCall)
+    def begin(self, call: ExchangeCall) -> None:
         self._exchange.begin(self._head(call))
 
     def message(self, payload: bytes) -> None:
         self._exchange.send(self._coded(self._enveloped(payload)))
 
-    def end(self, call: Call) -> None:
-        assert isinstance(call, ExchangeCall)
+    def end(self, call: ExchangeCall) -> None:
         self._exchange.send(self._coded(_last([(b"grpc-status", b"0"), *call.trailer_fields])))
         self._exchange.finish()
 
-    def fail(self, call: Call, error: HqError) -> None:
-        assert isinstance(call, ExchangeCall)
+    def fail(self, call: ExchangeCall, error: HqError) -> None:
         last = self._coded(_last([*status_fields(error, _MOST_TRAILER_BYTES), *call.trailer_fields]))
         if self._exchange.sent_any:
             self._exchange.send(last)

@@ -118,7 +118,7 @@ class H1Side(Connection):
         try:
             while self._events and not self.is_closing:
                 kind, what, end = self._events[0]
-                if kind != machine.BODY and self._exchange is not None and kind == machine.HEAD:
+                if kind == machine.HEAD and self._exchange is not None:
                     break
                 self._events.popleft()
                 if kind == machine.HEAD:
@@ -156,8 +156,7 @@ class H1Side(Connection):
             if self._unwanted_bytes > 2 * self.core.limits.max_request_bytes and not end:
                 self.close(lingers=True)
                 return
-        if exchange.handler is not None:
-            exchange.handler.data(chunk, end=end)
+        exchange.receive(chunk, end=end)
         if exchange.is_over:
             self.over(exchange)
 
@@ -192,6 +191,7 @@ class H1Side(Connection):
 
     def over(self, exchange: H1Exchange) -> None:
         """The answer is complete, though it may not have left."""
+        exchange.handler = None  # else each call would be a circle
         if exchange is not self._exchange:
             return
         if not exchange.keeps_alive:
@@ -232,7 +232,7 @@ class H1Side(Connection):
             most = self.core.limits.max_header_bytes
             self._refuse(HeadersTooLarge(f"the headers are over the limit of {most} bytes"))
         else:
-            self._refuse(MalformedHttp(fault.text))
+            self._refuse(MalformedHttp(str(fault)))
 
     def _refuse(self, error: HqError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
@@ -287,8 +287,8 @@ class H1Side(Connection):
 
     def expire(self) -> None:
         self.shut_down()
-        if self._exchange is not None and self._exchange.handler is not None and not self._exchange.is_over:
-            self._exchange.handler.expire()
+        if self._exchange is not None:
+            self._exchange.expire()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -87,11 +87,11 @@ class H2Side(Connection):
 
     def _handle(self, events: list[Event]) -> None:
         for kind, stream, what, end in events:
-            if stream is None or kind >= state.RESET:
+            if stream is None or kind == state.RESET:
                 self._handle_rest(kind, stream, what)
             elif kind == state.HEADERS:
                 self._open(stream, what, end=end)
-            elif stream.owner is not None:
+            else:
                 self._go_on(stream.owner, what if kind == state.DATA else b"", end=end)
 
     def _open(self, stream: Stream, head: Head | None, *, end: bool) -> None:
@@ -106,19 +106,16 @@ class H2Side(Connection):
             if head.named.get(b"expect") == b"100-continue":
                 self.machine.outgoing.control(continued(stream.id))
         self.core.router.open(exchange)
-        if end and exchange.handler is not None:
-            exchange.handler.data(b"", end=True)
+        if end:
+            exchange.receive(b"", end=True)
 
     def _go_on(self, exchange: Exchange, chunk: bytes, *, end: bool) -> None:
         if end and self._incomplete:
             self._incomplete.pop(exchange, None)
-        if exchange.handler is not None:
-            exchange.handler.data(chunk, end=end)
-        else:
-            exchange.consumed(len(chunk))
+        exchange.receive(chunk, end=end)
 
     def _handle_rest(self, kind: int, stream: Stream | None, what: Any) -> None:
-        if kind == state.RESET and stream is not None and stream.owner is not None:
+        if stream is not None:
             self._incomplete.pop(stream.owner, None)
             stream.owner.leave()
         elif kind == state.PONG:
@@ -135,6 +132,7 @@ class H2Side(Connection):
 
     def over(self, exchange: Exchange) -> None:
         """The answer is complete, though it may not have left."""
+        exchange.handler = None  # else each call would be a circle
         if self._incomplete:
             self._incomplete.pop(exchange, None)
         self.flush_soon()
@@ -181,14 +179,16 @@ class H2Side(Connection):
 
     def relieve(self) -> None:
         """The stream that waits with most goes first; if it was the last, the connection."""
-        self.core.admission.refused["max_answers_bytes"] += 1
         slowest = max(self.machine.streams.values(), key=lambda stream: stream.queued, default=None)
         if slowest is None or not slowest.queued:
-            self.cut_off()
-            return
-        self.machine.reset(slowest, ErrorCode.ENHANCE_YOUR_CALM)
-        if slowest.owner is not None:
-            slowest.owner.leave()
+            super().relieve()
+        else:
+            self._give_up(slowest, "max_answers_bytes")
+
+    def _give_up(self, stream: Stream, limit: str) -> None:
+        self.core.admission.refused[limit] += 1
+        self.machine.reset(stream, ErrorCode.ENHANCE_YOUR_CALM)
+        stream.owner.leave()
         self.flush_soon()
 
     # --- time ---
@@ -218,8 +218,7 @@ class H2Side(Connection):
         late = [exchange for exchange, since in self._incomplete.items() if since < oldest]
         for exchange in late:
             self._incomplete.pop(exchange, None)
-            if exchange.handler is not None and not exchange.is_over:
-                exchange.handler.late()
+            exchange.late()
 
     def _check_blocked(self, now: float) -> None:
         """Streams whose reader opens no window, while the connection goes on."""
@@ -231,11 +230,7 @@ class H2Side(Connection):
             if patience_s < limits.stalled_write_s:
                 continue
             if stream.sent - before < limits.min_read_bytes_per_s * patience_s:
-                self.core.admission.refused["stalled_write_s"] += 1
-                self.machine.reset(stream, ErrorCode.ENHANCE_YOUR_CALM)
-                if stream.owner is not None:
-                    stream.owner.leave()
-                self.flush_soon()
+                self._give_up(stream, "stalled_write_s")
             else:
                 self._blocked[stream] = now, stream.sent
 
@@ -279,8 +274,7 @@ class H2Side(Connection):
     def expire(self) -> None:
         self.shut_down()
         for stream in [*self.machine.streams.values()]:
-            if stream.owner is not None and not stream.owner.is_over and stream.owner.handler is not None:
-                stream.owner.handler.expire()
+            stream.owner.expire()
         self._say_last()
 
     def connection_lost(self, exc: Exception | None) -> None:

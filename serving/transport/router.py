@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from serving import wire
 from serving.calls.methods import Duplex, Method, Streaming, Unary
 from serving.errors import HqError, UnknownMethod
 from serving.errors.exchanges import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
 from serving.h2.heads import Head
-from serving.http.pages import VITAL, Page
+from serving.standard.pages import VITAL, Page, Pages
 from serving.surroundings import Surroundings
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
@@ -18,7 +19,7 @@ from serving.transport.cors import Cors
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, GrpcJson, status_fields
 from serving.transport.grpc_web import GrpcWeb
-from serving.transport.paging import Paging
+from serving.transport.paging import PageHandler
 from serving.transport.rpc import Endpoint, Rpc, UnaryRpc
 from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.wires import Wire
@@ -43,7 +44,7 @@ class Router:
         self._endpoints = {
             b"/" + method.path.encode(): Endpoint(method, shared, _KINDS[type(method)]) for method in methods
         }
-        self._pages = Paging(pages, shared)
+        self._pages = Pages(pages, shared)
 
     def open(self, exchange: Exchange) -> None:
         """A request has begun: from now on it has a handler, or is answered."""
@@ -53,12 +54,7 @@ class Router:
         endpoint = self._endpoints.get(head.target)
         kind = head.named.get(b"content-type", b"")
         if kind in _GRPC and endpoint is not None and head.method == b"POST" and exchange.is_h2:
-            try:
-                spoken = Grpc(exchange, self._limits.max_request_bytes)
-            except HqError as error:
-                self._refuse(exchange, endpoint, error)
-                return
-            endpoint.kind(endpoint, exchange, spoken).start()
+            self._open(endpoint, exchange, Grpc)
         elif kind.startswith(b"application/grpc"):
             self._other_grpc(endpoint, exchange, kind)
         elif endpoint is not None and head.method == b"POST":
@@ -79,10 +75,9 @@ class Router:
         fields = status_fields(error)
         exchange.answer(AnswerHead(431, [(b"content-type", b"application/grpc"), *fields]), b"")
 
-    def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Any]) -> None:
-        limit: Any = self._limits.max_request_bytes if issubclass(protocol, Grpc) else self._limits
+    def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Wire]) -> None:
         try:
-            spoken: Wire = protocol(exchange, limit)
+            spoken = protocol(exchange, self._limits)
         except HqError as error:
             self._refuse(exchange, endpoint, error)
             return
@@ -111,15 +106,14 @@ class Router:
         head = exchange.head
         path = head.target.partition(b"?")[0]
         endpoint = self._endpoints.get(path)
-        if endpoint is None:
-            self._pages.open(exchange)
-        elif isinstance(endpoint.method, Unary) and endpoint.method.safe and head.method == b"GET":
+        is_safe = endpoint is not None and isinstance(endpoint.method, Unary) and endpoint.method.safe
+        if endpoint is None or head.method == b"POST":
+            PageHandler(exchange, self._pages, ExchangeCall(exchange, self._shared.ids))
+        elif is_safe and head.method == b"GET":
             self._open(endpoint, exchange, ConnectUnary)
-        elif head.method == b"POST":
-            self._pages.open(exchange)
         else:
-            allowed = "GET, POST" if isinstance(endpoint.method, Unary) and endpoint.method.safe else "POST"
-            self._refuse(exchange, endpoint, MethodNotAllowed(_text(head.method), allowed))
+            error = MethodNotAllowed(_text(head.method), "GET, POST" if is_safe else "POST")
+            self._refuse(exchange, endpoint, error)
 
     def _refuse(self, exchange: Exchange, endpoint: Endpoint | None, error: HqError) -> None:
         """A request that no protocol could read: told as the protocol that it seems to be."""
@@ -132,7 +126,7 @@ class Router:
             endpoint.stats["grpc" if is_grpc else "http"].ended(error.code)
         if isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
             # Nobody knows which protocol that is: some clients would take an error of another one for nonsense.
-            plain = [(b"content-type", b"text/plain; charset=utf-8"), *connect.error_fields(error)]
+            plain = [(b"content-type", b"text/plain; charset=utf-8"), *wire.error_headers(error)]
             exchange.answer(AnswerHead(415, plain), f"{error}\n".encode("utf-8", "replace"))
         elif is_grpc:
             main = kind.partition(b";")[0].strip() if kind in _GRPC_KINDS else b"application/grpc"

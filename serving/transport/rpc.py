@@ -11,6 +11,7 @@ from typing import Any, Final
 from serving import wire
 from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Method, Unary, settled
+from serving.encoding.envelopes import PREFIX_BYTES, Message
 from serving.encoding.jsonio import refuse_deep
 from serving.errors import HqError, ShuttingDown, TooLarge
 from serving.errors.exchanges import SlowRequest, WrongNumberOfMessages
@@ -18,7 +19,7 @@ from serving.limiting.admission import LARGE_BYTES
 from serving.surroundings import Surroundings
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange
-from serving.transport.wires import PREFIX_BYTES, Message, Wire
+from serving.transport.wires import Wire
 
 # A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
 _DEADLINE_GRACE_S: Final = 0.25

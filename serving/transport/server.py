@@ -14,9 +14,10 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Method
 from serving.health import Health
-from serving.http.pages import Page, index_page, own_pages
+from serving.listening import bound
 from serving.standard import health as health_calls
 from serving.standard import reflection
+from serving.standard.pages import Page, index_page, own_pages
 from serving.surroundings import Surroundings
 from serving.transport.connection import Arrival
 from serving.transport.core import Core
@@ -26,8 +27,6 @@ from serving.transport.h2_side import H2Side
 from serving.transport.router import Router
 
 _BACKLOG: Final = 4_096
-_TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
-_UNSENT_BYTES: Final = 128 * 1024  # that the system takes beyond what is on its way: what waits, waits with us
 _POLL_S: Final = 0.02
 _GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
 
@@ -74,7 +73,11 @@ class Server:
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()
-        sock = await _bound(address, self._core.limits.send_buffer_bytes, reuse_port=self._reuse_port)
+        if address.startswith("unix:"):
+            sock = _bound_unix(address.removeprefix("unix:"))
+        else:
+            size = self._core.limits.send_buffer_bytes
+            sock = await bound(address, reuse_port=self._reuse_port, send_buffer_bytes=size)
         self._sockets.append(sock)
         if sock.family == socket.AF_UNIX:
             self._paths.append(Path(address.removeprefix("unix:")))
@@ -129,33 +132,6 @@ class Server:
         give_up_at = loop.time() + patience_s
         while self._core.connections and loop.time() < give_up_at:
             await asyncio.sleep(_POLL_S)
-
-
-async def _bound(address: str, send_buffer_bytes: int, *, reuse_port: bool) -> socket.socket:
-    if address.startswith("unix:"):
-        return _bound_unix(address.removeprefix("unix:"))
-    host, _, port = address.rpartition(":")
-    loop = asyncio.get_running_loop()
-    name = host.strip("[]") or None
-    found = await loop.getaddrinfo(name, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, kind, protocol, _, where = found[0]
-    listening = socket.socket(family, kind, protocol)
-    try:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if reuse_port:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # Accepted sockets inherit all of these.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        for option, value in (("TCP_KEEPIDLE", _TCP_PROBE_AFTER_S), ("TCP_NOTSENT_LOWAT", _UNSENT_BYTES)):
-            if hasattr(socket, option):
-                listening.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-        listening.bind(where)
-    except OSError as error:
-        listening.close()
-        raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from error
-    listening.setblocking(False)
-    return listening
 
 
 def _bound_unix(path: str) -> socket.socket:

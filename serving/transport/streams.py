@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from serving.calls.current import CURRENT
-from serving.calls.incoming import closing_stream
+from serving.calls.incoming import ClosingStream, Lasting
 from serving.calls.methods import Answer, settled
-from serving.errors import DeadlineExceeded, Overloaded, Retry, ShuttingDown
+from serving.encoding.envelopes import Message
+from serving.errors import Overloaded, ShuttingDown
 from serving.transport.rpc import Rpc
-from serving.transport.wires import Message
 
 _BACKLOG_BYTES: Final = 64 * 1024  # of requests that were not taken yet: beyond it the sender waits
 
@@ -42,34 +42,26 @@ class StreamRpc(Rpc):
 
     async def _stream(self, is_compressed: bool, payload: bytes) -> None:
         try:
-            request = await self._request(is_compressed, payload)
+            answers = self._endpoint.run(await self._request(is_compressed, payload), self._call)
             # Callers may wait for the headers, and the first message may be long in coming.
             asyncio.get_running_loop().call_soon(self._begin)
-            await self._pump(self._endpoint.run(request, self._call))
+            await self._pump(answers)
             self._end()
         except BaseException as error:
             self._fail(error)
 
     async def _pump(self, answers: AsyncIterator[Answer]) -> None:
         spoken, exchange = self._wire, self._exchange
-        age_s, timeout_s = self._endpoint.limits.max_stream_age_s, spoken.timeout_s
-        limit = asyncio.timeout(age_s if timeout_s is None else min(timeout_s, age_s))
-        try:
-            async with limit, self._endpoint.guard.lease(self._call), closing_stream(answers):
-                async for answer in answers:
-                    payload = await settled(answer.json()) if spoken.json_out else answer.proto()
-                    self._check_size(payload)
-                    self._begin()
-                    spoken.message(payload)
-                    del answer, payload  # while it waits it is held once, in the stream's queue
-                    if exchange.is_waiting:
-                        await exchange.drained()
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            if timeout_s is not None and timeout_s <= age_s:
-                raise DeadlineExceeded(f"the stream ends at its deadline, after {timeout_s:g} s") from error
-            raise Retry(f"the stream ends after {age_s:g} s: go on at any replica", 0.0) from error
+        limit = Lasting(spoken.timeout_s, self._endpoint.limits.max_stream_age_s)
+        async with limit, self._endpoint.guard.lease(self._call), ClosingStream(answers):
+            async for answer in answers:
+                payload = await settled(answer.json()) if spoken.json_out else answer.proto()
+                self._check_size(payload)
+                self._begin()
+                spoken.message(payload)
+                del answer, payload  # while it waits it is held once, in the stream's queue
+                if exchange.is_waiting:
+                    await exchange.drained()
 
     def _begin(self) -> None:
         if not self._has_begun and not self._is_closed:

@@ -2,124 +2,57 @@
 
 from __future__ import annotations
 
-import struct
-from typing import Final, Protocol
-
-from serving.calls.methods import Call
-from serving.encoding import gzipping
-from serving.errors import HqError, TooLarge, invalid
-from serving.errors.exchanges import UnexpectedCompression
-
-PREFIX_BYTES: Final = 5
-COMPRESSED: Final = 0b01
-_PREFIX: Final = struct.Struct(">BL")
-
-Message = tuple[bool, bytes]
-"""Whether it is compressed, and the message."""
+from serving.encoding import envelopes
+from serving.encoding.envelopes import Message
+from serving.errors import HqError
+from serving.limiting.limits import Limits
+from serving.transport.call import ExchangeCall
+from serving.transport.exchange import Exchange
 
 
-class Wire(Protocol):
+class Wire:
     """One protocol in one call. The constructor raises HqError for headers that it cannot serve.
 
     Attributes:
         transport: as metrics name it.
         json_in, json_out: proto3 JSON instead of the binary encoding.
         timeout_s: how long the caller waits; None: it did not say.
-        is_streaming: messages come and go in envelopes, any number of them.
     """
 
-    transport: str
-    json_in: bool
-    json_out: bool
-    timeout_s: float | None
+    transport = "http"
+    json_in = json_out = False
+    timeout_s: float | None = None
+    _encoding = ""  # of messages that say they are compressed
+
+    def __init__(self, exchange: Exchange, limits: Limits) -> None:
+        self._exchange, self._limits = exchange, limits
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
         """The messages that have become complete. Raises HqError."""
-        ...
+        raise NotImplementedError
 
     def decompress(self, payload: bytes) -> bytes:
         """Of a message that is compressed; may take long. Raises HqError."""
-        ...
+        return envelopes.gunzip(self._encoding, payload, self._limits.max_request_bytes)
 
-    def whole(self, call: Call, payload: bytes) -> None:
+    def whole(self, call: ExchangeCall, payload: bytes) -> None:
         """The one answer of a call, and its end."""
-        ...
+        self.begin(call)
+        self.message(payload)
+        self.end(call)
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: ExchangeCall) -> None:
         """Answers will come."""
-        ...
+        raise NotImplementedError
 
     def message(self, payload: bytes) -> None:
         """One of the answers."""
-        ...
+        raise NotImplementedError
 
-    def end(self, call: Call) -> None:
+    def end(self, call: ExchangeCall) -> None:
         """All went well."""
-        ...
+        raise NotImplementedError
 
-    def fail(self, call: Call, error: HqError) -> None:
+    def fail(self, call: ExchangeCall, error: HqError) -> None:
         """The end of a call, whether its answer has begun or not."""
-        ...
-
-
-class Envelopes:
-    """Messages behind five bytes each (flags, length), as gRPC and Connect's streams have them, in any pieces."""
-
-    __slots__ = ("_held", "max_bytes")
-
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self._held = bytearray()
-
-    def take(self, chunk: bytes, *, end: bool) -> list[Message]:
-        """The messages that have become complete.
-
-        Raises:
-            TooLarge: one is over the limit; nothing of it is kept.
-            InvalidRequest: flags that mean nothing in a request; or it ends within a message.
-        """
-        self._held += chunk
-        found, at, held = [], 0, self._held
-        while len(held) - at >= PREFIX_BYTES:
-            flags, size = _PREFIX.unpack_from(held, at)
-            self._check(flags, size)
-            start, stop = at + PREFIX_BYTES, at + PREFIX_BYTES + size
-            if stop > len(held):
-                break
-            found.append((bool(flags & COMPRESSED), bytes(held[start:stop])))
-            at = stop
-        del held[:at]
-        if end and held:
-            raise invalid("", "the request ends within a message")
-        return found
-
-    def _check(self, flags: int, size: int) -> None:
-        if flags & ~COMPRESSED:
-            raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
-        if size > self.max_bytes:
-            raise TooLarge(f"the message is over the limit of {self.max_bytes} bytes")
-
-
-def is_whole(chunk: bytes, max_bytes: int) -> bool:
-    """It is exactly one message, within the limit and not compressed."""
-    if len(chunk) < PREFIX_BYTES:
-        return False
-    flags, size = _PREFIX.unpack_from(chunk)
-    return not flags and size + PREFIX_BYTES == len(chunk) and size <= max_bytes
-
-
-def prefix(payload: bytes) -> bytes:
-    """The five bytes before a message that is not compressed."""
-    return _PREFIX.pack(0, len(payload))
-
-
-def envelope(flags: int, payload: bytes) -> bytes:
-    """A message behind its five bytes."""
-    return _PREFIX.pack(flags, len(payload)) + payload
-
-
-def gunzip(encoding: str, payload: bytes, max_bytes: int) -> bytes:
-    """A compressed message. Raises UnexpectedCompression, InvalidRequest, TooLarge."""
-    if encoding != "gzip":
-        raise UnexpectedCompression("a message says that it is compressed, but the headers do not say how")
-    return gzipping.decompressed(payload, max_bytes)
+        raise NotImplementedError

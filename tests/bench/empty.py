@@ -1,7 +1,8 @@
-"""The empty handlers: the same stacks as HQ's, answering with constant bytes. Run as `python -m tests.bench.empty DIR`.
+"""The empty handlers: the same stacks as HQ's old ones, answering with constant bytes.
 
-Each file NAME in DIR is served at gRPC /empty.E/NAME and at HTTP /NAME. gRPC has HQ's own options; the ASGI application
-reads the body and does nothing else.
+Run as `python -m tests.bench.empty DIR [CERT KEY]`. Each file NAME in DIR is served at gRPC /empty.E/NAME and at HTTP
+/NAME; with a certificate, gRPC has TLS. gRPC has HQ's own options; the ASGI application reads the body and does nothing
+else.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _application(bodies: dict[str, bytes]) -> Any:
     return application
 
 
-async def serve(directory: Path) -> None:
+async def serve(directory: Path, cert: str = "", key: str = "") -> None:
     """Serve for ever; say where on standard output."""
     bodies = {path.name: path.read_bytes() for path in directory.iterdir()}
     server = grpc.aio.server(options=options_of(Limits()))
@@ -52,7 +53,11 @@ async def serve(directory: Path) -> None:
         name: grpc.unary_unary_rpc_method_handler(cast("Any", _grpc_handler(body))) for name, body in bodies.items()
     }
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("empty.E", methods),))
-    port = server.add_insecure_port("127.0.0.1:0")
+    if cert:
+        pair = Path(key).read_bytes(), Path(cert).read_bytes()
+        port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+    else:
+        port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     config = uvicorn.Config(
         _application(bodies),
@@ -75,4 +80,4 @@ async def serve(directory: Path) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(serve(Path(sys.argv[1])))
+    uvloop.run(serve(Path(sys.argv[1]), *sys.argv[2:]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.bench import abuse, feeds
 from tests.bench.results import Results
-from tests.bench.stats import Spread, short
+from tests.bench.stats import Spread, ratio, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,14 @@ def _ratio(name: str, other: str = "empty") -> Callable[[Results], Spread | None
     return find
 
 
+def _dearer(name: str, other: str) -> Callable[[Results], Spread | None]:
+    def find(results: Results) -> Spread | None:
+        comparison = results.comparison(name)
+        return ratio(*([s.cpu_us for s in comparison.sides[side]] for side in (other, "hq"))) if comparison else None
+
+    return find
+
+
 def _fact(name: str) -> Callable[[Results], Spread | None]:
     def find(results: Results) -> Spread | None:
         fact = results.fact(name)
@@ -79,29 +87,40 @@ _MILLION = "under 5,600 beats/s at 1,000,000"
 
 _HOST_AGENTS = "10,000 host agents with 20 instances each"
 _SHAPES = ("1 connections x 64", "16 connections x 8", "64 connections x 4")
+_LOOKUPS = {"Get": 5.0, "Find 100": 4.0}
+_TRANSPORT = (  # a case, what it is held against, and how many times that it shall answer
+    *((f"{call}, gRPC, {shape}", "empty", target) for call, target in _LOOKUPS.items() for shape in _SHAPES),
+    *((f"{call}, gRPC, tokens", "empty", target) for call, target in _LOOKUPS.items()),
+    *((f"{call}, gRPC, {way}", "empty", 3.0) for call in _LOOKUPS for way in ("TLS", "TLS and tokens")),
+    *((f"{call}, HTTP/1.1 {kind}", "empty", 1.2) for call in _LOOKUPS for kind in ("proto", "json")),
+    ("Get, gRPC, TLS", "plain", 0.6),
+    ("Find 100, gRPC, 16 connections x 8", "etcd", 3.0),
+)
+_OTHERS = {"empty": "an empty handler", "plain": "plain text", "etcd": "etcd's range"}
 
 FIGURES = (
     *(
-        Figure(
-            f"GetInstance, {shape}, of grpc.aio's empty handler",
-            5.0,
-            "times",
-            True,
-            "transport",
-            _ratio(f"Get, gRPC, {shape}"),
-        )
-        for shape in _SHAPES
+        Figure(f"{case}, of {_OTHERS[other]}", target, "times", True, "transport", _ratio(case, other))
+        for case, other, target in _TRANSPORT
     ),
-    *(
-        Figure(
-            f"FindInstances of 100, {shape}, of grpc.aio's empty handler",
-            4.0,
-            "times",
-            True,
-            "transport",
-            _ratio(f"Find 100, gRPC, {shape}"),
-        )
-        for shape in _SHAPES
+    Figure("Idle watch: memory", 10, "KiB", False, "transport", _fact("idle watch: memory")),
+    Figure("… to open", 100, "µs of CPU", False, "transport", _fact("idle watch: CPU to open")),
+    Figure(
+        "50,000 idle watches, bookmarks every 5 s",
+        15,
+        "% of a core",
+        False,
+        "transport",
+        _fact("50,000 idle watches: bookmarks every 5 s"),
+    ),
+    Figure(
+        # By processor time: a heartbeat waits for the next batch, so their rate is bounded by how many are in flight.
+        "Heartbeats one by one, 1,000 in flight: processor time over grpc.aio, of ours",
+        3.0,
+        "times",
+        True,
+        "beats",
+        _dearer("Beats one by one, gRPC", "grpcio"),
     ),
     Figure(
         "FindInstances, 100 instances, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Find 100, gRPC")

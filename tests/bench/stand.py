@@ -16,6 +16,7 @@ from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.load import Target
 from tests.bench.machine import ROOT
 from tests.bench.population import Population
+from tests.support.certificates import Certificate
 from tests.support.replicas import ReplicaProcess
 
 PREFIX = "/hq/v1/"
@@ -34,11 +35,12 @@ class Stand:
     _stack: AsyncExitStack
     replicas: list[ReplicaProcess] = field(default_factory=list)
 
-    async def replica(self, *flags: str, until_ready: bool = True) -> ReplicaProcess:
+    async def replica(self, *flags: str, until_ready: bool = True, ca: Path | None = None) -> ReplicaProcess:
         """One more replica; returns when it serves reads, or when it listens."""
         process = ReplicaProcess(
             [self.etcd.endpoint], PREFIX, self.directory / f"replica-{len(self.replicas)}.log", flags
         )
+        process.ca = ca
         self.replicas.append(process)
         self._stack.push_async_callback(process.kill)
         await process.start(until_ready=until_ready)
@@ -53,9 +55,9 @@ class Stand:
         """A method of etcd itself, e.g. `KV/Range`."""
         return Target(self.etcd.endpoint, f"/etcdserverpb.{method}", (self.etcd.process.pid,))
 
-    async def empty(self, answers: Mapping[str, bytes]) -> Empty:
-        """Empty handlers with these answers by name."""
-        return await self._stack.enter_async_context(empty_handlers(answers, self.directory))
+    async def empty(self, answers: Mapping[str, bytes], shown: Certificate | None = None) -> Empty:
+        """Empty handlers with these answers by name; gRPC with TLS, if there is a certificate."""
+        return await self._stack.enter_async_context(empty_handlers(answers, self.directory, shown))
 
     async def ask(self, method: str, request: bytes, replica: int = 0) -> bytes:
         """One call over gRPC; the answer as bytes. Raises AioRpcError."""
@@ -104,7 +106,9 @@ async def _filled(mark: Path, etcd: EmbeddedEtcd, population: Population) -> int
 
 
 @asynccontextmanager
-async def empty_handlers(answers: Mapping[str, bytes], scratch: Path) -> AsyncIterator[Empty]:
+async def empty_handlers(
+    answers: Mapping[str, bytes], scratch: Path, shown: Certificate | None = None
+) -> AsyncIterator[Empty]:
     """A process of empty handlers."""
     directory = scratch / f"empty-{time.monotonic_ns()}"
     directory.mkdir()
@@ -112,6 +116,7 @@ async def empty_handlers(answers: Mapping[str, bytes], scratch: Path) -> AsyncIt
         (directory / name).write_bytes(body)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.bench.empty", str(directory)),
+        *((str(shown.cert), str(shown.key)) if shown else ()),
         cwd=ROOT,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

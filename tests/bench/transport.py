@@ -1,41 +1,157 @@
-"""Lookups over gRPC by connections, against the empty handler of grpc.aio and a range of etcd."""
+"""The transport against the empty handlers of grpc.aio and uvicorn, and a range of etcd; and what idle watches cost."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
+from hqpb.v1 import service_pb2
+from serving.encoding.jsonio import to_json
+from serving.transport.client import Channel
 from tests.bench import load
 from tests.bench.bench import Bench, Side
-from tests.bench.load import Shape
+from tests.bench.load import Shape, Target
 from tests.bench.lookups import Lookup, file_name, get, of_service
-from tests.bench.stand import Empty, Stand, stand
+from tests.bench.stand import SERVICE, Empty, Stand, stand
+from tests.bench.stats import Sample
+from tests.bench.usage import cpu_s, memory_bytes
+from tests.support.secured import Secured
+from tests.support.tickets import ISSUER
 
 GROUP: Final = "transport"
 SHAPES: Final = (Shape(1, 64), Shape(16, 8), Shape(64, 4))
+WAYS: Final = ("TLS", "tokens", "TLS and tokens")
+_WEB_CONNECTIONS: Final = 64
+_CHANNELS, _WATCHES, _BOOKMARKS_S = 4, 3_000, 12.0
+
+
+class _Row(NamedTuple):
+    name: str
+    sides: dict[str, Side]
 
 
 async def run(bench: Bench) -> None:
     """The group `transport`."""
     async with stand(bench.directory / GROUP, 3_000) as made:
         lookups = [get(), of_service(100)]
-        answers = {file_name(one): await made.ask(one.method, one.request.SerializeToString()) for one in lookups}
+        answers: dict[str, bytes] = {}
+        for one in lookups:
+            answer = await made.ask(one.method, one.request.SerializeToString())
+            parsed = getattr(service_pb2, f"{one.method}Response").FromString(answer)
+            answers |= {file_name(one): answer, f"{file_name(one)}.json": to_json(parsed)}
         empty = await made.empty(answers)
-        for lookup in lookups:
-            for shape in SHAPES[1:2] if bench.quick else SHAPES:
-                await _compare(bench, made, empty, lookup, shape)
-
-
-async def _compare(bench: Bench, made: Stand, empty: Empty, lookup: Lookup, shape: Shape) -> None:
-    request, name = [lookup.request.SerializeToString()], file_name(lookup)
-    sides: dict[str, Side] = {
-        "hq": partial(load.grpc, made.hq(lookup.method), request, shape=shape),
-        "empty": partial(load.grpc, empty.target(name), request, shape=shape),
-        "etcd": partial(load.grpc, made.raw("KV/Range"), [lookup.raw], shape=shape),
-    }
-    await bench.compare(GROUP, case_name(lookup.name, shape), sides)
+        files = Secured(bench.directory / "secured")
+        ways = await _ways(made, files)
+        empty_with_tls = await made.empty(answers, files.server)
+        for one in lookups:
+            rows = [_plain(made, empty, one, shape) for shape in (SHAPES[1:2] if bench.quick else SHAPES)]
+            rows += [_secured(made, empty_with_tls if "TLS" in way else empty, one, way, ways[way]) for way in WAYS]
+            rows += [_web(made, empty, one, kind) for kind in ("proto", "json")]
+            for row in rows:
+                await bench.compare(GROUP, row.name, row.sides)
+        await _idle_watches(bench, made)
 
 
 def case_name(name: str, shape: Shape) -> str:
     """As the table has it."""
     return f"{name}, gRPC, {shape.connections} connections x {shape.streams}"
+
+
+def _plain(made: Stand, empty: Empty, lookup: Lookup, shape: Shape) -> _Row:
+    call = partial(load.grpc, messages=[lookup.request.SerializeToString()], shape=shape)
+    etcd = partial(load.grpc, messages=[lookup.raw], shape=shape)
+    sides = {
+        "hq": _loading(call, made.hq(lookup.method)),
+        "empty": _loading(call, empty.target(file_name(lookup))),
+        "etcd": _loading(etcd, made.raw("KV/Range")),
+    }
+    return _Row(case_name(lookup.name, shape), sides)
+
+
+def _secured(made: Stand, empty: Empty, lookup: Lookup, way: str, hq: Target) -> _Row:
+    call = partial(load.grpc, messages=[lookup.request.SerializeToString()], shape=SHAPES[1])
+    sides = {
+        "hq": _loading(call, replace(hq, path=f"{SERVICE}/{lookup.method}")),
+        "empty": _loading(call, replace(empty.target(file_name(lookup)), tls="TLS" in way)),
+        "plain": _loading(call, made.hq(lookup.method)),
+    }
+    return _Row(f"{lookup.name}, gRPC, {way}", sides)
+
+
+def _web(made: Stand, empty: Empty, lookup: Lookup, kind: str) -> _Row:
+    body = to_json(lookup.request) if kind == "json" else lookup.request.SerializeToString()
+    call = partial(load.http, messages=[body], content_type=f"application/{kind}", connections=_WEB_CONNECTIONS)
+    file = file_name(lookup) + (".json" if kind == "json" else "")
+    sides = {
+        "hq": _loading(call, made.hq(lookup.method, http=True)),
+        "empty": _loading(call, empty.target(file, http=True)),
+    }
+    return _Row(f"{lookup.name}, HTTP/1.1 {kind}", sides)
+
+
+def _loading(call: partial[Coroutine[Any, Any, Sample]], target: Target) -> Side:
+    return lambda seconds: call(target, seconds=seconds)
+
+
+async def _ways(made: Stand, files: Secured) -> dict[str, Target]:
+    """Replicas with TLS, tokens, and both."""
+    tls = ("--tls-cert", str(files.server.cert), "--tls-key", str(files.server.key))
+    tokens = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
+    found = {}
+    for way, flags in zip(WAYS, ((*tls, "--insecure"), tokens, (*tls, *tokens)), strict=True):
+        replica = await made.replica(*flags, ca=files.authority.cert if "TLS" in way else None)
+        bearer = files.issuer.ticket("reader/bench", good_for_s=7200) if "tokens" in way else ""
+        found[way] = Target(replica.grpc, "", (replica.pid,), bearer, tls="TLS" in way)
+    return found
+
+
+async def _idle_watches(bench: Bench, made: Stand) -> None:
+    """Of one instance each, so that nothing happens on them but bookmarks."""
+    replica = made.replicas[0]
+    request = service_pb2.WatchInstancesRequest(filter={"instance_id": ["lookup-100.00042"]}).SerializeToString()
+    channels = [Channel(replica.grpc) for _ in range(_CHANNELS)]
+    following: list[asyncio.Task[None]] = []
+    got = 0
+
+    async def follow(channel: Channel, synced: asyncio.Event) -> None:
+        nonlocal got
+        async for message in channel.stream(f"{SERVICE}/WatchInstances", request):
+            got += 1
+            if service_pb2.WatchInstancesResponse.FromString(message).kind == service_pb2.WATCH_KIND_SYNCED:
+                synced.set()
+
+    async def opened(count: int) -> float:
+        before = cpu_s([replica.pid])
+        events = [asyncio.Event() for _ in range(count)]
+        following.extend(asyncio.create_task(follow(channels[i % _CHANNELS], e)) for i, e in enumerate(events))
+        await asyncio.gather(*(event.wait() for event in events))
+        return cpu_s([replica.pid]) - before
+
+    try:
+        await opened(100)
+        quiet_s = await _spent(replica.pid)
+        before_bytes = memory_bytes(replica.pid)
+        open_s = await opened(_WATCHES)
+        each_bytes = (memory_bytes(replica.pid) - before_bytes) / _WATCHES
+        got = 0
+        spent_s = await _spent(replica.pid) - quiet_s
+    finally:
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
+        await asyncio.gather(*(channel.close() for channel in channels))
+    bench.fact(GROUP, "idle watch: memory", [each_bytes / 1024], "KiB", note=f"{_WATCHES:,} on {_CHANNELS} connections")
+    bench.fact(GROUP, "idle watch: CPU to open", [open_s / _WATCHES * 1e6], "µs")
+    bench.fact(GROUP, "idle watch: CPU per bookmark", [spent_s / max(1, got) * 1e6], "µs", note=f"{got:,} bookmarks")
+    # 10,000 a second: as many per cent as microseconds.
+    bench.fact(GROUP, "50,000 idle watches: bookmarks every 5 s", [spent_s / max(1, got) * 1e6], "% of a core")
+
+
+async def _spent(pid: int) -> float:
+    """Processor time of a while in which nobody asks for anything."""
+    before = cpu_s([pid])
+    await asyncio.sleep(_BOOKMARKS_S)
+    return cpu_s([pid]) - before

@@ -13,9 +13,9 @@ from prometheus_client import CollectorRegistry, Counter
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.http.pages import PageAnswer, PageRequest
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
+from serving.standard.pages import PageAnswer, PageRequest
 from serving.surroundings import Surroundings
 from serving.telemetry import traffic
 from serving.telemetry.metrics import Table

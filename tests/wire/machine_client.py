@@ -13,12 +13,12 @@ from typing import Any, Final, NamedTuple, cast
 
 import hpack as library
 
+from serving.encoding.envelopes import Envelopes, envelope
 from serving.h2 import state
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
-from serving.transport.wires import Envelopes, envelope
 
 _SIZES: Final = (0, 64, 100, 300, 1_000, 2_000, 4_096, 4_096, 4_096)  # of the table
 _ROOM: Final = 1 << 24

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 import psutil
 
 from hqpb.v1 import service_pb2
+from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from serving.limiting.limits import KIB, MIB
-from serving.transport.wires import envelope
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.raw_http import post
 

@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 from hqpb.v1 import service_pb2
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from serving.limiting.limits import Limits
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
-from serving.transport.wires import envelope
 from tests.support.h2_peer import Frame, body, parse
 from tests.wire.echo_table import EchoTable
 from tests.wire.fake_table import GET, FakeHealth

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hqpb.v1 import service_pb2
+from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, MIB
-from serving.transport.wires import envelope
 from tests.support.scenes import eventually
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.limited import limited

@@ -21,8 +21,8 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.http.pages import PageAnswer, PageRequest
 from serving.limiting.limits import Limits
+from serving.standard.pages import PageAnswer, PageRequest
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.judges.processes import started

@@ -92,7 +92,9 @@ async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the
 async def test_the_log_says_when_hq_takes_again_what_it_refused(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     hq = FakeHq()
-    reporter = Reporter(cast("Client", hq), MachineClock(), random.Random(1), lambda *_: None)
+    reporter = Reporter(
+        Route(None, cast("Client", hq), random.Random(1)), MachineClock(), random.Random(1), lambda *_: None
+    )
     again = f"HQ takes reports of {ONE} again"
     async with running(reporter.run()):
         reporter.say(ONE, model.RevisionStatus(id="r1"))

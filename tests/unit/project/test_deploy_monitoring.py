@@ -16,7 +16,7 @@ from federated import metrics as of_front
 from hq.api import metrics as of_replica
 from serving import process_metrics
 from serving.auth import security
-from serving.http import prometheus_sd
+from serving.standard import prometheus_sd
 from serving.telemetry import log_counts, loop_lag, traffic
 
 ROOT = Path(__file__).resolve().parents[3]

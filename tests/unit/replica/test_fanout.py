@@ -9,7 +9,7 @@ from hq.entry import Entry
 from hq.fanout import Fanout
 from hq.history import Step, WatchedEvent
 from hq.query import Query
-from hq.watcher import Watcher
+from hq.watcher import Alarm, Backlog, Watcher
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import Feed, spec_value
 
@@ -108,11 +108,11 @@ def test_a_portion_ends_at_its_size_and_before_and_behind_a_difference() -> None
 
 
 async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time_is_up() -> None:
-    fanout, change = Fanout(MANY), Changes()
+    fanout, change, late = Fanout(MANY), Changes(), Alarm(3_600)
     watcher = fanout.subscribe(ALL)
 
     async def woken_by(act: object) -> bool:
-        waiting = asyncio.create_task(watcher.wait(3_600))
+        waiting = asyncio.create_task(watcher.wait(late))
         await asyncio.sleep(0)
         assert not waiting.done()
         act()  # type: ignore[operator]
@@ -121,10 +121,29 @@ async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time
         return waiting.done()
 
     assert await woken_by(lambda: fanout.publish(change("s")))
-    await watcher.wait(3_600)  # something is there: no waiting at all
+    await watcher.wait(late)  # something is there: no waiting at all
     watcher.take(MANY)
     assert await woken_by(fanout.close)
-    await watcher.wait(0)
+    await watcher.wait(Alarm(0))
     assert await woken_by(lambda: fanout.lose_all("gone"))
-    await watcher.wait(3_600)
+    await watcher.wait(late)
     assert (watcher.lost, fanout.closing.is_set(), fanout.life) == ("gone", True, 1)
+
+
+async def test_one_alarm_wakes_all_that_wait_in_their_order_and_is_silent_when_nobody_does() -> None:
+    alarm, woken = Alarm(0.05), list[int]()
+    watchers = [Watcher(Backlog(), MANY, iter(())) for _ in range(3)]
+
+    async def wait(number: int) -> None:
+        await watchers[number].wait(alarm)
+        woken.append(number)
+
+    waiting = [asyncio.create_task(wait(number)) for number in range(3)]
+    await asyncio.sleep(0)
+    watchers[1].wake()
+    await asyncio.gather(*waiting)
+    assert woken == [1, 0, 2]
+    assert alarm._timer is None
+    watchers[0].lose("gone")
+    await asyncio.wait_for(watchers[0].wait(alarm), 1)
+    assert alarm._timer is None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from serving.encoding.media import Media, accepts_gzip, by_quality, is_gzip
 from serving.errors.exchanges import UnsupportedEncoding, UnsupportedMediaType
-from serving.http.media import Media, accepts_gzip, by_quality, is_gzip
 
 JSON, PROTO = "application/json", "application/proto"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -11,15 +11,22 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from serving import health as health_pages
+from serving import wire
 from serving.calls.methods import Call
-from serving.errors import invalid
+from serving.encoding import gzipping
+from serving.encoding.media import accepts_gzip
+from serving.errors import UnknownMethod, invalid
+from serving.errors.exchanges import MethodNotAllowed
 from serving.health import Health
+from serving.rights.rules import NOBODY, OPEN, PAGES
+from serving.surroundings import Surroundings
 
 VITAL: Final = frozenset((b"/livez", b"/readyz", b"/metrics"))
 """Pages that are answered on connections beyond the limit, too: by them others decide whether to restart us."""
 
 _TEXT: Final = "text/plain; charset=utf-8"
 _MAX_PARAMETERS: Final = 100
+_METHODS: Final = ("GET", "HEAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +59,53 @@ class PageAnswer:
     body: bytes
     headers: Sequence[tuple[bytes, bytes]] = ()
 
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """All headers."""
+        return [(b"content-type", self.content_type.encode("latin-1")), *self.headers]
+
 
 Page = Callable[[PageRequest], Awaitable[PageAnswer]]
 """A page raises HqError to be answered with that error."""
+
+
+class Pages:
+    """The pages of one server by their paths, each behind its guard."""
+
+    def __init__(self, pages: Mapping[str, Page], shared: Surroundings, calls: Collection[str] = ()) -> None:
+        """`calls`: paths of calls, which take POST only."""
+        self._pages, self._shared, self._calls = dict(pages), shared, calls
+        self._guards = {path: shared.guard(path, PAGES.get(path, NOBODY)) for path in pages}
+
+    async def answer(self, path: str, method: str, request: PageRequest) -> PageAnswer:
+        """The page, compressed where its reader takes that. Raises HqError, after it was counted."""
+        guard, limits, call = self._guards.get(path), self._shared.limits, request.call
+        try:
+            page = self._page(path, method)
+            if guard is not None and guard.admit is not None:
+                guard.admit(call)
+            if PAGES.get(path) is not OPEN:
+                self._shared.admission.check_rate(call.caller)
+            answer = await page(request)
+            if len(answer.body) >= limits.gzip_min_bytes and accepts_gzip(request.headers.get(b"accept-encoding")):
+                body = await gzipping.compress(answer.body, limits.gzip_level)
+                answer = replace(answer, body=body, headers=[*answer.headers, (b"content-encoding", b"gzip")])
+        except BaseException as error:
+            told = wire.as_hq_error(error, call)
+            self._shared.admission.count(told)
+            if guard is not None:
+                guard.refused(call, told)
+            raise told from None
+        return answer
+
+    def _page(self, path: str, method: str) -> Page:
+        page = self._pages.get(path)
+        if path in self._calls:
+            raise MethodNotAllowed(method, "POST")
+        if page is None:
+            raise UnknownMethod(f"there is no {path[:200]!r} here: a call is POST /<service>/<method>")
+        if method not in _METHODS:
+            raise MethodNotAllowed(method, ", ".join(_METHODS))
+        return page
 
 
 def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], str] = str) -> dict[str, Page]:

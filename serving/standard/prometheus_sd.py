@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Call
 from serving.errors import HqError, invalid
-from serving.http.pages import Page, PageAnswer, PageRequest
+from serving.standard.pages import Page, PageAnswer, PageRequest
 from serving.telemetry.metrics import Declared, Table
 
 PATH: Final = "/sd/prometheus"

@@ -1,0 +1,46 @@
+"""Sockets that listen."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Final
+
+_TCP_PROBE_AFTER_S: Final = 60  # of silence; finds streams whose client vanished without a word
+_UNSENT_BYTES: Final = 128 * 1024  # that the system takes beyond what is on its way: what waits, waits with us
+
+
+async def bound(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -> socket.socket:
+    """A socket bound to host:port, whose connections find out when the other machine is gone.
+
+    With `send_buffer_bytes` the system holds no more than that for each of them. Raises OSError.
+    """
+    host, _, port = address.rpartition(":")
+    loop = asyncio.get_running_loop()
+    name = host.strip("[]") or None
+    found = await loop.getaddrinfo(name, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, kind, protocol, _, where = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if reuse_port:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        # Accepted sockets inherit all of these.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        set_tcp(listening, TCP_KEEPIDLE=_TCP_PROBE_AFTER_S)
+        if send_buffer_bytes:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+            set_tcp(listening, TCP_NOTSENT_LOWAT=_UNSENT_BYTES)
+        listening.bind(where)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno, f"cannot listen on {address}: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening
+
+
+def set_tcp(sock: socket.socket, **options: int) -> None:
+    """Set those of these options of TCP that the system has."""
+    for name, value in options.items():
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
