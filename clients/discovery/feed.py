@@ -72,7 +72,7 @@ class Feed:
         self._token = ""
         self._moved = asyncio.Event()
         self._dirty = asyncio.Event()
-        self._saved_at = clock.now()
+        self._saved_at = self._heard_at = clock.now()
         self._tasks: list[asyncio.Task[None]] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -109,6 +109,10 @@ class Feed:
         """The list was complete so many seconds ago; infinite: there is none."""
         return self.roster.age_s(self._clock.now())
 
+    def silent_s(self) -> float:
+        """HQ said nothing for so many seconds, not even that nothing happens."""
+        return self._clock.now() - self._heard_at
+
     async def moved(self) -> None:
         """Return after the next step, or when the watch began, ended or was refused."""
         await self._moved.wait()
@@ -132,7 +136,8 @@ class Feed:
         )
         async with self._client.watch(where, resume_token=self._token) as items:
             async for item in items:
-                deltas = self.roster.apply(item, self._clock.now())
+                self._heard_at = self._clock.now()
+                deltas = self.roster.apply(item, self._heard_at)
                 self._token = items.resume_token if self.roster.is_whole else ""
                 self.error = item.error if isinstance(item, Interrupted) else None
                 self._tell(deltas)

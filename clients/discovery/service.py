@@ -99,11 +99,11 @@ class Service:
 
     @property
     def stale(self) -> bool:
-        """Use it, but know that it may be out of date: HQ is away, or itself away from its store."""
+        """Use it, but know that it may be out of date: HQ is away or silent, or itself away from its store."""
         roster = self._feed.roster if self._feed_or_none else None
         if roster is None or roster.origin is not Origin.LIVE:
             return True
-        return roster.source_is_stale or self.age_s > self._stale_after_s
+        return roster.source_is_stale or self._feed.silent_s() > self._stale_after_s
 
     @property
     def error(self) -> HqApiError | None:
