@@ -10,6 +10,7 @@ from serving.errors.reporters import Fenced, NotBegun, OutdatedReport, Stop, Unk
 from serving.errors.requests import InvalidRequest, PermissionDenied, TooLarge, UnknownMethod, Violation, invalid
 from serving.errors.retries import (
     BehindVersion,
+    EpochDoubted,
     NotLoaded,
     Overloaded,
     Retry,
@@ -24,6 +25,7 @@ __all__ = [
     "Code",
     "DeadlineExceeded",
     "EpochChanged",
+    "EpochDoubted",
     "Fenced",
     "HqError",
     "InvalidRequest",
