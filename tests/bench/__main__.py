@@ -28,6 +28,7 @@ from tests.bench import (
     mixed,
     model,
     processes,
+    reconnecting,
     report,
     scale,
     security,
@@ -45,6 +46,7 @@ from tests.bench.results import Results, loaded
 _MODULES = (
     *(lookups, transport, beats, changes, watching, sizes, fronts, processes, storage, mixed, security, abuse),
     failures,
+    reconnecting,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
