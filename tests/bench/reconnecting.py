@@ -20,6 +20,7 @@ from tests.bench.bench import Bench
 from tests.bench.machine import ROOT
 from tests.bench.stand import PREFIX, SERVICE, Stand, stand
 from tests.bench.stats import percentile
+from tests.bench.usage import cpu_s
 from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess
 
@@ -57,15 +58,23 @@ async def run(bench: Bench) -> None:
             assert await asyncio.wait_for(crowd.stdout.readline(), 240) == b"synced\n"
             crowds[language] = crowd
         replicas += [await _started(made, stack, number, flags[number]) for number in (1, 2)]
-        before = await _lookups(replicas[1:], asyncio.create_task(asyncio.sleep(10)))
+        # Clients look for replicas that were away every 30 s at the latest: then they know of all three.
+        before = await _lookups(replicas[1:], asyncio.create_task(asyncio.sleep(10 if bench.quick else 35)))
+        pids = [replica.pid for replica in replicas[1:]]
+        spent_s = cpu_s(pids)
         fault_at = time.time() + 1.0
         telling = asyncio.create_task(_tell(crowds, fault_at))
         await asyncio.sleep(fault_at - time.time())
         await replicas[0].kill()
         restarted = asyncio.create_task(_started(made, stack, 3, flags[0]))
         during = await _lookups(replicas[1:], telling)
+        spent_s = cpu_s(pids) - spent_s
         replicas[0] = await restarted
-        _note(bench, await telling, dict(zip(("Go", "Python"), counts, strict=True)))
+        count = sum(len(one["back_s"]) for one in telling.result().values())
+        bench.fact(
+            GROUP, "CPU of a replica per watch that came back", [spent_s / max(1, count) * 1e6], "µs", size=count
+        )
+        _note(bench, telling.result(), dict(zip(("Go", "Python"), counts, strict=True)))
         shares = [await _watchers(replica) for replica in replicas]
         for name, share in zip(("the one that was restarted", "second", "third"), shares, strict=True):
             bench.fact(GROUP, f"watches afterwards at {name}", [share], "")

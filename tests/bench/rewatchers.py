@@ -1,8 +1,7 @@
-"""Many watches of the Python client, each with connections of its own: `python -m tests.bench.rewatchers ADDRESSES
-COUNT SERVICE`.
+"""Many watches of the Python client: `python -m tests.bench.rewatchers ADDRESSES COUNT SERVICE`.
 
-As go/reconnecting.go: `synced` when all have their snapshot; told the moment of a fault to come, how many seconds after it each
-was back.
+As go/reconnecting.go, each with connections of its own: `synced` when all have their snapshot; told the moment of a
+fault to come, how many seconds after it each was back.
 """
 
 from __future__ import annotations
