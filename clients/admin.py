@@ -33,6 +33,18 @@ class Admin(Caller):
         request = pb.ForceGuardRequest(duration=duration(duration_s), reason=reason, by=by)
         return await self.call(lambda hq: hq.admin.ForceGuard, request, timeout_s=timeout_s)
 
+    async def get_epoch(self, *, timeout_s: float | None = None) -> pb.GetEpochResponse:
+        """Whether what the store holds is believed, as the answering replica sees it."""
+        request = pb.GetEpochRequest()
+        return await self.call(lambda hq: hq.admin.GetEpoch, request, safety=Safety.REPEATABLE, timeout_s=timeout_s)
+
+    async def confirm_epoch(
+        self, epoch: str, *, by: str, reason: str, timeout_s: float | None = None
+    ) -> pb.ConfirmEpochResponse:
+        """What the store holds is all there is, however little: readers believe it."""
+        request = pb.ConfirmEpochRequest(epoch=epoch, reason=reason, by=by)
+        return await self.call(lambda hq: hq.admin.ConfirmEpoch, request, safety=Safety.REPEATABLE, timeout_s=timeout_s)
+
     async def list_replicas(self, *, timeout_s: float | None = None) -> pb.ListReplicasResponse:
         """The replicas that have spoken lately, and the store's members."""
         return await self.call(

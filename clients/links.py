@@ -25,8 +25,8 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.use_local_subchannel_pool", 1),  # else a new channel inherits the back-off of a dropped one
     ("grpc.max_receive_message_length", 64 * 1024 * 1024),
     ("grpc.max_metadata_size", 32 * 1024),  # error details travel in trailers
-    ("grpc.keepalive_time_ms", 15_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_time_ms", 12_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
 )
 DRAIN_S = 30.0
 

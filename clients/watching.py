@@ -41,13 +41,14 @@ class WatchSettings:
     Attributes:
         backoff: waits between streams; the waits grow until a stream has lasted `stable_s`.
         stable_s: how long a stream must last to count as good again.
-        silence_limit_s: a stream without any message, bookmarks included, for so long is given up.
+        silence_limit_s: a stream without any message for so long is given up, and another replica asked. HQ sends a
+            bookmark at least every 5 s: two are missing.
         connect_timeout_s: how long one replica may take to accept.
     """
 
     backoff: RetrySettings = WATCH_BACKOFF
     stable_s: float = 5.0
-    silence_limit_s: float = 30.0
+    silence_limit_s: float = 12.0
     connect_timeout_s: float = 5.0
 
 

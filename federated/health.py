@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from federated.locations.locations import Locations
+from hqpb.v1 import service_pb2
 
 
 @dataclass(slots=True)
@@ -25,6 +26,11 @@ class FrontHealth:
         told = [location.presence.staleness_s() for location in self.locations.by_name.values()]
         known = [staleness_s for staleness_s in told if staleness_s is not None]
         return max(known) if known and len(known) == len(told) else None
+
+    def doubt(self) -> str:
+        told = {name: one.presence.source for name, one in self.locations.by_name.items()}
+        doubted = (f"{name}: {s.error}" for name, s in told.items() if s and s.trust == service_pb2.EPOCH_TRUST_DOUBTED)
+        return "; ".join(doubted)
 
     def why(self) -> str:
         if self.leaving:

@@ -50,6 +50,7 @@ class Cache:
         version: all changes up to here are in.
         epoch: whose versions these are, as the store itself says in its ordered stream.
         epoch_at: the version at which it began. A record that is older may come from another history.
+        epoch_record: all that the store says of it.
         quarantine: records that could not be decoded.
         stored_bytes: what the records of all instances take in the store, roughly.
     """
@@ -65,6 +66,7 @@ class Cache:
     def _clear(self) -> None:
         self.epoch, self.epoch_at = "", 0
         self.stored_bytes = 0
+        self.epoch_record = storage_pb2.EpochRecord()
         self._by_id: dict[str, Entry] = {}
         self._by_uid: dict[int, Entry] = {}
         self._indexes = Indexes(self._listing_bytes)
@@ -112,6 +114,10 @@ class Cache:
     def nodes(self) -> int:
         """How many nodes hold instances."""
         return self._indexes.nodes()
+
+    def ready(self) -> int:
+        """How many instances are ready."""
+        return len(self) - self._indexes.unready()
 
     def secrets(self, instance_id: str) -> Record | None:
         """The secrets record of an instance, undecoded."""
@@ -217,7 +223,8 @@ class Cache:
     def _take_epoch(self, value: bytes, version: int) -> None:
         # The follower has decided already whether this is another history.
         with suppress(DecodeError):
-            self.epoch, self.epoch_at = storage_pb2.EpochRecord.FromString(value).epoch, version
+            self.epoch_record = storage_pb2.EpochRecord.FromString(value)
+            self.epoch, self.epoch_at = self.epoch_record.epoch, version
 
     # --- one instance -----------------------------------------------------------------------------------------------
 

@@ -86,6 +86,10 @@ class Indexes:
         """How many nodes hold instances."""
         return len(self._by["nodes"])
 
+    def unready(self) -> int:
+        """How many instances are not ready."""
+        return sum(map(len, self._by["unready"].buckets(UNREADY)))
+
     def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
         """As `Cache.matching`, for a query that names no ids."""
         buckets, settled = self._narrowest(query)

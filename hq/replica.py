@@ -11,12 +11,14 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import groupby
 
 from google.protobuf.message import DecodeError
 
 from hq.cache import Cache
 from hq.config import ReplicaConfig
+from hq.doubt import Census, Standing, Strangers, standing
 from hq.fanout import Fanout
 from hq.history import History, Step, WatchedEvent
 from hq.liveness.beats import Beats
@@ -30,17 +32,20 @@ from hq.store.compaction import Compactor
 from hq.store.epoch import Epoch
 from hq.store.fence import Fence, FenceTimes
 from hq.store.follow import Follower
-from hq.store.port import Batch, Change, Record, Store
+from hq.store.port import Batch, Change, Record, Store, Write
 from hq.store.session import Session
 from hq.store.words import word_of
+from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import HqError, NotLoaded
+from serving.errors import EpochDoubted, HqError, NotLoaded
 
 log = logging.getLogger(__name__)
 
 _RESTORING_POLL_S = 0.2
 _RETRY_S = 0.05
 _SHOWN_S = 1.0
+_RECOVERY_LOOK_S = 1.0
+_CONFIRM_S = 5.0
 
 
 class Replica:
@@ -50,6 +55,7 @@ class Replica:
         loaded: set when everything was read and a fence proved it; cleared when the store turns out to be another one.
         restoring: a backup is being put back into the store; what is there is not everything.
         peers: by replica, when a sign of life of it was last seen, on the injected clock.
+        strangers: instances that agents report to this replica and the store does not know.
     """
 
     def __init__(self, config: ReplicaConfig, store: Store, clock: Clock, rng: random.Random) -> None:
@@ -63,6 +69,7 @@ class Replica:
         self._unloaded.set()
         self.restoring = False
         self.peers: OrderedDict[str, float] = OrderedDict()
+        self.strangers = Strangers(config.report_interval_s / 2, config.liveness_timeout_s)
         names, me = self.key_names, config.replica
         self.epoch = Epoch(store, names, rng)
         self.follower = Follower(store, names, self, self.epoch, rng)
@@ -96,6 +103,7 @@ class Replica:
                 await asyncio.sleep(_RESTORING_POLL_S)
             else:
                 await self._finish_loading()
+                await self._believe_what_came_back()
 
     async def _finish_loading(self) -> None:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
@@ -111,10 +119,45 @@ class Replica:
             self._unloaded.clear()
             log.info("loaded %d instances at version %d", len(self.cache), self.cache.version)
 
+    async def _believe_what_came_back(self) -> None:
+        """Until all is read anew: if most of what the epoch before held is here, write that down.
+
+        Later it may shrink, and rightly.
+        """
+        while self.loaded.is_set() and self.standing().may_recover:
+            if self.standing().is_recovered:
+                with suppress(HqError):  # next time
+                    reason = "at least half of what the epoch before held is here"
+                    await self.confirm_epoch(f"replica {self.config.replica}", reason, self.clock.now() + _CONFIRM_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RECOVERY_LOOK_S):
+                    await self._unloaded.wait()
+
+    async def confirm_epoch(self, by: str, reason: str, deadline: float) -> None:
+        """What this epoch holds is all there is: whoever doubted it believes it. Raises as `Committer.commit`."""
+        record = storage_pb2.EpochConfirmation(
+            epoch=self.cache.epoch, by=by, reason=reason, since_unix_ms=self.clock.wall_ms()
+        )
+        write = Write((), ((self.key_names.confirmed, record.SerializeToString()),))
+        version = await self.committer.commit("ops/epoch", write, 0, deadline)
+        await self.shown(version)
+        log.warning("epoch %s confirmed by %r: %s", record.epoch, by, reason)
+
+    def standing(self) -> Standing:
+        """Whether what the store holds is believed, and what speaks for and against it."""
+        now = Census(len(self.cache), self.cache.ready())
+        confirmed, strangers = self.watchman.orders.confirmed, self.strangers.count(self.clock.now())
+        return standing(now, self.cache.epoch_record, confirmed, strangers)
+
     def check_loaded(self) -> None:
         """Raises NotLoaded until reads can be served."""
         if not self.loaded.is_set():
             raise NotLoaded(f"{self.why_not_loaded()}; ask another one or try again", 0.5)
+
+    def check_trusted(self) -> None:
+        """Raises EpochDoubted: the store may have lost what it held."""
+        if doubt := self.standing().doubt():
+            raise EpochDoubted(f"{doubt}: keep what you have until it is restored or confirmed", 5.0)
 
     def why_not_loaded(self) -> str:
         """In words, for callers and operators."""
@@ -151,6 +194,9 @@ class Replica:
 
     def reset(self) -> None:
         first = not self.loaded.is_set()
+        if not first:
+            self.epoch.remember(*self.standing().remembered())
+            self.strangers.clear()
         self.loaded.clear()
         self._unloaded.set()
         self.restoring = False

@@ -51,6 +51,9 @@ class ReplicaHealth:
     def staleness_s(self) -> float | None:
         return self.replica.fence.staleness_s()
 
+    def doubt(self) -> str:
+        return self.replica.standing().doubt()
+
     def why(self) -> str:
         if self.leaving:
             return "this replica is shutting down"

@@ -27,6 +27,10 @@ class Health(Protocol):
         """For how long at most changes may have been missed; None: unknown."""
         ...
 
+    def doubt(self) -> str:
+        """Why what can be read may lack almost everything; empty: it may be believed."""
+        ...
+
     def why(self) -> str:
         """What is wrong, in a sentence; empty: nothing."""
         ...
@@ -37,8 +41,10 @@ def livez(health: Health) -> tuple[int, str]:
     return (200, "ok\n") if health.live() else (503, f"not live: {_why(health)}\n")
 
 
-def readyz(health: Health, fresh: str = "") -> tuple[int, str]:
+def readyz(health: Health, fresh: str = "", *, trusted: bool = False) -> tuple[int, str]:
     """HTTP status and text: can reads be served, and (with `fresh`) from data no older than that?
+
+    With `trusted`: and has the store not become another one that holds far less, and that nobody has confirmed?
 
     Raises:
         InvalidRequest: `fresh` is not a duration.
@@ -46,10 +52,13 @@ def readyz(health: Health, fresh: str = "") -> tuple[int, str]:
     bound_s = duration_s(fresh) if fresh else None
     if not health.loaded():
         return 503, f"not ready: {_why(health)}\n"
+    doubt = health.doubt()
+    if trusted and doubt:
+        return 503, f"doubted: {doubt}\n"
     staleness_s = health.staleness_s()
     age = "of unknown age" if staleness_s is None else f"up to {staleness_s:.3f} s old"
     if bound_s is None or (staleness_s is not None and staleness_s <= bound_s):
-        return 200, f"ok: answers are {age}\n"
+        return 200, f"ok: answers are {age}\n" + (f"doubted: {doubt}\n" if doubt else "")
     return 503, f"stale: answers are {age}, {fresh} is asked for: {_why(health)}\n"
 
 

@@ -33,13 +33,14 @@ class DiscoverySettings:
         client: how HQ is spoken with.
         feed: how the watch is kept and saved.
         ejection: how long failing endpoints are passed over.
-        stale_after_s: a list without a word from HQ for so long is called stale. HQ sends one every 5 s.
+        stale_after_s: a list without a word from HQ for so long is called stale. HQ sends one at least every 5 s, and a
+            replica that is silent for 12 s (`client.watch.silence_limit_s`) is left for another one.
     """
 
     client: ClientSettings = field(default_factory=ClientSettings)
     feed: FeedSettings = field(default_factory=FeedSettings)
     ejection: EjectionSettings = field(default_factory=EjectionSettings)
-    stale_after_s: float = 15.0
+    stale_after_s: float = 6.0
 
 
 class Discovery:

@@ -13,6 +13,7 @@ from typing import Protocol
 import grpc
 
 from clients.client import Client
+from clients.discovery.doubts import BELIEVE_AFTER_S
 from clients.discovery.roster import Delta, Origin, Roster
 from clients.discovery.saved import SavedState, Unusable, file_name, load, save
 from clients.errors import HqApiError
@@ -38,12 +39,15 @@ class FeedSettings:
     Attributes:
         save_after_s: a change is in the file at most so much later.
         save_every_s: without changes the file's time is renewed so often.
+        believe_after_s: what HQ shows no more since its store became another one is kept so long at most, unless HQ
+            says before that it is gone.
         refused_s: about how long to wait after HQ refused the watch (a token that expired, for example).
     """
 
     save_after_s: float = 1.0
     save_every_s: float = 60.0
     refused_s: float = 5.0
+    believe_after_s: float = BELIEVE_AFTER_S
 
 
 class Feed:
@@ -63,7 +67,8 @@ class Feed:
         wall: Callable[[], float],
         rng: random.Random,
     ) -> None:
-        self.roster = Roster()
+        self.roster = Roster(settings.believe_after_s)
+        self._doubt = ""
         self.error: HqApiError | None = None
         self._client, self._services, self._settings = client, services, settings
         self._clock, self._wall, self._rng = clock, wall, rng
@@ -72,7 +77,7 @@ class Feed:
         self._token = ""
         self._moved = asyncio.Event()
         self._dirty = asyncio.Event()
-        self._saved_at = clock.now()
+        self._saved_at = self._heard_at = clock.now()
         self._tasks: list[asyncio.Task[None]] = []
         self._writing: asyncio.Task[None] | None = None
 
@@ -109,6 +114,10 @@ class Feed:
         """The list was complete so many seconds ago; infinite: there is none."""
         return self.roster.age_s(self._clock.now())
 
+    def silent_s(self) -> float:
+        """HQ said nothing for so many seconds, not even that nothing happens."""
+        return self._clock.now() - self._heard_at
+
     async def moved(self) -> None:
         """Return after the next step, or when the watch began, ended or was refused."""
         await self._moved.wait()
@@ -132,8 +141,9 @@ class Feed:
         )
         async with self._client.watch(where, resume_token=self._token) as items:
             async for item in items:
-                deltas = self.roster.apply(item, self._clock.now())
-                self._token = items.resume_token if self.roster.is_whole else ""
+                self._heard_at = self._clock.now()
+                deltas = self.roster.apply(item, self._heard_at)
+                self._token = items.resume_token if self.roster.is_resumable else ""
                 self.error = item.error if isinstance(item, Interrupted) else None
                 self._tell(deltas)
 
@@ -149,6 +159,9 @@ class Feed:
         self._tell([])
 
     def _tell(self, deltas: list[Delta]) -> None:
+        if (doubt := self.roster.doubt()) != self._doubt:
+            self._doubt = doubt
+            _log.warning("%s", f"addresses are kept: {doubt}" if doubt else "what HQ's store shows is believed again")
         for delta in deltas:
             for listener in tuple(self._listeners):
                 listener.heard(delta)
@@ -170,7 +183,9 @@ class Feed:
         if saved is not None:
             age_s = max(0.0, self._wall() - saved.as_of)
             self._token = saved.resume_token
-            self.roster.restore(saved.instances, as_of=self._clock.now() - age_s, resumable=bool(self._token))
+            self.roster.restore(
+                saved.instances, as_of=self._clock.now() - age_s, resumable=bool(self._token), epochs=saved.epochs
+            )
 
     async def _keep_saving(self) -> None:
         while True:
@@ -184,7 +199,9 @@ class Feed:
             return
         self._saved_at = self._clock.now()
         as_of = self._wall() - self.age_s()
-        state = SavedState(tuple(sorted(self._services)), as_of, self._token, tuple(self.roster.instances.values()))
+        state = SavedState(
+            tuple(sorted(self._services)), as_of, self._token, tuple(self.roster.instances.values()), self.roster.epochs
+        )
         # Shielded: a write that was given up would go on in its thread and end after a later one.
         self._writing = asyncio.create_task(asyncio.to_thread(save, self._path, state), name=f"write {self._path.name}")
         try:

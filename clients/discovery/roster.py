@@ -8,9 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
+from clients.discovery.doubts import BELIEVE_AFTER_S, Doubts
 from clients.discovery.endpoint import Key, ReadyInstance, ready_instance
 from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import service_pb2
+
+_DOUBTED = service_pb2.EPOCH_TRUST_DOUBTED
 
 
 class Origin(enum.Enum):
@@ -44,7 +47,9 @@ class Roster:
     A snapshot is built apart and takes the list's place when it is complete: until then the old list stands.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, believe_after_s: float = BELIEVE_AFTER_S) -> None:
+        """`believe_after_s`: so long at most is kept what another epoch of the store does not have."""
+        self._doubts = Doubts(believe_after_s)
         self.instances: dict[Key, ReadyInstance] = {}
         self.origin = Origin.NONE
         self.resyncs = 0
@@ -70,12 +75,29 @@ class Roster:
         """No snapshot is under way, but of clusters that are away: a resume token belongs to this list."""
         return self._snapshot is None and self._anew.keys() <= self._away
 
+    @property
+    def is_resumable(self) -> bool:
+        """The list is all that the token says was shown: nothing in it is kept from an older one."""
+        return self.is_whole and not any(self._unconfirmed.values())
+
+    @property
+    def epochs(self) -> Mapping[str, str]:
+        """By cluster, the epoch of the store that is believed."""
+        return self._doubts.believed
+
+    def doubt(self) -> str:
+        """Why instances are kept that HQ does not show any more; empty: none are for that."""
+        return self._doubts.words()
+
     def age_s(self, now: float) -> float:
         """The list was complete so many seconds ago; infinite: there is none."""
         return max(0.0, now - self._as_of)
 
-    def restore(self, instances: Iterable[ReadyInstance], *, as_of: float, resumable: bool) -> None:
+    def restore(
+        self, instances: Iterable[ReadyInstance], *, as_of: float, resumable: bool, epochs: Mapping[str, str]
+    ) -> None:
         """Begin with a list of an earlier process. `resumable`: the watch goes on from where that list ended."""
+        self._doubts.believed.update(epochs)
         self.instances = {instance.key: instance for instance in instances}
         self.origin, self._as_of = Origin.SAVED, as_of
         if resumable:
@@ -90,11 +112,11 @@ class Roster:
                 return self._synced(item, now)
             case Changes():
                 self._confirmed(item.sources, now)
-                return list(self._stepped(item))
+                return [*self._stepped(item), *self._released(item.sources, now)]
             case Bookmark():
                 self._heard_of(item.sources)
                 self._confirmed(item.sources, now)
-                return self._released(item.sources)
+                return self._released(item.sources, now)
             case Resync():
                 self._resynced(item)
             case Interrupted():
@@ -135,8 +157,7 @@ class Roster:
             return self._synced_anew(item, now)
         new, self._snapshot = self._snapshot, None
         self._set_apart(new, item.sources)
-        self._unconfirmed = self._kept_of_absent(new, item.sources)
-        new.update((key, self.instances[key]) for keys in self._unconfirmed.values() for key in keys)
+        self._keep_some(new, item.sources, now)
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
         self._confirmed(item.sources, now)
@@ -157,6 +178,7 @@ class Roster:
         new = {key: kept for key, kept in self.instances.items() if key[0] not in clusters}
         for cluster in clusters:
             new.update(self._anew.pop(cluster))
+        self._keep_some(new, [s for s in item.sources if s.replica and s.cluster in clusters], now)
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
         if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the front knows it no more
@@ -194,21 +216,21 @@ class Roster:
         old = self.instances
         return {key: (old.get(key), new.get(key)) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
 
-    def _kept_of_absent(
-        self, new: Mapping[Key, ReadyInstance], sources: Iterable[service_pb2.Source]
-    ) -> dict[str, set[Key]]:
-        """A front's snapshot lacks locations that do not answer: what was known of those stays."""
-        absent: dict[str, set[Key]] = {source.cluster: set() for source in sources if source.error}
-        for key in self.instances:
-            if key[0] in absent and key not in new:
-                absent[key[0]].add(key)
-        return absent
+    def _keep_some(self, new: dict[Key, ReadyInstance], sources: Iterable[service_pb2.Source], now: float) -> None:
+        """What a snapshot lacks stays, of a location that does not answer, or whose store may have lost it."""
+        for source in sources:
+            old = {key for key in self.instances if key[0] == source.cluster}
+            shown = sum(key[0] == source.cluster for key in new)
+            missing = old - new.keys()
+            is_doubted = self._doubts.shown(source, shown, len(old), now) and bool(missing)
+            self._unconfirmed[source.cluster] = missing if source.error or is_doubted else set()
+            new.update((key, self.instances[key]) for key in self._unconfirmed[source.cluster])
 
-    def _released(self, sources: Iterable[service_pb2.Source]) -> list[Delta]:
-        """A location is back and has said everything: what it did not confirm is gone."""
+    def _released(self, sources: Iterable[service_pb2.Source], now: float) -> list[Delta]:
+        """A location is back and has said everything, or its store is believed: what it did not confirm is gone."""
         gone: dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]] = {}
         for source in sources:
-            if not source.error:
+            if self._doubts.believes(source, now) and not (source.error and source.trust != _DOUBTED):
                 keys = self._unconfirmed.pop(source.cluster, set())
                 gone.update((key, (self.instances.pop(key), None)) for key in keys if key in self.instances)
         return [Delta(gone, collapsed=True)] if gone else []

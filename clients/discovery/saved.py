@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,14 @@ class SavedState:
     Attributes:
         as_of: that moment, in seconds of wall time.
         resume_token: a watch may go on behind it; empty: it may not.
+        epochs: by cluster, the epoch of the store that it is of.
     """
 
     services: tuple[str, ...]
     as_of: float
     resume_token: str
     instances: Sequence[ReadyInstance]
+    epochs: Mapping[str, str]
 
 
 def file_name(services: Iterable[str]) -> str:
@@ -58,6 +60,7 @@ def save(path: Path, state: SavedState) -> None:
         "services": list(state.services),
         "as_of": state.as_of,
         "resume_token": state.resume_token,
+        "epochs": dict(state.epochs),
         "instances": [asdict(instance) for instance in state.instances],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,10 +98,11 @@ def load(path: Path, services: Iterable[str]) -> SavedState | None:
 def _state(document: Any, services: tuple[str, ...]) -> SavedState:
     _expect(document["format"] == FORMAT, f"format {document['format']}, wanted {FORMAT}")
     _expect(document["services"] == list(services), f"it is of {document['services']}, wanted {list(services)}")
-    as_of, token = document["as_of"], document["resume_token"]
+    as_of, token, epochs = document["as_of"], document["resume_token"], document["epochs"]
     _expect(isinstance(as_of, int | float) and isinstance(token, str), "as_of or resume_token is malformed")
+    _expect(all(isinstance(epoch, str) for epoch in epochs.values()), "an epoch is malformed")
     instances = tuple(_instance(entry, services) for entry in document["instances"])
-    return SavedState(services, float(as_of), token, instances)
+    return SavedState(services, float(as_of), token, instances, epochs)
 
 
 def _instance(entry: Any, services: tuple[str, ...]) -> ReadyInstance:

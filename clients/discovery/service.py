@@ -99,11 +99,16 @@ class Service:
 
     @property
     def stale(self) -> bool:
-        """Use it, but know that it may be out of date: HQ is away, or itself away from its store."""
+        """Use it, but know that it may be out of date: HQ is away or silent, or itself away from its store."""
         roster = self._feed.roster if self._feed_or_none else None
         if roster is None or roster.origin is not Origin.LIVE:
             return True
-        return roster.source_is_stale or self.age_s > self._stale_after_s
+        return bool(roster.source_is_stale or roster.doubt()) or self._feed.silent_s() > self._stale_after_s
+
+    @property
+    def doubt(self) -> str:
+        """Why endpoints are kept that HQ shows no more: its store may have lost them. Empty: none are for that."""
+        return self._feed.roster.doubt() if self._feed_or_none else ""
 
     @property
     def error(self) -> HqApiError | None:

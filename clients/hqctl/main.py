@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "wait": ("waiting", "wait", "Wait until instances are ready, or gone."),
     "report": ("reporting", "report", "Play an agent by hand: report the status of a revision."),
     "guard": ("guarding", "guard", "Show, release or force the guard that holds flips back."),
+    "epoch": ("epoch", "epoch", "Show or confirm what a store holds that became another one."),
     "status": ("surveying", "status", "Tell what is wrong, since when, why, and what to do next."),
     "top": ("ranking", "top", "Show services by size, readiness and churn."),
     "events": ("happening", "events", "Show recent flips and recoveries with their receipts."),

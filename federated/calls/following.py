@@ -18,6 +18,8 @@ from serving.errors import HqError
 _FIRST_WAIT_S: Final = 0.1
 _MAX_WAIT_S: Final = 2.0
 _STEADY_S: Final = 2.0
+_LEAST_LOOK_S: Final = 0.5
+_QUIET_S: Final = 6.0  # a replica sends a bookmark at least every five seconds
 _VOID: Final = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE})
 _NO_USE: Final = frozenset({grpc.StatusCode.INVALID_ARGUMENT}) | NOT_LET_IN
 
@@ -32,7 +34,8 @@ class Follower:
         self._clock, self._rng = clock, rng
         self.progress = Progress(name, token)
         self._failures = 0
-        self._began = clock.now()
+        self._told = False  # that nothing is heard of it
+        self._began = self._heard_at = clock.now()
         self._short = 0  # streams in a row that ended soon, whatever they said
 
     def request(self) -> bytes:
@@ -50,8 +53,24 @@ class Follower:
         location = self._locations.get(self.name)
         if location is not None:
             location.presence.saw(message.source)
-        self._failures = 0
+        self._failures, self._told, self._heard_at = 0, False, self._clock.now()
         return self.progress.received(message)
+
+    def silence(self) -> list[Portion]:
+        """What to give out if it is silent, once: its next message says that it is back."""
+        location = self._locations.get(self.name)
+        if location is None:
+            return []
+        since = location.presence.silent_since()
+        if since is not None and self._heard_at < since:
+            return self._trouble(location.presence.error)
+        if self._quiet_s() >= _QUIET_S:
+            return self._trouble(f"nothing was heard of it for {_QUIET_S:g} s, not even a bookmark")
+        return []
+
+    def look_in_s(self) -> float:
+        """`silence` may say something in so many seconds, unless the location is found to be silent before."""
+        return _QUIET_S if self._told else max(_LEAST_LOOK_S, _QUIET_S - self._quiet_s())
 
     def failed(self, error: HqApiError | Silence) -> list[Portion]:
         """What to give out because a stream ended.
@@ -69,8 +88,8 @@ class Follower:
                 return self.progress.voided(str(error))
         portions = self.progress.broke()
         words = str(error) if isinstance(error, Silence) or error.sent else "no replica accepts connections"
-        if self._failures == 2:  # the first time, another replica may just go on
-            portions.append(Portion(self.name, [trouble(self.name, f"{words}; going on by itself")]))
+        if self._failures >= 2:  # the first time, another replica may just go on
+            portions += self._trouble(words)
         return portions
 
     async def pause(self) -> None:
@@ -79,6 +98,15 @@ class Follower:
         in_vain = max(self._failures, self._short, 1)
         limit_s = min(_MAX_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(in_vain - 1, 10))
         await self._clock.sleep(limit_s * self._rng.uniform(0.5, 1.0))
+
+    def _trouble(self, words: str) -> list[Portion]:
+        if self._told:
+            return []
+        self._told = True
+        return [Portion(self.name, [trouble(self.name, f"{words}; going on by itself")])]
+
+    def _quiet_s(self) -> float:
+        return self._clock.now() - self._heard_at
 
     def _final(self, error: HqApiError) -> HqError:
         return relayed(error, self.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from clients.errors import HqApiError
@@ -98,11 +99,13 @@ class _Stream:
         self.vector = dict(held or {})
         self._outbox: asyncio.Queue[Portion | BaseException | _Changed] = asyncio.Queue(_QUEUED_PORTIONS)
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._followers: dict[str, Follower] = {}
+        self._looking: list[asyncio.Task[None]] = []
 
     async def portions(self, wanted: Callable[[], Sequence[str]]) -> AsyncIterator[Portion]:
         """What to give out, from all locations as it comes. Raises HqError."""
-        self._looking = asyncio.create_task(self._look(), name="watch locations")
+        looking = (self._look(), self._listen_for_silence())
+        self._looking = [asyncio.create_task(coroutine, name="watch locations") for coroutine in looking]
         for portion in self._follow(wanted(), first=True):
             yield portion
         while True:
@@ -129,13 +132,13 @@ class _Stream:
 
     async def end(self) -> None:
         """End every stream."""
-        tasks = [*self._following.values(), *([self._looking] if self._looking else [])]
+        tasks = [*self._following.values(), *self._looking]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # Ended tasks hold their frames, and these hold this: megabytes that nobody read would wait for the collector.
         self._following.clear()
-        self._looking = None
+        self._looking.clear()
 
     def _follow(self, names: Sequence[str], *, first: bool) -> list[Portion]:
         """Follow these locations and no others; what to give out at once."""
@@ -144,6 +147,7 @@ class _Stream:
         for name in gone:
             if task := self._following.pop(name, None):
                 task.cancel()
+            self._followers.pop(name, None)
         for name in names:
             if name in self._following:
                 continue
@@ -151,6 +155,7 @@ class _Stream:
             if self._resumed and not token:
                 portions.append(self._forget(name, "it was not shown completely before"))
             follower = Follower(name, self._locations, self._where, token, self._clock, self._rng)
+            self._followers[name] = follower
             self._following[name] = asyncio.create_task(self._pump(follower), name=f"watch {name}")
         return portions
 
@@ -180,6 +185,16 @@ class _Stream:
     async def _put(self, portions: list[Portion]) -> None:
         for portion in portions:
             await self._outbox.put(portion)
+
+    async def _listen_for_silence(self) -> None:
+        while True:
+            look_in_s = min((follower.look_in_s() for follower in self._followers.values()), default=1.0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(look_in_s):
+                    await self._locations.fell_silent()
+            # A reader that takes nothing makes locations wait, which are not silent for that.
+            if not self._outbox.full():
+                await self._put([portion for one in self._followers.values() for portion in one.silence()])
 
     async def _look(self) -> None:
         while True:

@@ -22,7 +22,7 @@ from federated.locations.presence import Presence
 from federated.locations.probing import Probes
 from federated.locations.race import Race
 
-_STREAM_SILENCE_S: Final = 15.0  # three bookmarks
+_STREAM_SILENCE_S: Final = 12.0  # two bookmarks are missing
 _DRAIN_S: Final = 30.0
 
 

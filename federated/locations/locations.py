@@ -50,9 +50,8 @@ class Locations:
     ) -> None:
         self.file = file
         self._clock = clock
-        self._make: Callable[[LocationConfig], Location] = lambda config: Location(
-            config, clock, rng, dialer, last_good_bytes
-        )
+        self._rng, self._dialer, self._last_good_bytes = rng, dialer, last_good_bytes
+        self._silence = asyncio.Event()
         self.by_name = {name: self._make(config) for name, config in file.current.locations.items()}
         self.started, self.closing = asyncio.Event(), asyncio.Event()
         self._changed = asyncio.Event()
@@ -85,6 +84,10 @@ class Locations:
                 answers.said[location.name] = result
         return answers
 
+    async def fell_silent(self) -> None:
+        """Return when one of them falls silent."""
+        await self._silence.wait()
+
     async def changed(self) -> None:
         """Return when locations came, went or changed, or the front shuts down."""
         await self._changed.wait()
@@ -109,6 +112,15 @@ class Locations:
     async def end(self) -> None:
         """End every call."""
         await asyncio.gather(*(location.close() for location in self.by_name.values()))
+
+    def _make(self, config: LocationConfig) -> Location:
+        location = Location(config, self._clock, self._rng, self._dialer, self._last_good_bytes)
+        location.presence.on_silence = self._one_fell_silent
+        return location
+
+    def _one_fell_silent(self) -> None:
+        silence, self._silence = self._silence, asyncio.Event()
+        silence.set()
 
     def _apply(self, group: asyncio.TaskGroup) -> None:
         wanted = self.file.current.locations

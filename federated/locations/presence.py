@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from google.protobuf.message import DecodeError
 
@@ -20,6 +21,7 @@ class Presence:
     Attributes:
         source: the last Source that it told; None: it never did.
         seen_at: when it told that, on the injected clock.
+        on_silence: called when it falls silent.
     """
 
     def __init__(self, name: str, timeout_s: float, clock: Clock) -> None:
@@ -27,6 +29,7 @@ class Presence:
         self.name, self._timeout_s, self._clock = name, timeout_s, clock
         self.source: service_pb2.Source | None = None
         self.seen_at = clock.now()
+        self.on_silence: Callable[[], None] = lambda: None
         self._standing = Standing(clock.now())
         self._was_up = True
 
@@ -39,6 +42,10 @@ class Presence:
     def error(self) -> str:
         """What it failed with; empty while it is up."""
         return self._standing.error
+
+    def silent_since(self) -> float | None:
+        """When it fell silent, on the injected clock; None: it did not."""
+        return None if self.is_up else self._standing.since
 
     def saw(self, encoded: bytes) -> service_pb2.Source:
         """Take note of a Source in an answer, and return it.
@@ -92,3 +99,4 @@ class Presence:
             log.warning("%s answers again", self.name)
         else:
             log.warning("%s is silent, reads go on without it: %s", self.name, self.error)
+            self.on_silence()

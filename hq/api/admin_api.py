@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hq.registry.registry import Registry
-from hq.validation import check_guard_order, check_id, check_page_size, check_suspension, require
+from hq.validation import check_confirmation, check_guard_order, check_id, check_page_size, check_suspension, require
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.calls.methods import Answer, Call, Method
 from serving.calls.service import Service
@@ -38,6 +38,8 @@ class AdminApi:
             _SERVICE.unary(admin_pb2.SuspendNodeRequest, self._suspend, OPERATE),
             _SERVICE.unary(admin_pb2.ResumeNodeRequest, self._resume, OPERATE),
             _SERVICE.unary(admin_pb2.ListSuspensionsRequest, self._suspensions, INSPECT),
+            _SERVICE.unary(admin_pb2.GetEpochRequest, self._get_epoch, INSPECT),
+            _SERVICE.unary(admin_pb2.ConfirmEpochRequest, self._confirm_epoch, OPERATE),
         ]
 
     async def _get_guard(self, request: admin_pb2.GetGuardRequest, call: Call) -> Answer:
@@ -100,6 +102,21 @@ class AdminApi:
         found = [one for one in self._admin.suspensions() if call.access.covers_node(one.node_name)]
         answer = admin_pb2.ListSuspensionsResponse(suspensions=found, source=self._source())
         return MessageAnswer(answer)
+
+    async def _get_epoch(self, request: admin_pb2.GetEpochRequest, call: Call) -> Answer:
+        return MessageAnswer(admin_pb2.GetEpochResponse(state=self._admin.epoch(), source=self._source()))
+
+    async def _confirm_epoch(self, request: admin_pb2.ConfirmEpochRequest, call: Call) -> Answer:
+        check_confirmation(request)
+        call.access.check_all("the epoch")
+        identity = call.access.identity
+        state = await self._admin.confirm_epoch(
+            request.epoch,
+            identity.name if identity else request.by,
+            request.reason,
+            self._registry.deadline(call.deadline),
+        )
+        return MessageAnswer(admin_pb2.ConfirmEpochResponse(state=state))
 
     def _source(self) -> service_pb2.Source:
         return self._registry.freshness.source().message()

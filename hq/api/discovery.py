@@ -21,12 +21,13 @@ class ScrapeTargets:
         self._replica = replica
 
     async def find(self, asked: Asked, _call: Call) -> AsyncIterator[Sequence[Target]]:
-        """Raises NotLoaded; InvalidRequest for what cannot be the name of a service."""
+        """Raises NotLoaded, EpochDoubted; InvalidRequest for what cannot be the name of a service."""
         require(*(check_id(service, "service") for service in asked.services))
         wanted = service_pb2.InstanceFilter(service_id=asked.services)
         if asked.only_ready:
             wanted.readiness = service_pb2.READINESS_FILTER_READY
         self._replica.check_loaded()
+        self._replica.check_trusted()  # on an error Prometheus goes on with the targets that it had
         async for portion in with_turns(self._replica.cache.matching(Query(wanted))):
             yield [_target(entry) for entry in portion]
 

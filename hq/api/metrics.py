@@ -53,6 +53,18 @@ CACHE: Final = (
         "Records in the store that cannot be decoded.",
         lambda s: len(s.replica.cache.quarantine),
     ),
+    D(
+        "gauge",
+        "hq_epoch_doubted",
+        "1 if the store became another one that holds far less, or agents report what it does not know.",
+        lambda s: float(bool(s.replica.loaded.is_set() and s.replica.standing().doubt())),
+    ),
+    D(
+        "gauge",
+        "hq_unknown_reported",
+        "Instances that agents go on reporting although the store does not know them.",
+        lambda s: s.replica.standing().strangers,
+    ),
     D("gauge", "hq_replicas", "Replicas heard of within the last 30 s, with this one.", lambda s: _peers(s.replica)),
     D("gauge", "hq_watchers", "Open watches.", lambda s: len(s.replica.fanout)),
     D(

@@ -134,7 +134,7 @@ class Restore:
             record = _epoch(value)
             known += [*record.predecessor, record.epoch]
         past = list(dict.fromkeys(word for word in known if word))[-_PREDECESSORS_KEPT:]
-        new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past)
+        new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past, restored=True)
         return new.epoch, new.SerializeToString(), stored.modified if stored else 0
 
     async def _commit(self, write: Write) -> None:

@@ -1,4 +1,4 @@
-"""Operators' orders, as this replica learned of them: a word to the guard, nodes under planned work.
+"""Operators' orders, as this replica learned of them: a word to the guard or about the epoch, nodes under planned work.
 
 They lie in the store, so that every replica obeys. An order's end is measured on the replica's own clock from when it
 learned of it; after a restart or a compacted gap from the wall time written down, but never longer than was ordered.
@@ -38,25 +38,33 @@ class Suspended(NamedTuple):
 
 
 class Orders:
-    """The orders in force."""
+    """The orders in force.
+
+    Attributes:
+        confirmed: an epoch whose contents are to be believed, however little they are.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._guard: GuardWord | None = None
+        self.confirmed = storage_pb2.EpochConfirmation()
         self._suspended: dict[str, Suspended] = {}
 
     def reset(self) -> None:
         self._guard = None
+        self.confirmed = storage_pb2.EpochConfirmation()
         self._suspended.clear()
 
     def take(self, rest: str, value: bytes | None, *, live: bool) -> None:
-        """A record under `ops/` came: `guard`, or `suspend/<node>`. None: it was deleted. Raises DecodeError.
+        """A record under `ops/` came: `guard`, `epoch`, or `suspend/<node>`. None: it was deleted. Raises DecodeError.
 
         Live: it came through the watch as such, so it was given just now, whatever any wall clock says.
         """
         kind, _, node = rest.partition("/")
         if kind == "guard":
             self._guard = self._guard_word(value, live) if value is not None else None
+        elif kind == "epoch":
+            self.confirmed = storage_pb2.EpochConfirmation.FromString(value or b"")
         elif kind == "suspend" and value is None:
             self._suspended.pop(node, None)
         elif kind == "suspend" and value is not None:
@@ -66,8 +74,9 @@ class Orders:
             self._suspended[node] = Suspended(node, record.by, record.reason, *_shown(since, duration), ends)
 
     def names(self) -> list[str]:
-        """What lies under `ops/`, in force or over: "guard", "suspend/<node>"."""
-        return [*(["guard"] if self._guard else []), *(f"suspend/{node}" for node in self._suspended)]
+        """What lies under `ops/`, in force or over: "guard", "epoch", "suspend/<node>"."""
+        ours = [*(["guard"] if self._guard else []), *(["epoch"] if self.confirmed.epoch else [])]
+        return [*ours, *(f"suspend/{node}" for node in self._suspended)]
 
     def guard(self) -> GuardWord | None:
         """The order to the guard that is in force."""
@@ -103,8 +112,9 @@ class Orders:
 
 def _shown(since_ms: int, duration_ms: int) -> tuple[int, int]:
     """Beginning and end as they can be told, whatever somebody wrote into the store."""
-    return _within(since_ms), _within(since_ms + duration_ms)
+    return within(since_ms), within(since_ms + duration_ms)
 
 
-def _within(unix_ms: int) -> int:
+def within(unix_ms: int) -> int:
+    """A time that can be told, whatever somebody wrote into the store."""
     return max(0, min(unix_ms, _LAST_MS))

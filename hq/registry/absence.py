@@ -14,6 +14,13 @@ def of_epoch(error: HqError, replica: Replica) -> HqError:
     return error
 
 
+def of_agent(error: HqError, replica: Replica, instance_id: str) -> HqError:
+    """The same for an agent that reports the instance: it may know another history of the store."""
+    if isinstance(error, NotFound):
+        replica.strangers.heard(instance_id, replica.clock.now())
+    return of_epoch(error, replica)
+
+
 def not_on(entry: Entry, node: str) -> WrongNode:
     """The instance does not live there. Where it does is for those to read who may."""
     where = "lives on another node" if entry.traits.node else "has no node yet"

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable
 from itertools import islice
 
+from hq.liveness.orders import within
 from hq.registry.guard_state import guard_state
 from hq.replica import Replica
 from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2
-from serving.errors import NotFound
+from serving.errors import EpochChanged, NotFound
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,34 @@ class Admin:
         await self._put("guard", r.key_names.guard, order.SerializeToString(), deadline)
         log.warning("guard: order %d by %r for %d ms: %s", kind, by, duration_ms, reason)
         return self.guard()
+
+    def epoch(self) -> admin_pb2.EpochState:
+        """Whether what the store holds is believed, and why."""
+        r = self._r
+        r.check_loaded()
+        standing, confirmed = r.standing(), r.watchman.orders.confirmed
+        state = admin_pb2.EpochState(
+            epoch=r.cache.epoch,
+            trust=standing.trust,
+            doubt=standing.doubt(),
+            instances=standing.now.instances,
+            ready=standing.now.ready,
+            instances_before=standing.before.instances,
+            ready_before=standing.before.ready,
+            unknown_reported=standing.strangers,
+        )
+        if standing.confirmed:
+            state.by, state.reason = confirmed.by, confirmed.reason
+            state.time.FromMilliseconds(within(confirmed.since_unix_ms))
+        return state
+
+    async def confirm_epoch(self, epoch: str, by: str, reason: str, deadline: float) -> admin_pb2.EpochState:
+        """What this epoch holds is all there is. Raises EpochChanged: it is over."""
+        self._r.check_loaded()
+        if epoch != self._r.cache.epoch:
+            raise EpochChanged(epoch, self._r.cache.epoch)
+        await self._r.confirm_epoch(by, reason, deadline)
+        return self.epoch()
 
     async def suspend(self, node: str, duration_ms: int, by: str, reason: str, deadline: float) -> admin_pb2.Suspension:
         """Planned work on a node: none of its revisions is called silent until it ends."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hq import statuses
 from hq.entry import Entry
 from hq.liveness.beats import Beat
-from hq.registry.absence import of_epoch
+from hq.registry.absence import of_agent
 from hq.registry.repeats import beat_of, beat_of_stored
 from hq.registry.turns import check_turn, has_begun, refusal, subject
 from hq.replica import Replica
@@ -183,7 +183,7 @@ class Reports:
         try:
             return self._admitted_by(self._r.cache.get(report.instance_id), report, digest)
         except (Stop, NotFound) as error:
-            raise of_epoch(error, self._r) from None
+            raise of_agent(error, self._r, report.instance_id) from None
 
     def _admitted_by(self, entry: Entry | None, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
         error = refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
@@ -206,7 +206,7 @@ class Reports:
             entry = r.cache.get(instance_id)
         error = refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
-            raise of_epoch(error or NotFound(instance_id), r)
+            raise of_agent(error or NotFound(instance_id), r, instance_id)
         return entry
 
     # --- storing it as a status -------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import math
 from typing import NamedTuple
 
+from hq.doubt import UNSPECIFIED
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from serving.errors import BehindVersion, EpochChanged, NotLoaded
@@ -25,6 +26,7 @@ class Source(NamedTuple):
     stale: bool
     error: str
     quarantined: tuple[str, ...]
+    trust: service_pb2.EpochTrust = UNSPECIFIED
 
     def message(self) -> service_pb2.Source:
         source = service_pb2.Source(
@@ -35,6 +37,7 @@ class Source(NamedTuple):
             stale=self.stale,
             error=self.error,
             quarantined=self.quarantined,
+            trust=self.trust,
         )
         if self.staleness_ms >= 0:
             source.staleness.FromMilliseconds(self.staleness_ms)
@@ -68,6 +71,8 @@ class Freshness:
         r = self._replica
         staleness_s = r.fence.staleness_s()
         stale = staleness_s is None or staleness_s > r.config.stale_after_s
+        standing = r.standing()
+        why_stale = (r.fence.error or "this replica has lost touch with its store") if stale else ""
         return Source(
             r.config.cluster,
             r.config.replica,
@@ -75,13 +80,14 @@ class Freshness:
             r.cache.version,
             -1 if staleness_s is None else math.ceil((staleness_s + _KEPT_S) * 1000),
             stale,
-            (r.fence.error or "this replica has lost touch with its store") if stale else "",
+            "; ".join(filter(None, (why_stale, standing.doubt()))),
             r.cache.quarantine.shown_older(),
+            standing.trust,
         )
 
     def meets(self, read: service_pb2.ReadOptions) -> bool:
         """Whether `demanded` would return at once."""
-        if read.consistency or not self._replica.loaded.is_set():
+        if read.consistency or read.require_trusted or not self._replica.loaded.is_set():
             return False
         cache = self._replica.cache
         return read.min_version <= cache.version and (not read.epoch or read.epoch == cache.epoch)
@@ -93,6 +99,7 @@ class Freshness:
             NotLoaded: this replica has not read the store yet.
             EpochChanged: min_version belongs to another epoch.
             BehindVersion: the replica did not get min_version in time.
+            EpochDoubted: the store may have lost what it held, and the reader wants none of that.
             StoreUnavailable: a STRONG read could not be fenced.
         """
         r = self._replica
@@ -101,6 +108,8 @@ class Freshness:
             await r.fence.passed()
             r.check_loaded()
             self._check_epoch(read.epoch)
+        if read.require_trusted:
+            r.check_trusted()
 
     async def still(self, read: service_pb2.ReadOptions, deadline: float | None) -> None:
         """Return when the cache has what was demanded by version. The store may be another one after any wait.

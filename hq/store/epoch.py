@@ -35,11 +35,16 @@ class Epoch:
         self._store, self._keys, self._rng = store, keys, rng
         self._record = b""
         self._read_at = self._format_read_at = 0
+        self._instances = self._ready = 0
         self.current = ""
 
     def guard(self) -> Compare:
         """The condition that the store still has this history."""
         return Compare(self._keys.epoch, "value", self._record)
+
+    def remember(self, instances: int, ready: int) -> None:
+        """So many there were when this history ended: a successor that this replica makes will say so."""
+        self._instances, self._ready = instances, ready
 
     def stands_in(self, record: Record | None) -> bool:
         """Whether the record of the epoch, just read, is the one believed in."""
@@ -100,7 +105,12 @@ class Epoch:
         """Try to make a successor of their epoch and ours; whatever becomes of it, the caller reads again."""
         known = [*theirs.predecessor, theirs.epoch, self.current]
         past = [word for i, word in enumerate(known) if word and word not in known[:i]]
-        new = storage_pb2.EpochRecord(epoch=f"{new_word(self._rng):016x}", predecessor=past[-_PREDECESSORS_KEPT:])
+        new = storage_pb2.EpochRecord(
+            epoch=f"{new_word(self._rng):016x}",
+            predecessor=past[-_PREDECESSORS_KEPT:],
+            instances_before=self._instances,
+            ready_before=self._ready,
+        )
         level = logging.WARNING if past else logging.INFO  # the first one of a new store surprises nobody
         log.log(level, "proposing epoch %s", new.epoch)
         await self._try_to_put(self._keys.epoch, record, new.SerializeToString())

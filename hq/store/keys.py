@@ -40,6 +40,7 @@ class Keys:
         self.compaction = self.of(COMPACTION)
         self.restore = self.of(RESTORE)
         self.guard = self.of(OPS, "guard")
+        self.confirmed = self.of(OPS, "epoch")
         self.beats = self.of(BEATS, "")
         self.hearing = self.of(HEARING, "")
 

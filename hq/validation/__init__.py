@@ -12,7 +12,7 @@ from hq.validation.filter import check_filter
 from hq.validation.ids import check_id, check_label_key, check_label_value, check_name
 from hq.validation.instance import MAX_RECORD_BYTES, check_instance_update, check_new_instance, check_revision
 from hq.validation.masks import check_field_mask
-from hq.validation.orders import check_guard_order, check_suspension
+from hq.validation.orders import check_confirmation, check_guard_order, check_suspension
 from hq.validation.report import MAX_REPORT_BYTES, check_begin, check_report, clean_report
 from hq.validation.requests import check_item_count, check_page_size, check_request_id
 from hq.validation.times import clean_times
@@ -24,6 +24,7 @@ __all__ = [
     "MAX_VIOLATIONS",
     "Faults",
     "check_begin",
+    "check_confirmation",
     "check_duration",
     "check_enums",
     "check_field_mask",

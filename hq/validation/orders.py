@@ -5,7 +5,7 @@ from google.protobuf.duration_pb2 import Duration
 from hq.validation.durations import check_duration
 from hq.validation.faults import require
 from hq.validation.ids import check_id, check_words
-from hqpb.v1.admin_pb2 import ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
+from hqpb.v1.admin_pb2 import ConfirmEpochRequest, ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from serving.errors import Violation
 
 MAX_GUARD_ORDER_S = 86_400
@@ -22,6 +22,19 @@ def check_guard_order(order: ReleaseGuardRequest | ForceGuardRequest) -> None:
     """
     require(
         check_duration(order.duration, "duration", MAX_GUARD_ORDER_S),
+        check_words(order.reason, "reason", MAX_REASON_BYTES),
+        check_words(order.by, "by", MAX_BY_BYTES),
+    )
+
+
+def check_confirmation(order: ConfirmEpochRequest) -> None:
+    """Of an epoch that is named.
+
+    Raises:
+        InvalidRequest: with all violations by path.
+    """
+    require(
+        check_words(order.epoch, "epoch", MAX_BY_BYTES),
         check_words(order.reason, "reason", MAX_REASON_BYTES),
         check_words(order.by, "by", MAX_BY_BYTES),
     )

@@ -18,6 +18,7 @@ from serving.errors.requests import (
 )
 from serving.errors.retries import (
     BehindVersion,
+    EpochDoubted,
     NotLoaded,
     Overloaded,
     Retry,
@@ -32,6 +33,7 @@ __all__ = [
     "Code",
     "DeadlineExceeded",
     "EpochChanged",
+    "EpochDoubted",
     "Fenced",
     "HqError",
     "InvalidRequest",

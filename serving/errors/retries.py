@@ -38,6 +38,12 @@ class NotLoaded(Retry):
     reason = "NOT_LOADED"
 
 
+class EpochDoubted(Retry):
+    """The store became another one that holds far less, and nobody has confirmed yet that this is all."""
+
+    reason = "EPOCH_DOUBTED"
+
+
 class BehindVersion(Retry):
     """The replica does not have the asked-for version yet."""
 

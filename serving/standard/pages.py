@@ -115,7 +115,8 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
         return _text(*health_pages.livez(health))
 
     async def readyz(request: PageRequest) -> PageAnswer:
-        status, text = health_pages.readyz(health, request.query().get("fresh", [""])[-1])
+        asked = request.query()
+        status, text = health_pages.readyz(health, asked.get("fresh", [""])[-1], trusted="trusted" in asked)
         noted = note()
         return _text(status, f"{text}note: {noted}\n" if noted else text)
 

@@ -30,6 +30,7 @@ from tests.bench import (
     mixed,
     model,
     processes,
+    reconnecting,
     report,
     scale,
     security,
@@ -48,6 +49,7 @@ _MODULES = (
     *(lookups, transport, beats, changes, watching, feeds, sizes, fronts, processes, storage, mixed, security, abuse),
     hostagents,
     failures,
+    reconnecting,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}

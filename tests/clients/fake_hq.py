@@ -172,6 +172,15 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer, admin_pb2_grpc.Admin
         await self._arrived("GetGuard", request, context)
         return admin_pb2.GetGuardResponse(guard=self.stored.guard, source=self.source())
 
+    async def GetEpoch(self, request: Any, context: Context) -> Any:  # noqa: N802
+        await self._arrived("GetEpoch", request, context)
+        return admin_pb2.GetEpochResponse(state=admin_pb2.EpochState(epoch="e1"))
+
+    async def ConfirmEpoch(self, request: Any, context: Context) -> Any:  # noqa: N802
+        await self._arrived("ConfirmEpoch", request, context)
+        state = admin_pb2.EpochState(epoch=request.epoch, by=request.by, reason=request.reason)
+        return admin_pb2.ConfirmEpochResponse(state=state)
+
     async def SuspendNode(self, request: Any, context: Context) -> Any:  # noqa: N802
         await self._arrived("SuspendNode", request, context)
         suspension = admin_pb2.Suspension(node_name=request.node_name, reason=request.reason, by=request.by)

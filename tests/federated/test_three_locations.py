@@ -213,6 +213,29 @@ async def test_a_stopped_location_costs_its_own_instances_only(world: World, fro
         await watcher.end()
 
 
+async def test_a_watch_is_told_of_a_frozen_location_while_its_stream_stands_and_again_when_it_is_back(
+    world: World, front: FrontProcess
+) -> None:
+    await fill(front, "freeze")
+    async with front.stub() as stub:
+        watcher = Watcher(stub)
+        await eventually(lambda: watcher.synced == set(NAMES))
+        synced = watcher.kinds["west"].count("SYNCED")
+        for replica in world.replicas["west"]:
+            replica.pause()
+        try:
+            await eventually(lambda: watcher.trouble["west"], what="the watch says that west is silent")
+            # No stream has ended: two bookmarks are not missing yet.
+            assert watcher.kinds["west"].count("SYNCED") == synced
+            assert not watcher.trouble["east"]
+        finally:
+            for replica in world.replicas["west"]:
+                replica.resume()
+        await eventually(lambda: not watcher.trouble["west"], what="the watch says that west is back")
+        assert "RESYNC" not in watcher.kinds["west"]
+        await watcher.end()
+
+
 async def test_a_location_restored_from_an_old_backup_voids_its_own_tokens_only(
     world: World, front: FrontProcess
 ) -> None:

@@ -41,7 +41,8 @@ class Watcher:
             return
         assert len(message.sources) == 1
         cluster = message.sources[0].cluster
-        self.kinds[cluster].append(pb.WatchKind.Name(message.kind).removeprefix("WATCH_KIND_"))
+        if message.kind != pb.WATCH_KIND_BOOKMARK:  # they come by the clock
+            self.kinds[cluster].append(pb.WatchKind.Name(message.kind).removeprefix("WATCH_KIND_"))
         if message.kind == pb.WATCH_KIND_RESYNC:
             self.known.pop(cluster, None)
             self.version.pop(cluster, None)

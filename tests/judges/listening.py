@@ -37,6 +37,9 @@ class _Healthy:
     def staleness_s(self) -> float | None:
         return 0.0
 
+    def doubt(self) -> str:
+        return ""
+
     def why(self) -> str:
         return ""
 

@@ -122,4 +122,6 @@ REQUESTS: Final[dict[str, Callable[[], Message]]] = {
     "SuspendNode": lambda: admin_pb2.SuspendNodeRequest(node_name="n1", duration=_HOUR, by="me", reason="test"),
     "ResumeNode": lambda: admin_pb2.ResumeNodeRequest(node_name="n1"),
     "ListSuspensions": admin_pb2.ListSuspensionsRequest,
+    "GetEpoch": admin_pb2.GetEpochRequest,
+    "ConfirmEpoch": lambda: admin_pb2.ConfirmEpochRequest(epoch="another", by="me", reason="test"),
 }

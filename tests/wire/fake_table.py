@@ -149,7 +149,7 @@ class FakeHealth:
         self.is_live = True
         self.is_loaded = True
         self.staleness: float | None = 0.1
-        self.reason = ""
+        self.reason = self.why_doubted = ""
 
     def live(self) -> bool:
         return self.is_live
@@ -159,6 +159,9 @@ class FakeHealth:
 
     def staleness_s(self) -> float | None:
         return self.staleness
+
+    def doubt(self) -> str:
+        return self.why_doubted
 
     def why(self) -> str:
         return self.reason

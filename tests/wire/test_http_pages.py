@@ -35,6 +35,17 @@ async def test_a_stale_replica_is_ready_unless_freshness_is_asked_for(http: RawH
     assert answer.body == b"stale: answers are up to 12.346 s old, 10s is asked for: the store does not answer\n"
 
 
+async def test_a_replica_that_doubts_its_store_is_ready_unless_trust_is_asked_for(
+    http: RawHttp, health: FakeHealth
+) -> None:
+    assert (await http.get("/readyz?trusted")).status == 200
+    health.why_doubted = "it holds 0 where there were 3"
+    answer = await http.get("/readyz?fresh=10s")
+    assert (answer.status, answer.body.splitlines()[-1]) == (200, b"doubted: it holds 0 where there were 3")
+    answer = await http.get("/readyz?trusted&fresh=10s")
+    assert (answer.status, answer.body) == (503, b"doubted: it holds 0 where there were 3\n")
+
+
 async def test_an_unknown_age_is_not_fresh(http: RawHttp, health: FakeHealth) -> None:
     health.staleness = None
     assert (await http.get("/readyz")).status == 200

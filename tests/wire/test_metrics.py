@@ -62,6 +62,7 @@ async def test_every_metric_of_a_replica_moves() -> None:
             await _records_that_nobody_of_us_wrote(store, scraped)
             await _a_watch_that_is_cut(server, stub, scraped)
             await _silence(stub, agents, scraped)
+            await _agents_of_a_lost_store(stub, scraped)
             await admin.SuspendNode(_suspension())
             await scraped.until("hq_suspended_nodes", 1)
             await _faults_of_the_store(store, stub, scraped)
@@ -139,6 +140,14 @@ async def _silence(stub: Any, agents: list[Agent], scraped: Scraped) -> None:
         flipped = next((i for i in found.instances if i.status.revision and i.status.ready.status == 2), None)
     await next(agent for agent in agents if agent.instance_id == flipped.meta.id).report()
     await scraped.until("hq_recoveries_total", 1)
+
+
+async def _agents_of_a_lost_store(stub: Any, scraped: Scraped) -> None:
+    """More than there are instances, and they go on."""
+    lost = [Agent(stub, f"lost-{number}") for number in range(30)]
+    while not scraped.look()["hq_epoch_doubted"]:
+        await asyncio.gather(*(_ignored(agent.begin()) for agent in lost))
+        await asyncio.sleep(0.1)
 
 
 async def _faults_of_the_store(store: FaultyStore, stub: Any, scraped: Scraped) -> None:

@@ -22,6 +22,7 @@ def findings(facts: Facts, now_s: float) -> list[Finding]:
     found = [
         *_servers(facts),
         *_sources(facts),
+        *_doubts(facts),
         *_store(facts),
         *_guard(facts, now_s),
         *_records(facts),
@@ -70,6 +71,16 @@ def _sources(facts: Facts) -> Iterator[Finding]:
                 f"{name} is stale{since}{why}.",
                 "Reads go on from memory, writes fail, nothing flips. Look at etcd, and the network to it from there.",
             )
+
+
+def _doubts(facts: Facts) -> Iterator[Finding]:
+    doubts = {s.cluster: s.error for s in facts.sources() if s.trust == pb.EPOCH_TRUST_DOUBTED}
+    for cluster, doubt in doubts.items():
+        yield Finding(
+            f"{cluster} may have lost its instances: {doubt}. Discovery keeps what it had.",
+            "Is it the right etcd (`hqctl epoch status`)? Then restore a backup (`hq restore`), or if this is all: "
+            "`hqctl epoch confirm --reason …`.",
+        )
 
 
 def _store(facts: Facts) -> Iterator[Finding]:

@@ -103,6 +103,9 @@ class _Health:
     def why(self) -> str:
         return self._picture.trouble
 
+    def doubt(self) -> str:
+        return ""
+
 
 def run_host_agent(
     node: str, addresses: Sequence[str], files: CredentialFiles, path: Path, speakers: Sequence[Speaker]

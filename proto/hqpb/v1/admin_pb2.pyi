@@ -12,6 +12,60 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class GetEpochRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetEpochResponse(_message.Message):
+    __slots__ = ("state", "source")
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    state: EpochState
+    source: _service_pb2.Source
+    def __init__(self, state: _Optional[_Union[EpochState, _Mapping]] = ..., source: _Optional[_Union[_service_pb2.Source, _Mapping]] = ...) -> None: ...
+
+class ConfirmEpochRequest(_message.Message):
+    __slots__ = ("epoch", "reason", "by")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    reason: str
+    by: str
+    def __init__(self, epoch: _Optional[str] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
+
+class ConfirmEpochResponse(_message.Message):
+    __slots__ = ("state",)
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    state: EpochState
+    def __init__(self, state: _Optional[_Union[EpochState, _Mapping]] = ...) -> None: ...
+
+class EpochState(_message.Message):
+    __slots__ = ("epoch", "trust", "doubt", "instances", "ready", "instances_before", "ready_before", "unknown_reported", "by", "reason", "time")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    TRUST_FIELD_NUMBER: _ClassVar[int]
+    DOUBT_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    READY_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    UNKNOWN_REPORTED_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    trust: _service_pb2.EpochTrust
+    doubt: str
+    instances: int
+    ready: int
+    instances_before: int
+    ready_before: int
+    unknown_reported: int
+    by: str
+    reason: str
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, epoch: _Optional[str] = ..., trust: _Optional[_Union[_service_pb2.EpochTrust, str]] = ..., doubt: _Optional[str] = ..., instances: _Optional[int] = ..., ready: _Optional[int] = ..., instances_before: _Optional[int] = ..., ready_before: _Optional[int] = ..., unknown_reported: _Optional[int] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
 class GetGuardRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -80,6 +80,16 @@ class AdminServiceStub:
                 request_serializer=hqpb_dot_v1_dot_admin__pb2.ListSuspensionsRequest.SerializeToString,
                 response_deserializer=hqpb_dot_v1_dot_admin__pb2.ListSuspensionsResponse.FromString,
                 _registered_method=True)
+        self.GetEpoch = channel.unary_unary(
+                '/hq.v1.AdminService/GetEpoch',
+                request_serializer=hqpb_dot_v1_dot_admin__pb2.GetEpochRequest.SerializeToString,
+                response_deserializer=hqpb_dot_v1_dot_admin__pb2.GetEpochResponse.FromString,
+                _registered_method=True)
+        self.ConfirmEpoch = channel.unary_unary(
+                '/hq.v1.AdminService/ConfirmEpoch',
+                request_serializer=hqpb_dot_v1_dot_admin__pb2.ConfirmEpochRequest.SerializeToString,
+                response_deserializer=hqpb_dot_v1_dot_admin__pb2.ConfirmEpochResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
@@ -149,6 +159,20 @@ class AdminServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetEpoch(self, request, context):
+        """Whether what the store holds is believed, and what was known before it became another one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ConfirmEpoch(self, request, context):
+        """What the store holds is all there is, however little: readers believe it. Recorded.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -196,6 +220,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ListSuspensions,
                     request_deserializer=hqpb_dot_v1_dot_admin__pb2.ListSuspensionsRequest.FromString,
                     response_serializer=hqpb_dot_v1_dot_admin__pb2.ListSuspensionsResponse.SerializeToString,
+            ),
+            'GetEpoch': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetEpoch,
+                    request_deserializer=hqpb_dot_v1_dot_admin__pb2.GetEpochRequest.FromString,
+                    response_serializer=hqpb_dot_v1_dot_admin__pb2.GetEpochResponse.SerializeToString,
+            ),
+            'ConfirmEpoch': grpc.unary_unary_rpc_method_handler(
+                    servicer.ConfirmEpoch,
+                    request_deserializer=hqpb_dot_v1_dot_admin__pb2.ConfirmEpochRequest.FromString,
+                    response_serializer=hqpb_dot_v1_dot_admin__pb2.ConfirmEpochResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -442,6 +476,60 @@ class AdminService:
             '/hq.v1.AdminService/ListSuspensions',
             hqpb_dot_v1_dot_admin__pb2.ListSuspensionsRequest.SerializeToString,
             hqpb_dot_v1_dot_admin__pb2.ListSuspensionsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetEpoch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hq.v1.AdminService/GetEpoch',
+            hqpb_dot_v1_dot_admin__pb2.GetEpochRequest.SerializeToString,
+            hqpb_dot_v1_dot_admin__pb2.GetEpochResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ConfirmEpoch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hq.v1.AdminService/ConfirmEpoch',
+            hqpb_dot_v1_dot_admin__pb2.ConfirmEpochRequest.SerializeToString,
+            hqpb_dot_v1_dot_admin__pb2.ConfirmEpochResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -51,6 +51,10 @@ class AdminServiceStub:
     """Ends planned work early."""
     ListSuspensions: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListSuspensionsRequest, _admin_pb2.ListSuspensionsResponse]
     """The nodes under planned work."""
+    GetEpoch: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetEpochRequest, _admin_pb2.GetEpochResponse]
+    """Whether what the store holds is believed, and what was known before it became another one."""
+    ConfirmEpoch: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ConfirmEpochRequest, _admin_pb2.ConfirmEpochResponse]
+    """What the store holds is all there is, however little: readers believe it. Recorded."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -75,6 +79,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Ends planned work early."""
     ListSuspensions: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListSuspensionsRequest, _admin_pb2.ListSuspensionsResponse]  # type: ignore[assignment]
     """The nodes under planned work."""
+    GetEpoch: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetEpochRequest, _admin_pb2.GetEpochResponse]  # type: ignore[assignment]
+    """Whether what the store holds is believed, and what was known before it became another one."""
+    ConfirmEpoch: _aio.UnaryUnaryMultiCallable[_admin_pb2.ConfirmEpochRequest, _admin_pb2.ConfirmEpochResponse]  # type: ignore[assignment]
+    """What the store holds is all there is, however little: readers believe it. Recorded."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What operators ask and order at three in the morning."""
@@ -150,5 +158,21 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListSuspensionsResponse, _abc.Awaitable[_admin_pb2.ListSuspensionsResponse]]:
         """The nodes under planned work."""
+
+    @_abc_1.abstractmethod
+    def GetEpoch(
+        self,
+        request: _admin_pb2.GetEpochRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.GetEpochResponse, _abc.Awaitable[_admin_pb2.GetEpochResponse]]:
+        """Whether what the store holds is believed, and what was known before it became another one."""
+
+    @_abc_1.abstractmethod
+    def ConfirmEpoch(
+        self,
+        request: _admin_pb2.ConfirmEpochRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ConfirmEpochResponse, _abc.Awaitable[_admin_pb2.ConfirmEpochResponse]]:
+        """What the store holds is all there is, however little: readers believe it. Recorded."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -18,6 +18,12 @@ class ReadConsistency(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     READ_CONSISTENCY_UNSPECIFIED: _ClassVar[ReadConsistency]
     READ_CONSISTENCY_STRONG: _ClassVar[ReadConsistency]
 
+class EpochTrust(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    EPOCH_TRUST_UNSPECIFIED: _ClassVar[EpochTrust]
+    EPOCH_TRUST_DOUBTED: _ClassVar[EpochTrust]
+    EPOCH_TRUST_CONFIRMED: _ClassVar[EpochTrust]
+
 class ReadinessFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     READINESS_FILTER_UNSPECIFIED: _ClassVar[ReadinessFilter]
@@ -60,6 +66,9 @@ class GuardOverrideKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GUARD_OVERRIDE_KIND_FORCE: _ClassVar[GuardOverrideKind]
 READ_CONSISTENCY_UNSPECIFIED: ReadConsistency
 READ_CONSISTENCY_STRONG: ReadConsistency
+EPOCH_TRUST_UNSPECIFIED: EpochTrust
+EPOCH_TRUST_DOUBTED: EpochTrust
+EPOCH_TRUST_CONFIRMED: EpochTrust
 READINESS_FILTER_UNSPECIFIED: ReadinessFilter
 READINESS_FILTER_READY: ReadinessFilter
 READINESS_FILTER_NOT_READY: ReadinessFilter
@@ -85,21 +94,23 @@ GUARD_OVERRIDE_KIND_RELEASE: GuardOverrideKind
 GUARD_OVERRIDE_KIND_FORCE: GuardOverrideKind
 
 class ReadOptions(_message.Message):
-    __slots__ = ("min_version", "epoch", "consistency", "require_all_locations", "allow_last_good")
+    __slots__ = ("min_version", "epoch", "consistency", "require_all_locations", "allow_last_good", "require_trusted")
     MIN_VERSION_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     CONSISTENCY_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_ALL_LOCATIONS_FIELD_NUMBER: _ClassVar[int]
     ALLOW_LAST_GOOD_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_TRUSTED_FIELD_NUMBER: _ClassVar[int]
     min_version: int
     epoch: str
     consistency: ReadConsistency
     require_all_locations: bool
     allow_last_good: bool
-    def __init__(self, min_version: _Optional[int] = ..., epoch: _Optional[str] = ..., consistency: _Optional[_Union[ReadConsistency, str]] = ..., require_all_locations: _Optional[bool] = ..., allow_last_good: _Optional[bool] = ...) -> None: ...
+    require_trusted: bool
+    def __init__(self, min_version: _Optional[int] = ..., epoch: _Optional[str] = ..., consistency: _Optional[_Union[ReadConsistency, str]] = ..., require_all_locations: _Optional[bool] = ..., allow_last_good: _Optional[bool] = ..., require_trusted: _Optional[bool] = ...) -> None: ...
 
 class Source(_message.Message):
-    __slots__ = ("cluster", "replica", "epoch", "version", "staleness", "stale", "error", "quarantined")
+    __slots__ = ("cluster", "replica", "epoch", "version", "staleness", "stale", "error", "quarantined", "trust")
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
@@ -108,6 +119,7 @@ class Source(_message.Message):
     STALE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     QUARANTINED_FIELD_NUMBER: _ClassVar[int]
+    TRUST_FIELD_NUMBER: _ClassVar[int]
     cluster: str
     replica: str
     epoch: str
@@ -116,7 +128,8 @@ class Source(_message.Message):
     stale: bool
     error: str
     quarantined: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, cluster: _Optional[str] = ..., replica: _Optional[str] = ..., epoch: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., error: _Optional[str] = ..., quarantined: _Optional[_Iterable[str]] = ...) -> None: ...
+    trust: EpochTrust
+    def __init__(self, cluster: _Optional[str] = ..., replica: _Optional[str] = ..., epoch: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., error: _Optional[str] = ..., quarantined: _Optional[_Iterable[str]] = ..., trust: _Optional[_Union[EpochTrust, str]] = ...) -> None: ...
 
 class InstanceFilter(_message.Message):
     __slots__ = ("instance_id", "service_id", "node_name", "revision_id", "cluster", "labels", "readiness", "allocated")

@@ -105,7 +105,7 @@ def test_a_bookmark_during_a_new_snapshot_does_not_make_the_old_list_young() -> 
 
 def test_a_saved_list_is_marked_until_hq_has_spoken() -> None:
     roster = Roster()
-    roster.restore([kept("a")], as_of=40, resumable=False)
+    roster.restore([kept("a")], as_of=40, resumable=False, epochs={})
     assert (ids(roster), roster.origin, roster.age_s(100)) == (["a"], Origin.SAVED, 60)
     _, deltas = fed(AWAY, part("b"), synced(), roster=roster)
     assert (shown(deltas), roster.origin) == ([["-a", "+b"]], Origin.LIVE)
@@ -113,7 +113,7 @@ def test_a_saved_list_is_marked_until_hq_has_spoken() -> None:
 
 def test_a_saved_list_goes_on_behind_its_token() -> None:
     roster = Roster()
-    roster.restore([kept("a")], as_of=40, resumable=True)
+    roster.restore([kept("a")], as_of=40, resumable=True, epochs={})
     _, deltas = fed(synced(), changes(put("b", 9)), roster=roster)
     assert (shown(deltas), ids(roster), roster.resyncs) == ([["+b"]], ["a", "b"], 0)
 

@@ -15,7 +15,7 @@ from clients.discovery.endpoint import ReadyInstance
 from clients.discovery.saved import SavedState, Unusable, file_name, load, save
 
 ONE = ReadyInstance("c", "web-1", 7, "web", "n1", "10.0.0.1", {"http": 80}, {"tier": "front"}, ("r1",))
-STATE = SavedState(("web",), 1000.5, "token", (ONE,))
+STATE = SavedState(("web",), 1000.5, "token", (ONE,), {"c": "e1"})
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
@@ -36,7 +36,7 @@ def test_a_file_is_for_its_owner_and_leaves_nothing_beside_it(tmp_path: Path) ->
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     save(tmp_path / "web.json", STATE)
-    broken = SavedState(("web",), 1.0, "", (object(),))  # type: ignore[arg-type]
+    broken = SavedState(("web",), 1.0, "", (object(),), {})  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         save(tmp_path / "web.json", broken)
     assert load(tmp_path / "web.json", ["web"]) == STATE

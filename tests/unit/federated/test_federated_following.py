@@ -10,6 +10,8 @@ import grpc
 
 from clients.errors import HqApiError
 from federated.calls.following import Follower
+from federated.calls.progress import Portion
+from federated.locations.presence import Presence
 from hqpb.v1 import service_pb2 as pb
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 
@@ -57,3 +59,47 @@ async def test_a_stream_that_lasted_is_opened_again_at_once() -> None:
     for _ in range(10):
         await pause_after_a_stream_of(0.01, east)
     assert await pause_after_a_stream_of(60, east) < 0.11
+
+
+class OneLocation:
+    """A location of which only its presence is asked."""
+
+    def __init__(self) -> None:
+        self.presence = Presence("east", 2.0, Clock())
+
+    def get(self, _name: str) -> OneLocation:
+        return self
+
+
+def told(portions: list[Portion]) -> list[str]:
+    return [pb.WatchInstancesResponse.FromString(p.bodies[0]).sources[0].error for p in portions]
+
+
+def following(location: OneLocation) -> Follower:
+    return Follower("east", cast("Locations", location), pb.InstanceFilter(), "", Clock(), random.Random(1))
+
+
+OF_EAST = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=[pb.Source(cluster="east", replica="r")])
+
+
+@in_virtual_time
+async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_known() -> None:
+    east = following(location := OneLocation())
+    await asyncio.sleep(1)
+    assert east.silence() == []
+    location.presence.failed_at_once("no replica answered a probe")
+    assert told(east.silence()) == ["no replica answered a probe; going on by itself"]
+    assert east.silence() == []
+    east.received(OF_EAST.SerializeToString())
+    # Its probes fail, but its stream lives.
+    assert east.silence() == []
+
+
+@in_virtual_time
+async def test_a_stream_without_a_bookmark_is_called_silent_whatever_the_probes_say() -> None:
+    east = following(OneLocation())
+    await asyncio.sleep(5.5)
+    assert east.silence() == []
+    await asyncio.sleep(east.look_in_s())
+    assert "not even a bookmark" in told(east.silence())[0]
+    assert east.silence() == []

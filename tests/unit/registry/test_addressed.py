@@ -41,7 +41,7 @@ async def refused_by(cluster: str, *meant: str) -> set[str]:
 
 ORDERS = {
     *("CreateInstance", "UpdateInstance", "DeleteInstance", "ApplyInstances", "PutRevision", "DeleteRevision"),
-    *("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode"),
+    *("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode", "ConfirmEpoch"),
 }
 
 

@@ -90,7 +90,8 @@ def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:
 def test_orders_are_for_operators_alone_and_not_given_unrecorded(replica_rules: dict[str, Rule]) -> None:
     orders = {call for call, rule in replica_rules.items() if rule is OPERATE}
     admin = "hq.v1.AdminService"
-    assert orders == {f"{admin}/{name}" for name in ("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode")}
+    names = ("ReleaseGuard", "ForceGuard", "SuspendNode", "ResumeNode", "ConfirmEpoch")
+    assert orders == {f"{admin}/{name}" for name in names}
     assert OPERATE.roles == {Role.OPERATOR}
     assert OPERATE.record is Record.ORDERS
 

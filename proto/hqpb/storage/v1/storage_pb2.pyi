@@ -93,12 +93,30 @@ class HearingRecord(_message.Message):
     def __init__(self, node: _Optional[_Iterable[str]] = ..., many: _Optional[bool] = ..., unix_ms: _Optional[int] = ...) -> None: ...
 
 class EpochRecord(_message.Message):
-    __slots__ = ("epoch", "predecessor")
+    __slots__ = ("epoch", "predecessor", "instances_before", "ready_before", "restored")
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PREDECESSOR_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    READY_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    RESTORED_FIELD_NUMBER: _ClassVar[int]
     epoch: str
     predecessor: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, epoch: _Optional[str] = ..., predecessor: _Optional[_Iterable[str]] = ...) -> None: ...
+    instances_before: int
+    ready_before: int
+    restored: bool
+    def __init__(self, epoch: _Optional[str] = ..., predecessor: _Optional[_Iterable[str]] = ..., instances_before: _Optional[int] = ..., ready_before: _Optional[int] = ..., restored: _Optional[bool] = ...) -> None: ...
+
+class EpochConfirmation(_message.Message):
+    __slots__ = ("epoch", "by", "reason", "since_unix_ms")
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    epoch: str
+    by: str
+    reason: str
+    since_unix_ms: int
+    def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ...) -> None: ...
 
 class FormatRecord(_message.Message):
     __slots__ = ("format", "oldest_reader")

@@ -1,0 +1,59 @@
+"""Whether a snapshot of another epoch is believed. A store that was lost comes back empty and looks healthy. No I/O."""
+
+from __future__ import annotations
+
+from hqpb.v1 import service_pb2
+
+BELIEVE_AFTER_S = 3600.0
+
+
+class Doubts:
+    """What is believed of each cluster's store, and what is not yet.
+
+    HQ says so itself (`Source.trust`) if anybody there remembers what was lost. If all replicas were started anew, they
+    do not; then this is judged by what was known here: another epoch, and less than half of it.
+
+    Attributes:
+        believed: by cluster, the epoch whose snapshots are taken as they are.
+    """
+
+    def __init__(self, believe_after_s: float) -> None:
+        """`believe_after_s`: nothing is doubted for longer."""
+        self._believe_after_s = believe_after_s
+        self.believed: dict[str, str] = {}
+        self._doubted: dict[str, tuple[str, float, str]] = {}  # by cluster: epoch, since when, why
+
+    def shown(self, source: service_pb2.Source, count: int, known: int, now: float) -> bool:
+        """A snapshot of a cluster is complete, with `count` instances where `known` were known: is it doubted?"""
+        if not source.epoch:  # a front says this of a location of which it has no word
+            return False
+        believed = self.believed.get(source.cluster, "")
+        is_other = bool(believed) and believed != source.epoch
+        says_so = source.trust == service_pb2.EPOCH_TRUST_DOUBTED
+        is_confirmed = source.trust == service_pb2.EPOCH_TRUST_CONFIRMED
+        epoch, since, _ = self._doubted.get(source.cluster, ("", now, ""))
+        is_over = epoch == source.epoch and now - since >= self._believe_after_s
+        if is_other and not is_confirmed and not is_over and (says_so or count * 2 < known):
+            why = source.error or f"its store is another one, and {count} instances are there where {known} were"
+            self._doubted[source.cluster] = source.epoch, since, f"{source.cluster}: {why}"
+            return True
+        self._believe(source)
+        return False
+
+    def believes(self, source: service_pb2.Source, now: float) -> bool:
+        """A later message of that cluster: is it believed, or is it now?"""
+        if source.cluster in self._doubted:
+            _, since, _ = self._doubted[source.cluster]
+            is_confirmed = source.trust == service_pb2.EPOCH_TRUST_CONFIRMED
+            if not source.epoch or (not is_confirmed and now - since < self._believe_after_s):
+                return False
+            self._believe(source)
+        return True
+
+    def words(self) -> str:
+        """What is doubted, and why; empty: nothing."""
+        return "; ".join(why for _, _, why in self._doubted.values())
+
+    def _believe(self, source: service_pb2.Source) -> None:
+        self._doubted.pop(source.cluster, None)
+        self.believed[source.cluster] = source.epoch

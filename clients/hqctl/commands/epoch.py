@@ -1,0 +1,79 @@
+"""epoch: whether what the store holds is believed, and an operator's word for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from clients.hqctl.asking.exits import Exit
+from clients.hqctl.asking.session import Session, complain, connected
+from clients.hqctl.commands.guarding import who
+from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from clients.hqctl.output.sources import check_cluster
+from clients.hqctl.words import clock_time, plural
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from clients.client import Client
+
+
+@click.group()
+def epoch() -> None:
+    """Show whether what the store holds is believed, or confirm it.
+
+    A store that was lost comes back empty and looks healthy. HQ doubts an epoch that holds far less than the one
+    before, and discovery keeps the addresses that it had. A backup (`hq restore`) ends that, or `confirm`.
+    """
+
+
+@epoch.command(short_help="Whether what the store holds is believed, and why.")
+@output_option(*TEXTS)
+@connected
+def status(session: Session, output: str) -> None:
+    """Show whether what the store holds is believed, as the answering replica sees it."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.get_epoch()
+        check_cluster(session, answer.source)
+        if is_data(output):
+            print_data(answer.state, output)
+        else:
+            print_epoch(answer.state)
+        return Exit.OK
+
+    session.run(work)
+
+
+@epoch.command(short_help="Say that what the store holds is all there is.")
+@click.argument("epoch", required=False)
+@click.option("--by", default=who, help="Who; default: you.")
+@click.option("--reason", required=True, help="Why; kept with the record.")
+@connected
+def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
+    """Say that what the store holds is all there is: readers believe it, and drop what they kept.
+
+    EPOCH, as `hqctl epoch status` shows it, makes sure that you confirm what you have looked at. Without it the epoch
+    is the current one.
+    """
+
+    async def work(client: Client) -> Exit:
+        meant = epoch or (await client.admin.get_epoch()).state.epoch
+        print_epoch((await client.admin.confirm_epoch(meant, by=by, reason=reason)).state)
+        return Exit.OK
+
+    session.run(work, writing=True, look="hqctl epoch status")
+
+
+def print_epoch(state: admin_pb2.EpochState) -> None:
+    """Print what is known of an epoch as a few lines."""
+    click.echo(f"Epoch {state.epoch} holds {plural(state.instances, 'instance')}, {state.ready} of them ready.")
+    if state.instances_before:
+        click.echo(f"The one before held {state.instances_before}, {state.ready_before} of them ready.")
+    if state.trust == pb.EPOCH_TRUST_DOUBTED:
+        complain(f"doubted: {state.doubt}")
+    elif state.by:
+        click.echo(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
+    elif state.trust == pb.EPOCH_TRUST_CONFIRMED:
+        click.echo("Confirmed: a backup was restored.")

@@ -1,0 +1,95 @@
+"""A store that became another one and holds far less: what discovery believes, item by item."""
+
+from __future__ import annotations
+
+import pytest
+
+from clients.discovery.roster import Origin, Roster
+from clients.progress import Bookmark, Resync, WatchItem
+from hqpb.v1 import service_pb2 as pb
+from tests.support.watch_items import changes, fed, ids, kept, part, put, shown, synced
+
+UNSPECIFIED, DOUBTED, CONFIRMED = pb.EPOCH_TRUST_UNSPECIFIED, pb.EPOCH_TRUST_DOUBTED, pb.EPOCH_TRUST_CONFIRMED
+LOST = Resync("the store's history is another one")
+HOUR_S = 3600.0
+
+
+def source(epoch: str, trust: pb.EpochTrust = UNSPECIFIED, *, cluster: str = "c") -> pb.Source:
+    error = "it holds 0 where there were 3" if trust == DOUBTED else ""
+    return pb.Source(cluster=cluster, replica="r", epoch=epoch, trust=trust, error=error)
+
+
+def bookmark(epoch: str, trust: pb.EpochTrust = UNSPECIFIED) -> Bookmark:
+    return Bookmark("t", (source(epoch, trust),))
+
+
+def known() -> Roster:
+    return fed(part("a", "b", "c"), synced(source("e1")))[0]
+
+
+@pytest.mark.parametrize("trust", [UNSPECIFIED, DOUBTED])
+def test_an_empty_snapshot_of_another_epoch_is_not_believed_whether_hq_remembers_or_not(trust: pb.EpochTrust) -> None:
+    roster, deltas = fed(LOST, synced(source("e2", trust)), bookmark("e2", trust), roster=known())
+    assert ids(roster) == ["a", "b", "c"]
+    assert [delta.changes for delta in deltas] == [{}]  # that continuity was lost is said
+    assert "c: it" in roster.doubt()
+    assert roster.origin is Origin.LIVE
+    assert not roster.is_resumable
+
+
+@pytest.mark.parametrize("told", [bookmark("e2", CONFIRMED), changes(put("n", 9))])
+def test_once_it_is_confirmed_it_is_believed(told: WatchItem) -> None:
+    roster, _ = fed(LOST, synced(source("e2", DOUBTED)), roster=known())
+    if not isinstance(told, Bookmark):
+        told = changes(put("n", 9))
+        told = type(told)(told.events, told.resume_token, (source("e2", CONFIRMED),), told.collapsed)
+    fed(told, roster=roster)
+    assert set(ids(roster)) <= {"n"}
+    assert (roster.doubt(), roster.is_resumable, roster.epochs) == ("", True, {"c": "e2"})
+
+
+def test_what_comes_back_while_it_is_doubted_is_followed() -> None:
+    roster, _ = fed(LOST, part("b"), synced(source("e2", DOUBTED)), changes(put("a", 5, tag="new")), roster=known())
+    assert ids(roster) == ["a", "b", "c"]
+    fed(bookmark("e2", CONFIRMED), roster=roster)
+    assert ids(roster) == ["a", "b"]
+
+
+def test_the_end_of_a_doubt_comes_by_itself_after_an_hour() -> None:
+    roster, _ = fed(LOST, synced(source("e2", DOUBTED)), roster=known(), now=100)
+    fed(bookmark("e2", DOUBTED), roster=roster, now=99 + HOUR_S)
+    assert ids(roster) == ["a", "b", "c"]
+    # A new snapshot is not a new hour.
+    fed(LOST, synced(source("e2", DOUBTED)), roster=roster, now=99 + HOUR_S)
+    fed(bookmark("e2", DOUBTED), roster=roster, now=100 + HOUR_S)
+    assert ids(roster) == []
+
+
+def test_a_snapshot_of_the_same_epoch_is_believed_however_small_it_is() -> None:
+    roster, deltas = fed(LOST, part("a"), synced(source("e1")), roster=known())
+    assert (ids(roster), shown(deltas), roster.doubt()) == (["a"], [["-b", "-c"]], "")
+
+
+@pytest.mark.parametrize(("trust", "left"), [(UNSPECIFIED, ["a", "b"]), (CONFIRMED, [])])
+def test_another_epoch_is_believed_that_holds_most_or_is_confirmed(trust: pb.EpochTrust, left: list[str]) -> None:
+    roster, _ = fed(LOST, part(*left), synced(source("e2", trust)), roster=known())
+    assert (ids(roster), roster.doubt(), roster.epochs) == (left, "", {"c": "e2"})
+
+
+def test_a_restart_remembers_which_epoch_its_file_was_of() -> None:
+    roster = Roster()
+    roster.restore([kept("a"), kept("b")], as_of=40, resumable=False, epochs={"c": "e1"})
+    fed(synced(source("e2")), roster=roster)
+    assert ids(roster) == ["a", "b"]
+    assert roster.epochs == {"c": "e1"}
+
+
+def test_of_several_locations_only_the_one_that_lost_its_store_is_doubted() -> None:
+    east, west = source("e1", cluster="east"), source("w1", cluster="west")
+    roster, _ = fed(part("a", cluster="east"), part("b", cluster="west"), synced(east, west))
+    lost = Resync("the store's history is another one", "west")
+    fed(lost, synced(source("w2", DOUBTED, cluster="west")), roster=roster)
+    fed(Bookmark("t", (east,)), Bookmark("t", (pb.Source(cluster="west"),)), roster=roster)
+    assert ids(roster) == ["a", "b"]
+    fed(Bookmark("t", (source("w2", CONFIRMED, cluster="west"),)), roster=roster)
+    assert ids(roster) == ["a"]

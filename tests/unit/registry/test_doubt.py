@@ -1,0 +1,73 @@
+"""Whether what a store holds is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from hq.doubt import CONFIRMED, DOUBTED, UNSPECIFIED, Census, Standing, Strangers
+from hqpb.v1 import service_pb2
+
+NOBODY = Census(0, 0)
+MANY = Census(2500, 2400)
+
+
+def standing(now: Census, before: Census = NOBODY, strangers: int = 0, *, confirmed: bool = False) -> Standing:
+    return Standing(now, before, strangers, restored=False, confirmed=confirmed)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "strangers", "expected"),
+    [
+        (NOBODY, NOBODY, 0, UNSPECIFIED),  # a new installation
+        (NOBODY, MANY, 0, DOUBTED),
+        (Census(1249, 1249), MANY, 0, DOUBTED),
+        (Census(1250, 1200), MANY, 0, UNSPECIFIED),
+        (Census(2500, 1199), MANY, 0, DOUBTED),  # put back by the deploy system, and most agents are not heard yet
+        (NOBODY, Census(1, 0), 0, DOUBTED),
+        (NOBODY, NOBODY, 3, DOUBTED),
+        (NOBODY, NOBODY, 2, UNSPECIFIED),
+        (Census(100, 100), NOBODY, 100, UNSPECIFIED),
+        (Census(100, 100), NOBODY, 101, DOUBTED),
+    ],
+)
+def test_what_speaks_against_an_epoch(
+    now: Census, before: Census, strangers: int, expected: service_pb2.EpochTrust
+) -> None:
+    one = standing(now, before, strangers)
+    assert one.trust == expected
+    assert bool(one.doubt()) is (expected == DOUBTED)
+    assert standing(now, before, strangers, confirmed=True).trust == CONFIRMED
+    assert one._replace(restored=True).trust == CONFIRMED
+
+
+def test_that_most_is_back_is_to_be_written_down_once() -> None:
+    assert standing(MANY, MANY).is_recovered
+    assert not standing(NOBODY, MANY).is_recovered
+    assert not standing(MANY, MANY, confirmed=True).is_recovered
+    assert not standing(MANY).is_recovered
+
+
+def test_a_second_loss_under_doubt_is_compared_with_what_was_before_the_first() -> None:
+    assert standing(Census(3, 3), MANY).remembered() == MANY
+    assert standing(Census(3, 3), MANY, confirmed=True).remembered() == Census(3, 3)
+
+
+def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> None:
+    strangers = Strangers(persistent_s=90, forgotten_s=600)
+    strangers.heard("deleted", 0)
+    for now in (0, 180, 360):
+        strangers.heard("lost", now)
+    assert strangers.count(360) == 1
+    assert strangers.count(960) == 1
+    assert strangers.count(961) == 0
+    strangers.heard("lost", 1000)
+    assert strangers.count(1000) == 0
+
+
+def test_strangers_take_no_memory_without_an_end() -> None:
+    strangers = Strangers(persistent_s=0, forgotten_s=600)
+    for n in range(100_010):
+        strangers.heard(f"i-{n}", 0)
+    assert strangers.count(0) == 100_000
+    strangers.clear()
+    assert strangers.count(0) == 0
