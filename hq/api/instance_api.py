@@ -12,7 +12,7 @@ from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call, Method
 from serving.calls.service import Service
 from serving.errors import invalid
-from serving.rights.rules import BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
+from serving.rights.rules import ATTEND, BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
 
 _SERVICE = Service("hq.v1.InstanceService")
 
@@ -44,8 +44,12 @@ class InstanceApi:
         ]
 
     def agents_methods(self) -> list[Method]:
-        """What the agents' listener serves: their own calls, and watches of nodes."""
-        return [*self._of_agents(), _SERVICE.streaming(service_pb2.WatchInstancesRequest, self._watch_node, READ)]
+        """What the agents' listener serves: their own calls, watches of nodes, and single instances."""
+        return [
+            *self._of_agents(),
+            _SERVICE.memoized(service_pb2.GetInstanceRequest, parsed_get, self._lookups.get, ATTEND),
+            _SERVICE.streaming(service_pb2.WatchInstancesRequest, self._watch_node, ATTEND),
+        ]
 
     def _of_agents(self) -> list[Method]:
         agents = self._agents

@@ -59,6 +59,8 @@ FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.WRIT
 BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
 # Not recorded unless denied: statuses and beats come thousands a second, and say themselves who heard them when.
 REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
+# What agents read at their own listener, where nobody else shall take up room.
+ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))
 UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
 # An uploader or admin anything; a scheduler allocation and node_name, by mask.
 UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)

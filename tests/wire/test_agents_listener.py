@@ -19,6 +19,7 @@ from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.scenes import eventually
+from tests.support.secured import Caller, Secured, secure_channel, served
 
 TIMEOUT_S = 3.0
 
@@ -81,3 +82,25 @@ async def test_connections_elsewhere_take_no_room_from_agents(server: Server) ->
     finally:
         for writer in strangers:
             writer.transport.abort()
+
+
+async def test_with_security_on_only_agents_are_let_in_there_and_only_to_their_node(files: Secured) -> None:
+    get, watch = pb.GetInstanceRequest(id="web-1"), pb.WatchInstancesRequest()
+    watch.filter.node_name.append("n1")
+    async with (
+        served(files.security(), agents="127.0.0.1:0") as replica,
+        secure_channel(replica.addresses.agents, files.authority) as channel,
+    ):
+        for stranger in ("reader/ada", "admin", "operator"):
+            caller = Caller(channel, files.issuer.ticket(stranger))
+            assert (await caller.refusal("GetInstance", get))[0] == "PERMISSION_DENIED"
+            with pytest.raises(grpc.aio.AioRpcError) as refused:
+                await caller.watch(watch).read()
+            assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
+        agent = Caller(channel, files.issuer.ticket("agent/n1"))
+        assert (await agent.refusal("GetInstance", get))[0] == "NOT_FOUND"
+        assert (await agent.watch(watch).read()).kind == pb.WATCH_KIND_SYNCED
+        watch.filter.node_name[:] = ["n2"]
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await agent.watch(watch).read()
+        assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
