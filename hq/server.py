@@ -109,9 +109,12 @@ class Server:
             await self.replica.store.close()
 
     async def _work(self) -> None:
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self.replica.run())
-            tasks.create_task(self._prober.run(self.listening), name="prober")
+        probing = asyncio.create_task(self._prober.run(self.listening), name="prober")
+        try:
+            await self.replica.run()
+        finally:
+            probing.cancel()
+            await asyncio.gather(probing, return_exceptions=True)
 
     def _leave(self) -> None:
         self.health.leaving = True

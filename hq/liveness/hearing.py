@@ -13,7 +13,7 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from hq.liveness.refusals import Refusals
+from hq.liveness.refusals import News, Refusals
 from hq.store.epoch import Epoch
 from hq.store.keys import HEARING, Keys
 from hq.store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
@@ -54,6 +54,8 @@ class Hearing:
         if replica == self._replica:
             return
         record = storage_pb2.HearingRecord.FromString(value)
+        for revision in record.revision:
+            self._refusals.revision(revision.uid, revision.id)
         for node in record.node[:_MOST_NODES]:
             self._refusals.node(node)
         if record.many:
@@ -63,19 +65,24 @@ class Hearing:
         """Tell the others for ever, at most every few seconds, and nothing while nothing is refused."""
         while True:
             await asyncio.sleep(self._rng.uniform(0.8, 1.0) * self._every_s)
-            nodes = self._refusals.take_news()
-            if nodes:
-                await self._tell(nodes)
+            news = self._refusals.take_news()
+            if any(news):
+                await self._tell(news)
 
-    async def _tell(self, nodes: list[str]) -> None:
-        is_many = len(nodes) > _MOST_NODES
-        record = storage_pb2.HearingRecord(node=[] if is_many else nodes, many=is_many, unix_ms=self._clock.wall_ms())
+    async def _tell(self, news: News) -> None:
+        is_many = len(news.nodes) > _MOST_NODES
+        record = storage_pb2.HearingRecord(
+            revision=[storage_pb2.RefusedRevision(uid=uid, id=revision_id) for uid, revision_id in news.revisions],
+            node=[] if is_many else news.nodes,
+            many=is_many,
+            unix_ms=self._clock.wall_ms(),
+        )
         put = Write((), ((self._key, record.SerializeToString()),))
         try:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
         except (HqError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
-            log.warning("others could not be told that reports of %d nodes were refused: %s", len(nodes), error)
+            log.warning("other replicas could not be told of refused reports: %s", error)
 
 
 __all__ = ["DecodeError", "Hearing"]

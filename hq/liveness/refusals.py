@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from hq.cache import Cache
+from hq.entry import Entry
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hqpb.v1 import service_pb2
@@ -19,11 +20,19 @@ from serving.errors import NotLoaded
 
 _NODE_SPACING_S: Final = 1.0  # a node's deadlines move at most so often
 _NODES_OF_ONE: Final = 64  # behind an address with more nodes it is unknown which of them was refused
+_NAMED: Final = 2_000  # revisions in a record; of more the nodes are named
 _KEPT: Final = 50_000  # addresses, and nodes
 
 
+class News(NamedTuple):
+    """What other replicas are to be told of: revisions, by uid and id, and nodes."""
+
+    revisions: list[tuple[int, str]]
+    nodes: list[str]
+
+
 class Refusals:
-    """Counts them, moves deadlines, and knows which nodes others are to be told of.
+    """Counts them, moves deadlines, and knows what others are to be told of.
 
     Attributes:
         counted: by reason, for metrics.
@@ -33,8 +42,10 @@ class Refusals:
         self._cache, self._tracker, self._clock = cache, tracker, clock
         self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, where nobody says who they are
         self._looked_at: OrderedDict[str, float] = OrderedDict()  # nodes
-        self._news: dict[RevisionKey, str] = {}  # refused since the last record, with their nodes
-        self._unjudged: set[str] = set()  # nodes of which nothing is known here, because nothing was read yet
+        # Since the last record: revisions, nodes with theirs, and nodes of which nothing was read yet.
+        self._revisions: dict[RevisionKey, Entry] = {}
+        self._nodes: dict[str, list[RevisionKey]] = {}
+        self._unjudged: set[str] = set()
         self.counted: Counter[str] = Counter()
 
     def heard_from(self, address: str, node: str) -> None:
@@ -62,16 +73,24 @@ class Refusals:
             return
         if mark.incarnation and mark.incarnation == report.revision.incarnation:
             self._tracker.refused(entry, mark)
-            self._news[RevisionKey(entry.traits.id, mark.id)] = report.node
+            self._revisions[RevisionKey(entry.traits.id, mark.id)] = entry
 
     def unread(self, nodes: Iterable[str], reason: str) -> None:
         """One that was not read, from a caller who speaks for these nodes."""
         self.counted[reason] += 1
         for node in nodes:
-            self._news |= dict.fromkeys(self.node(node), node)
+            if keys := self.node(node):
+                self._nodes[node] = keys
+
+    def revision(self, uid: int, revision_id: str) -> None:
+        """Another replica refused reports of this one."""
+        entry = self._cache.by_uid(uid)
+        mark = entry.mark(revision_id) if entry is not None else None
+        if entry is not None and mark is not None:
+            self._tracker.refused(entry, mark)
 
     def node(self, node: str) -> list[RevisionKey]:
-        """Reports of a node were refused, here or by another replica; return which revisions that may concern."""
+        """Reports of a node were refused unread, here or by another replica; return which revisions may be meant."""
         now = self._clock.now()
         if now - self._looked_at.get(node, float("-inf")) < _NODE_SPACING_S:
             return []
@@ -90,9 +109,14 @@ class Refusals:
         """Another replica refuses the reports of more nodes than it can name."""
         self._tracker.many_refused_until = self._clock.now() + for_s
 
-    def take_news(self) -> list[str]:
-        """Nodes whose reports were refused since the last call, and not taken since, here or elsewhere."""
-        news, unjudged = self._news, self._unjudged
-        self._news, self._unjudged = {}, set()
+    def take_news(self) -> News:
+        """What was refused since the last call, and not taken since, here or elsewhere."""
+        revisions, nodes, unjudged = self._revisions, self._nodes, self._unjudged
+        self._revisions, self._nodes, self._unjudged = {}, {}, set()
         refused = self._tracker.deadlines.is_refused
-        return sorted(unjudged.union(node for key, node in news.items() if refused(key)))
+        named = {key: entry for key, entry in revisions.items() if refused(key)}
+        coarse = unjudged.union(node for node, keys in nodes.items() if any(map(refused, keys)))
+        if len(named) > _NAMED:
+            coarse |= {entry.traits.node for entry in named.values()}
+            named = {}
+        return News([(entry.traits.uid, key.revision_id) for key, entry in named.items()], sorted(coarse))

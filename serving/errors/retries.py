@@ -42,6 +42,7 @@ class EpochDoubted(Retry):
     """The store became another one that holds far less, and nobody has confirmed yet that this is all."""
 
     reason = "EPOCH_DOUBTED"
+    ours = False
 
 
 class BehindVersion(Retry):

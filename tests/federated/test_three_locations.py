@@ -78,7 +78,7 @@ async def test_hqctl_works_unchanged_with_a_cluster_column(front: FrontProcess, 
     applied = await hqctl(front.grpc, "apply", "-f", str(tmp_path / "west.yaml"))
     assert "tool-west updated" in applied.out, applied.err
     counted = await hqctl(front.grpc, "count", "--by", "service", "--service", "tool2")
-    assert counted.out.split()[-4:] == ["tool2", "1", "0", "1"]
+    assert counted.out.split()[-5:] == ["tool2", "1", "0", "0", "1"]
     why = await hqctl(front.grpc, "why", "tool-north")
     assert "tool-north has not been reported yet" in why.out, why.err
     gone = await hqctl(front.grpc, "delete", "tool-east")

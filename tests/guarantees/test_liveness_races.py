@@ -113,8 +113,11 @@ async def report(racer: Racer, registry: Registry, barrier: asyncio.Barrier, rng
 
 
 async def stagger(rng: random.Random) -> None:
+    """A sweep's fence goes with the heartbeats of its moment: who comes a little later may be overtaken."""
     for _ in range(rng.randrange(30)):
         await asyncio.sleep(0)
+    if rng.random() < 0.5:
+        await asyncio.sleep(rng.uniform(0.0, 0.3))
 
 
 def make_racers(registry: Registry, count: int) -> list[Racer]:

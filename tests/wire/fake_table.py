@@ -20,6 +20,8 @@ FAILURES: dict[str, errors.HqError] = {
         errors.Retry("not now", 2.5),
         errors.StoreUnavailable("the store is away", 0.2),
         errors.StoreFull("the store is full", 30.0),
+        errors.StoreLimit(1_000, 1_000),
+        errors.EpochDoubted("it may have lost its instances", 1.0),
         errors.NotLoaded("not yet"),
         errors.BehindVersion("not there yet"),
         errors.Overloaded("too much"),

@@ -18,6 +18,8 @@ STATUSES = {
     "Retry": 503,
     "StoreUnavailable": 503,
     "StoreFull": 429,
+    "StoreLimit": 429,
+    "EpochDoubted": 503,
     "NotLoaded": 503,
     "BehindVersion": 503,
     "Overloaded": 429,

@@ -65,7 +65,7 @@ async def test_every_metric_of_a_replica_moves() -> None:
             await _agents_of_a_lost_store(stub, scraped)
             await admin.SuspendNode(_suspension())
             await scraped.until("hq_suspended_nodes", 1)
-            await _faults_of_the_store(store, stub, scraped)
+            await _faults_of_the_store(store, stub, agents[0], scraped)
         server.stop()
         await serving
     assert scraped.unmoved() == set()
@@ -150,11 +150,16 @@ async def _agents_of_a_lost_store(stub: Any, scraped: Scraped) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _faults_of_the_store(store: FaultyStore, stub: Any, scraped: Scraped) -> None:
+async def _faults_of_the_store(store: FaultyStore, stub: Any, agent: Agent, scraped: Scraped) -> None:
     await scraped.until("hq_compactions_total", 1)
     store.plan(Fate.UNANSWERED, touching=KEYS.spec("unanswered"))
     await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("unanswered")), timeout=30)
     await scraped.until("hq_commit_unknown_total", 1)
+    store.plan(*[Fate.AWAY] * 20, touching=KEYS.beats)
+    while not scraped.look()["hq_reports_refused_total"]:
+        await _ignored(agent.report())
+    await scraped.until("hq_agents_shut_out", 1)
+    store.forget_plans()
     store.silence()
     late = asyncio.create_task(_ignored(stub.FindInstances(pb.FindInstancesRequest(read=STRONG), timeout=30)))
     await scraped.until("hq_calls_in_flight", 1)

@@ -7,7 +7,7 @@ import pytest
 from hq.liveness.beats import Beat, Beats
 from hq.liveness.deadlines import Deadlines
 from hq.liveness.door import Door
-from hq.liveness.refusals import Refusals
+from hq.liveness.refusals import News, Refusals
 from hq.liveness.sweep import Sweep
 from hq.registry.reports import Reports
 from hq.store.port import Write
@@ -61,7 +61,7 @@ def refusal_is_silence(patch: Patch) -> None:
 
 @bug("No replica tells the others whose reports it refused.", "REFUSED", scenes.refused)
 def refusal_is_not_told(patch: Patch) -> None:
-    patch.setattr(Refusals, "take_news", lambda _: [])
+    patch.setattr(Refusals, "take_news", lambda _: News([], []))
 
 
 @bug("Sweeps go on although the store refuses heartbeats, which are not counted.", "REFUSED", scenes.beats_refused)

@@ -27,8 +27,8 @@ def report(node: str) -> pb.ReportStatusRequest:
 def test_a_replica_that_has_not_read_anything_names_the_nodes_whose_reports_it_refuses(refusals: Refusals) -> None:
     refusals.report(report("n1"), "NOT_LOADED")
     refusals.report(report("n2"), "OVERLOADED")
-    assert refusals.take_news() == ["n1"]
-    assert refusals.take_news() == []
+    assert refusals.take_news() == ([], ["n1"])
+    assert refusals.take_news() == ([], [])
     assert refusals.counted == {"NOT_LOADED": 1, "OVERLOADED": 1}
 
 

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-import federated
 import hq
 import serving
 from hq.liveness.deadlines import RevisionKey
@@ -59,13 +58,12 @@ OURS: dict[type[HqError], HqError] = {
     WatchTokenRefused: WatchTokenRefused("the token has expired"),
 }
 NEVER = {
-    *("StartOver", "EpochChanged", "NoSuchEpoch", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
+    *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
     *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
     *("TooLarge", "UnknownMethod", "PermissionDenied", "Unauthenticated", "UnsupportedMediaType"),
     *("UnsupportedEncoding", "MethodNotAllowed", "MalformedHttp", "WrongNumberOfMessages", "UnexpectedCompression"),
-    *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit"),
+    *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted"),
 }
-ELSEWHERE = {"LocationsSilent", "Ambiguous", "AskLocation"}  # said by fronts, which take no reports
 
 
 def every_refusal(kind: type[HqError] = HqError) -> Iterator[type[HqError]]:
@@ -75,12 +73,14 @@ def every_refusal(kind: type[HqError] = HqError) -> Iterator[type[HqError]]:
 
 
 def test_every_refusal_is_on_a_list() -> None:
-    """Whoever adds one decides whether it is silence."""
-    for package in (serving, hq, federated):
+    """Whoever adds one decides whether it is silence. (Gateways take no reports.)"""
+    for package in (serving, hq):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     for kind in every_refusal():
-        if kind.__module__.split(".")[0] in ("hq", "serving", "federated") and kind.__name__ not in ELSEWHERE:
+        if kind.__name__.startswith("_"):  # nobody is told of it
+            continue
+        if kind.__module__.split(".")[0] in ("hq", "serving"):
             assert kind.ours == (kind in OURS), kind
             assert (kind in OURS) != (kind.__name__ in NEVER), kind
 
@@ -198,6 +198,19 @@ def test_an_agent_that_reaches_one_replica_only_is_not_expired_by_the_others() -
         assert simulation.flips() == []
         await asyncio.sleep(200 + 180 + LATE_S)
         assert [flip.key for flip in simulation.flips()] == [bound.key]
+
+    simulated(scene, replicas=3)
+
+
+def test_a_dead_neighbour_on_the_node_of_a_refused_agent_expires_in_time() -> None:
+    async def scene(simulation: Simulation) -> None:
+        [bound, *_] = simulation.agents
+        dead = next(agent for agent in simulation.agents[1:] if agent.node == bound.node)
+        _bind(bound, simulation.replicas[0])
+        Refusing(simulation.replicas[0], OURS[Overloaded], {bound.key})
+        dead.fall_silent()
+        await asyncio.sleep(TIMEOUT_S + LATE_S)
+        assert [flip.key for flip in simulation.flips()] == [dead.key]
 
     simulated(scene, replicas=3)
 

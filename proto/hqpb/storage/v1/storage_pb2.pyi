@@ -83,14 +83,24 @@ class BeatBatch(_message.Message):
     def __init__(self, uid: _Optional[_Iterable[int]] = ..., status_version: _Optional[_Iterable[int]] = ..., position: _Optional[_Iterable[int]] = ..., unix_ms: _Optional[int] = ..., batch_id: _Optional[int] = ...) -> None: ...
 
 class HearingRecord(_message.Message):
-    __slots__ = ("node", "many", "unix_ms")
+    __slots__ = ("revision", "node", "many", "unix_ms")
+    REVISION_FIELD_NUMBER: _ClassVar[int]
     NODE_FIELD_NUMBER: _ClassVar[int]
     MANY_FIELD_NUMBER: _ClassVar[int]
     UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    revision: _containers.RepeatedCompositeFieldContainer[RefusedRevision]
     node: _containers.RepeatedScalarFieldContainer[str]
     many: bool
     unix_ms: int
-    def __init__(self, node: _Optional[_Iterable[str]] = ..., many: _Optional[bool] = ..., unix_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, revision: _Optional[_Iterable[_Union[RefusedRevision, _Mapping]]] = ..., node: _Optional[_Iterable[str]] = ..., many: _Optional[bool] = ..., unix_ms: _Optional[int] = ...) -> None: ...
+
+class RefusedRevision(_message.Message):
+    __slots__ = ("uid", "id")
+    UID_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    uid: int
+    id: str
+    def __init__(self, uid: _Optional[int] = ..., id: _Optional[str] = ...) -> None: ...
 
 class EpochRecord(_message.Message):
     __slots__ = ("epoch", "predecessor", "instances_before", "ready_before", "restored")
