@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from clients.instancectl.agent_status import PATH as STATUS_PATH
-from clients.instancectl.hostagent.gathering import Gathering, Key
+from clients.instancectl.hostagent.gathering import Gathering, Key, listed
 from clients.instancectl.hostagent.heard import Heard
 from clients.instancectl.hostagent.picture import Picture
 from clients.instancectl.hostagent.relayed import Failed, of_item
@@ -45,8 +45,8 @@ class HostAgentCalls:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            self._unary(pb.ReportStatusRequest, self._report, REPORT),
-            self._unary(pb.BeginReportingRequest, self._begin, BEGIN),
+            self._unary(pb.ReportStatusRequest, self._report, REPORT, pb.ReportStatusesRequest),
+            self._unary(pb.BeginReportingRequest, self._begin, BEGIN, pb.BeginReportingsRequest),
             self._unary(pb.GetRevisionRequest, self._get_revision, FETCH),
             self._unary(pb.GetInstanceRequest, self._get_instance, READ),
             Streaming(
@@ -159,8 +159,16 @@ class HostAgentCalls:
     def _sender(self, method: str) -> Callable[[bytes, float], Awaitable[bytes]]:
         return lambda request, deadline: self._upstream.unary(method, request, deadline)
 
-    def _unary(self, request: type[M], run: Callable[[_Raw, Call], Awaitable[Answer]], rule: Rule) -> Unary:
+    def _unary(
+        self,
+        request: type[M],
+        run: Callable[[_Raw, Call], Awaitable[Answer]],
+        rule: Rule,
+        batch: type[Message] | None = None,
+    ) -> Unary:
         proto, from_json = parse_proto(request), parse_json(request)
+        if batch is not None:
+            proto = _as_listed(request, batch)
 
         def of_json(body: bytes) -> _Raw:
             message = from_json(body)
@@ -168,6 +176,20 @@ class HostAgentCalls:
 
         path = f"hq.v1.InstanceService/{request.DESCRIPTOR.name.removesuffix('Request')}"
         return Unary(path, lambda body: _Raw(body, proto(body)), of_json, run, rule)
+
+
+def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
+    """Reads a message where HQ will: one that only fits by itself, being as deep as may be, would spoil it for all."""
+    field = batch.DESCRIPTOR.fields_by_number[1].name
+
+    def parse(body: bytes) -> M:
+        try:
+            found: M = getattr(batch.FromString(listed(bytes(body))), field)[0]
+        except DecodeError as error:
+            raise invalid("", f"the body is no well-formed {request.DESCRIPTOR.full_name}") from error
+        return found
+
+    return parse
 
 
 class _Raw:

@@ -99,7 +99,7 @@ class Gathering:
         return items
 
     async def _call(self, items: list[_Item]) -> None:
-        request = b"".join([_FIELD_1 + _varint(len(item.message)) + item.message for item in items])
+        request = b"".join([listed(item.message) for item in items])
         try:
             results = self._read(await self._send(request, max(item.deadline for item in items)))
             for index, (item, result) in enumerate(zip(items, results, strict=True)):
@@ -118,6 +118,11 @@ class Gathering:
     def _release(self, item: _Item) -> None:
         held = self._held.pop(item.key)
         held.set_result(None)
+
+
+def listed(message: bytes) -> bytes:
+    """A message as one of those that a call lists."""
+    return _FIELD_1 + _varint(len(message)) + message
 
 
 def _fail(items: list[_Item], error: Callable[[], HqError]) -> None:

@@ -98,6 +98,17 @@ async def test_a_refused_item_is_its_own_supervisors_and_in_hqs_words(
     assert told[2].nothing_stored
 
 
+async def test_a_message_that_no_call_could_list_spoils_nothing_for_others(
+    hq: RecordingHq, socket: Path, agent: InstanceServiceAsyncStub
+) -> None:
+    deep = report("evil").SerializeToString() + b"\xfb\x3e" * 100 + b"\xfc\x3e" * 100  # groups, as deep as may be
+    async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
+        evil = channel.unary_unary("/hq.v1.InstanceService/ReportStatus")(deep)
+        good = agent.ReportStatus(report("i-1"))
+        assert (await refusal(evil)).reason == "INVALID_REQUEST"
+        await good
+
+
 async def test_get_revision_is_passed_on_with_secrets_unknown_fields_and_the_deadline(
     hq: RecordingHq, agent: InstanceServiceAsyncStub
 ) -> None:
