@@ -24,7 +24,7 @@ from serving.errors import HqError, NotFound, PermissionDenied, invalid
 from serving.rights.rules import BEGIN, FETCH, OPEN, READ, REPORT, Rule
 
 LINGER_S: Final = 0.1
-_DEFAULT_S: Final = 10.0  # for calls without a deadline
+_DEFAULT_S: Final = 10.0  # for calls without a deadline, and at most for those that go with others'
 _OWN_SHARE, _OWN_S = 0.1, 0.2  # of the time, for telling the caller that HQ did not answer
 
 M = TypeVar("M", bound=Message)
@@ -87,7 +87,9 @@ class HostAgentCalls:
         return await self._gathered(self.begins, (request.instance_id, request.revision_id), raw, call, "begin")
 
     async def _gathered(self, to: Gathering, key: Key, raw: _Raw, call: Call, field: str) -> Answer:
-        placed = await to.add(key, raw.body, self._deadline(call))
+        # Of a call for many, the most patient caller says how long it takes: nobody shall hold up others for hours.
+        deadline = min(self._deadline(call), self._clock.now() + _DEFAULT_S)
+        placed = await to.add(key, raw.body, deadline)
         error, answer = placed.result
         if error is not None:
             raise of_item(error, f"{field}[{placed.place}]")

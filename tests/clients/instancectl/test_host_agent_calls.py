@@ -177,6 +177,13 @@ async def test_a_report_without_an_answer_is_not_repeated_and_its_outcome_is_ope
     assert len(hq.asked["ReportStatuses"]) == 1
 
 
+async def test_a_caller_that_would_wait_for_hours_holds_up_no_call_for_many(
+    hq: RecordingHq, agent: InstanceServiceAsyncStub
+) -> None:
+    await asyncio.gather(agent.ReportStatus(report("i-1"), timeout=3_600.0), agent.ReportStatus(report("i-2")))
+    assert hq.left_s[-1] <= 10.0
+
+
 async def test_another_replica_is_asked_only_where_the_first_surely_stored_nothing(socket: Path) -> None:
     busy, other = RecordingHq(), RecordingHq()
 
