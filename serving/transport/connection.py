@@ -237,8 +237,8 @@ def peer_of(transport: asyncio.Transport) -> Peer:
 
 
 def _local_peer(sock: socket.socket) -> Peer:
-    """A process of this machine; the system says whose it is."""
+    """A process of this machine; the system says whose it is: each user has limits of their own."""
     if not hasattr(socket, "SO_PEERCRED"):
         return Peer("unix", "unix")
     pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return Peer("unix", f"unix:pid={pid},uid={uid}", uid=uid)
+    return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)
