@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
 
+from clients.credential_files import CredentialFiles
 from clients.errors import HqApiError, decode
+from clients.instancectl.hostagent.agent import HostAgent
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, Retry
@@ -264,3 +266,32 @@ async def test_a_watch_must_name_its_own_instances_and_nothing_else(
     call = agent.WatchInstances(pb.WatchInstancesRequest(filter=where))
     error = await refusal(call.read())
     assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter")
+
+
+# --- its socket -----------------------------------------------------------------------------------------------------
+
+
+def make_file(path: Path) -> None:
+    path.write_text("precious")
+
+
+def make_link(path: Path) -> None:
+    path.symlink_to(path.with_name("elsewhere"))
+
+
+@pytest.mark.parametrize("make", [make_file, make_link])
+async def test_what_is_no_socket_is_not_taken_away_to_make_one(socket: Path, make: Callable[[Path], None]) -> None:
+    make(socket)
+    before = socket.lstat()
+    with pytest.raises(OSError, match="no socket"):
+        await HostAgent(NODE, ["127.0.0.1:1"], CredentialFiles(), socket, []).run(asyncio.Event())
+    assert socket.lstat() == before
+
+
+async def test_a_lock_that_leads_elsewhere_is_not_followed(socket: Path) -> None:
+    precious = socket.with_name("precious")
+    precious.write_text("precious")
+    socket.with_name(f"{socket.name}.lock").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic links"):
+        await HostAgent(NODE, ["127.0.0.1:1"], CredentialFiles(), socket, []).run(asyncio.Event())
+    assert precious.read_text() == "precious"
