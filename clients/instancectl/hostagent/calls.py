@@ -25,6 +25,7 @@ from serving.rights.rules import BEGIN, FETCH, OPEN, READ, REPORT, Rule
 
 LINGER_S: Final = 0.1
 _DEFAULT_S: Final = 10.0  # for calls without a deadline, and at most for those that go with others'
+_MOST_WATCHED: Final = 100  # instances in one watch: each costs a look at who may
 _OWN_SHARE, _OWN_S = 0.1, 0.2  # of the time, for telling the caller that HQ did not answer
 
 M = TypeVar("M", bound=Message)
@@ -125,6 +126,8 @@ class HostAgentCalls:
             raise invalid(
                 "filter", "the host agent tells of your own instances: name them in instance_id, and only them"
             )
+        if len(ids) > _MOST_WATCHED:
+            raise invalid("filter.instance_id", f"{len(ids)} are too many: name at most {_MOST_WATCHED} in one watch")
         for name in ids:
             self._check(call, name, self._node)
         async for message in self._picture.watch(ids, resumes=bool(request.resume_token)):
@@ -138,7 +141,7 @@ class HostAgentCalls:
 
     def _status(self, _request: bytes, call: Call) -> Answer:
         now = self._clock.now()
-        rows = self._heard.rows(lambda name: self._speakers.may(call.uid, name), now)
+        rows = self._heard.rows(self._speakers.of(call.uid), now)
         return _Json({"node": self._node, "trouble": self._picture.trouble, "revisions": rows})
 
     # --- for all of them ---

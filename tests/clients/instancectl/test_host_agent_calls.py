@@ -268,6 +268,13 @@ async def test_a_watch_must_name_its_own_instances_and_nothing_else(
     assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter")
 
 
+async def test_a_watch_names_a_few_instances_since_each_costs_a_look_at_who_may(
+    agent: InstanceServiceAsyncStub,
+) -> None:
+    error = await refusal(watch_of(agent, *("i-1",) * 101).read())
+    assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter.instance_id")
+
+
 # --- its socket -----------------------------------------------------------------------------------------------------
 
 
