@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
 import pytest
 
-from clients.credential_files import CredentialFiles
 from clients.errors import HqApiError, decode
-from clients.instancectl.hostagent.agent import HostAgent
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, Retry
@@ -186,6 +184,17 @@ async def test_a_caller_that_would_wait_for_hours_holds_up_no_call_for_many(
     assert hq.left_s[-1] <= 10.0
 
 
+async def test_a_call_for_many_goes_by_nobodys_request_id_and_others_by_their_callers(
+    hq: RecordingHq, agent: InstanceServiceAsyncStub
+) -> None:
+    mine = (("x-request-id", "mine"),)
+    await asyncio.gather(agent.ReportStatus(report("i-1"), metadata=mine), agent.ReportStatus(report("i-2")))
+    assert "mine" not in hq.request_ids
+    hq.answers["GetRevision"] = lambda _: b""
+    await agent.GetRevision(pb.GetRevisionRequest(instance_id="i-1", node=NODE), metadata=mine)
+    assert hq.request_ids[-1] == "mine"
+
+
 async def test_another_replica_is_asked_only_where_the_first_surely_stored_nothing(socket: Path) -> None:
     busy, other = RecordingHq(), RecordingHq()
 
@@ -273,32 +282,3 @@ async def test_a_watch_names_a_few_instances_since_each_costs_a_look_at_who_may(
 ) -> None:
     error = await refusal(watch_of(agent, *("i-1",) * 101).read())
     assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter.instance_id")
-
-
-# --- its socket -----------------------------------------------------------------------------------------------------
-
-
-def make_file(path: Path) -> None:
-    path.write_text("precious")
-
-
-def make_link(path: Path) -> None:
-    path.symlink_to(path.with_name("elsewhere"))
-
-
-@pytest.mark.parametrize("make", [make_file, make_link])
-async def test_what_is_no_socket_is_not_taken_away_to_make_one(socket: Path, make: Callable[[Path], None]) -> None:
-    make(socket)
-    before = socket.lstat()
-    with pytest.raises(OSError, match="no socket"):
-        await HostAgent(NODE, ["127.0.0.1:1"], CredentialFiles(), socket, []).run(asyncio.Event())
-    assert socket.lstat() == before
-
-
-async def test_a_lock_that_leads_elsewhere_is_not_followed(socket: Path) -> None:
-    precious = socket.with_name("precious")
-    precious.write_text("precious")
-    socket.with_name(f"{socket.name}.lock").symlink_to(precious)
-    with pytest.raises(OSError, match="symbolic links"):
-        await HostAgent(NODE, ["127.0.0.1:1"], CredentialFiles(), socket, []).run(asyncio.Event())
-    assert precious.read_text() == "precious"
