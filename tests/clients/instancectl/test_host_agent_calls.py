@@ -103,8 +103,8 @@ async def test_a_message_that_no_call_could_list_spoils_nothing_for_others(
 ) -> None:
     deep = report("evil").SerializeToString() + b"\xfb\x3e" * 100 + b"\xfc\x3e" * 100  # groups, as deep as may be
     async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
-        evil = channel.unary_unary("/hq.v1.InstanceService/ReportStatus")(deep)
-        good = agent.ReportStatus(report("i-1"))
+        raw: Any = channel.unary_unary("/hq.v1.InstanceService/ReportStatus")
+        evil, good = raw(deep), agent.ReportStatus(report("i-1"))
         assert (await refusal(evil)).reason == "INVALID_REQUEST"
         await good
 
