@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 
 from tests.support.scenes import eventually
 
-ALWAYS_THE_SAME: Final = {"hq_build_info"}
+ALWAYS_THE_SAME: Final = {"hq_build_info", "hq_store_max_bytes"}
 _PATIENCE_S: Final = 60.0
 
 

@@ -65,7 +65,7 @@ async def test_every_metric_of_a_replica_moves() -> None:
             await _agents_of_a_lost_store(stub, scraped)
             await admin.SuspendNode(_suspension())
             await scraped.until("hq_suspended_nodes", 1)
-            await _faults_of_the_store(store, stub, scraped)
+            await _faults_of_the_store(store, stub, agents[0], scraped)
         server.stop()
         await serving
     assert scraped.unmoved() == set()
@@ -150,7 +150,7 @@ async def _agents_of_a_lost_store(stub: Any, scraped: Scraped) -> None:
         await asyncio.sleep(0.1)
 
 
-async def _faults_of_the_store(store: FaultyStore, stub: Any, scraped: Scraped) -> None:
+async def _faults_of_the_store(store: FaultyStore, stub: Any, agent: Agent, scraped: Scraped) -> None:
     await scraped.until("hq_compactions_total", 1)
     store.plan(Fate.UNANSWERED, touching=KEYS.spec("unanswered"))
     await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("unanswered")), timeout=30)
@@ -165,6 +165,9 @@ async def _faults_of_the_store(store: FaultyStore, stub: Any, scraped: Scraped) 
     await scraped.until("hq_store_file_fault", 1)
     store.full = True
     await scraped.until("hq_store_full", 1)
+    await _ignored(agent.report(message="news"))
+    await scraped.until("hq_reports_refused_total", 1)
+    await scraped.until("hq_agents_shut_out", 1)
     store.full = False
     store.go_away()
     await scraped.until("hq_watch_restarts_total", 2)
