@@ -174,7 +174,9 @@ def _agents_address(given: dict[str, Any]) -> str:
     """Unless it is said, the well-known port beside the well-known one: elsewhere it might be anybody's."""
     said: str | None = given["agents"]
     host, _, port = given["grpc"].rpartition(":")
-    return said if said is not None else f"{host}:7072" if port == "7071" else ""
+    if said is not None:
+        return said
+    return f"{host}:7072" if port == "7071" and given["transport"] == "own" else ""
 
 
 def _mind_workers(given: dict[str, Any]) -> int:
@@ -232,7 +234,7 @@ def _security(given: dict[str, Any]) -> Security | None:
 
 
 def _check_liveness(given: dict[str, Any]) -> None:
-    """Refuse settings by which agents that do as they are told would be called silent, or anything goes."""
+    """Refuse settings by which agents that do as they are told would be called silent, or do not get in."""
     timeout_s, interval_s = given["liveness_timeout"], given["report_interval"]
     if timeout_s <= 0:
         raise click.UsageError(
@@ -245,6 +247,10 @@ def _check_liveness(given: dict[str, Any]) -> None:
         )
     if math.isnan(given["guard_share"]):
         raise click.UsageError("--guard-share: write a number from 0 to 1")
+    if given["agents"] and given["transport"] != "own":
+        raise click.UsageError(
+            f"--agents {given['agents']}: --transport={given['transport']} has no listener for agents"
+        )
 
 
 def _check_exposure(given: dict[str, Any]) -> None:

@@ -7,8 +7,6 @@ import logging
 import ssl
 from typing import Final
 
-from google.rpc import code_pb2  # type: ignore[import-untyped]
-
 from hq.replica import Replica
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
@@ -19,9 +17,9 @@ log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 3.0
 _PATIENCE_S: Final = 3.0
-# No such method: everybody gets this answer who gets in, without a ticket or a line in the audit log, and unlike
-# health checks it is not let through beyond the limits.
-_UNKNOWN: Final = "/hq.v1.InstanceService/Knock"
+# A call that nobody serves: health checks are answered on connections beyond the limit, where agents are turned away.
+_KNOCK: Final = "/hq.Door/Knock"
+_UNIMPLEMENTED: Final = 12
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}
 
 
@@ -46,12 +44,10 @@ class Prober:
         channel = Channel(address, _unverified if self._is_encrypted else None)
         try:
             self._admission.check_call("")
-            await channel.unary(_UNKNOWN, b"", _PATIENCE_S)
-        except CallFailed as error:
-            if error.code == code_pb2.UNIMPLEMENTED:
+            await channel.unary(_KNOCK, b"", _PATIENCE_S)
+        except (CallFailed, Overloaded) as error:
+            if isinstance(error, CallFailed) and error.code == _UNIMPLEMENTED:
                 return True
-            log.warning("a probe did not get in at %s: %s", address, error)
-        except Overloaded as error:
             log.warning("a probe did not get in at %s: %s", address, error)
         finally:
             await channel.close()

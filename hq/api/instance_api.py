@@ -12,7 +12,7 @@ from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call, Method
 from serving.calls.service import Service
 from serving.errors import invalid
-from serving.rights.rules import ATTEND, BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD
+from serving.rights.rules import ATTEND, ATTEND_FETCH, BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Rule
 
 _SERVICE = Service("hq.v1.InstanceService")
 
@@ -40,21 +40,21 @@ class InstanceApi:
             _SERVICE.unary(service_pb2.CountInstancesRequest, lookups.count, READ),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ),
             _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
-            *self._of_agents(),
+            *self._of_agents(FETCH),
         ]
 
     def agents_methods(self) -> list[Method]:
         """What the agents' listener serves: their own calls, watches of nodes, and single instances."""
         return [
-            *self._of_agents(),
+            *self._of_agents(ATTEND_FETCH),
             _SERVICE.memoized(service_pb2.GetInstanceRequest, parsed_get, self._lookups.get, ATTEND),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, self._watch_node, ATTEND),
         ]
 
-    def _of_agents(self) -> list[Method]:
+    def _of_agents(self, fetch: Rule) -> list[Method]:
         agents = self._agents
         return [
-            _SERVICE.unary(service_pb2.GetRevisionRequest, agents.get_revision, FETCH),
+            _SERVICE.unary(service_pb2.GetRevisionRequest, agents.get_revision, fetch),
             _SERVICE.unary(service_pb2.BeginReportingRequest, agents.begin, BEGIN),
             _SERVICE.unary(service_pb2.BeginReportingsRequest, agents.begin_many, BEGIN),
             _SERVICE.unary(service_pb2.ReportStatusRequest, agents.report, REPORT, agents.turned_away),

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from serving.auth.chain import link_of
 from serving.auth.errors import BadSecurity
 
 log = logging.getLogger(__name__)
@@ -35,11 +36,14 @@ class FileSink:
         """Raises BadSecurity."""
         self._path, self._max_bytes, self._kept = path, max_bytes, kept
         self._descriptor = -1
-        self._size = 0
+        self._size, self._full_at = 0, max_bytes
         self._is_regular = False
         self._broken_off = b""
         try:
             self._open()
+            if link_of(self._broken_off) is not None:  # all of a line but its end
+                self._size += os.write(self._descriptor, b"\n")
+                self._found, self._broken_off = self._broken_off, b""
             self.last = self._found
             if not self.last and self._is_regular and (before := self._numbered(1)).exists():
                 self.last = _tail(before)[0]
@@ -59,7 +63,7 @@ class FileSink:
         data = line.encode() + b"\n"
         if self._broken_off:
             data = b"\n" + data
-        elif self._is_regular and self._size and self._size + len(data) > self._max_bytes:
+        elif self._is_regular and self._size and self._size + len(data) > self._full_at:
             self._rotate()
         written = os.write(self._descriptor, data)
         if written < len(data):
@@ -116,10 +120,16 @@ class FileSink:
             return False
 
     def _rotate(self) -> None:
-        for number in range(self._kept - 1, 0, -1):
-            if (older := self._numbered(number)).exists():
-                older.replace(self._numbered(number + 1))
-        self._path.replace(self._numbered(1))
+        try:
+            for number in range(self._kept - 1, 0, -1):
+                if (older := self._numbered(number)).exists():
+                    older.replace(self._numbered(number + 1))
+            self._path.replace(self._numbered(1))
+        except OSError as error:  # say, a directory that is another user's: better a long file than lost lines
+            self._full_at = self._size + self._max_bytes
+            log.warning("the audit log %s is full and cannot be renamed, so it grows: %s", self._path, error)
+            return
+        self._full_at = self._max_bytes
         self.close()
         self._open()
 

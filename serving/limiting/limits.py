@@ -13,7 +13,7 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of both transports; all bounds are inclusive. A peer is an address without its port."""
+    """Limits of both transports; all bounds are inclusive. A peer is an address without its port, or a user."""
 
     # --- messages ---
     max_request_bytes: int = 4 * MIB  # one request, after decompression

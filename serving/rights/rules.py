@@ -61,6 +61,7 @@ BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
 REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
 # What agents read at their own listener, where nobody else shall take up room.
 ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))
+ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), Record.WRITES)
 UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
 # An uploader or admin anything; a scheduler allocation and node_name, by mask.
 UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)

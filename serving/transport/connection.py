@@ -151,7 +151,8 @@ class Connection(asyncio.Protocol, Accepted):
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
         self.core.connections.discard(self)
-        self.core.close_connection(self.peer)
+        if not self.surplus:
+            self.core.close_connection(self.peer)
         if self.waiting:
             self.core.admission.weigh(self.peer.host, -self.waiting)
             self.waiting = 0
@@ -212,8 +213,6 @@ class Arrival(asyncio.Protocol):
         self._core.arrivals.discard(self)
         if self._transport.is_closing():
             return None
-        if self._surplus:
-            self._core.surplus_connection(self._peer)
         connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._surplus)
         self._is_counted = False
         self._transport.set_protocol(connection)
@@ -238,8 +237,8 @@ def peer_of(transport: asyncio.Transport) -> Peer:
 
 
 def _local_peer(sock: socket.socket) -> Peer:
-    """A process of this machine; the system says whose it is."""
+    """A process of this machine; the system says whose it is: each user has limits of their own."""
     if not hasattr(socket, "SO_PEERCRED"):
         return Peer("unix", "unix")
     pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return Peer("unix", f"unix:pid={pid},uid={uid}", uid=uid)
+    return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)

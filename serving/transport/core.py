@@ -66,7 +66,7 @@ class Core:
         self._tell_date()
 
     def open_connection(self, peer: Peer) -> str:
-        """Count one in. The limit that it would break, if any: then it was not counted."""
+        """Count one in. The limit that it would break, if any: then it was not counted, and takes nobody's place."""
         if self.accepted >= self.limits.max_connections:
             return "max_connections"
         try:
@@ -85,11 +85,6 @@ class Core:
         """A peer broke the protocol."""
         name = "frame_floods" if text.startswith("ENHANCE_YOUR_CALM") else "malformed_http"
         self.admission.refused[name] += 1
-
-    def surplus_connection(self, peer: Peer) -> None:
-        """One that is beyond a limit lives on until it has been told so, or how we are."""
-        self.accepted += 1
-        self.admission.connections_of.count(peer.host)
 
     def relieve(self, host: str) -> None:
         """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""

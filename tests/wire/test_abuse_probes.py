@@ -144,6 +144,24 @@ async def test_nothing_else_is_answered_on_a_connection_too_many_and_it_ends_beh
         await asyncio.sleep(0.01)
 
 
+@limited(max_connections=FEW + 2, max_connections_per_peer=FEW)
+async def test_probes_that_are_never_finished_take_no_place_from_other_addresses(http: RawHttp) -> None:
+    length = {"content_type": "application/json", "content_length": "10"}
+    async with AsyncExitStack() as stack:
+        for number in range(FEW + 4):
+            connection = await stack.enter_async_context(http.connect())
+            if number < FEW:
+                await connection.send(post(b'{"id":"web-1"}'))
+                assert (await connection.answer()).status == 200
+            else:
+                await connection.send(post(b"", path="/grpc.health.v1.Health/Check", **length))
+        await _by_h1(http.port, "/livez")  # what was sent before is read by now
+        reader, writer = await asyncio.open_connection("127.0.0.1", http.port, local_addr=("127.0.0.2", 0))
+        writer.write(post(b'{"id":"web-1"}'))
+        assert b" 200 " in await reader.readline()
+        writer.close()
+
+
 @per_peer
 async def test_half_a_probe_does_not_hold_a_connection_too_many(http: RawHttp, admission: Admission) -> None:
     async with AsyncExitStack() as stack:

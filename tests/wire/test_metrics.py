@@ -170,6 +170,9 @@ async def _faults_of_the_store(store: FaultyStore, stub: Any, agent: Agent, scra
     await scraped.until("hq_store_file_fault", 1)
     store.full = True
     await scraped.until("hq_store_full", 1)
+    await _ignored(agent.report(message="news"))
+    await scraped.until("hq_reports_refused_total", 1)
+    await scraped.until("hq_agents_shut_out", 1)
     store.full = False
     store.go_away()
     await scraped.until("hq_watch_restarts_total", 2)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import random
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -57,7 +59,7 @@ class HostAgent:
             raise OSError(f"{self._path}: a socket's name has at most {_MOST_PATH} bytes; name a shorter --socket")
         # A second one that listens there would take the name away, and leave the first without a word.
         with locked(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
-            self._path.unlink(missing_ok=True)
+            _make_way(self._path)
             await self._serve(ending)
 
     async def _serve(self, ending: asyncio.Event) -> None:
@@ -83,6 +85,14 @@ class HostAgent:
                 task.cancel()
             await asyncio.gather(*following, return_exceptions=True)
             await self._upstream.close()
+
+
+def _make_way(path: Path) -> None:
+    """Take away the socket that a killed host agent left, and nothing else. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise OSError(f"{path} is there already and no socket: name another --socket, or take it away")
+        path.unlink()
 
 
 class _Health:

@@ -6,10 +6,10 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from clients.instancectl.agent_status import PATH as STATUS_PATH
-from clients.instancectl.hostagent.gathering import Gathering, Key
+from clients.instancectl.hostagent.gathering import Gathering, Key, listed
 from clients.instancectl.hostagent.heard import Heard
 from clients.instancectl.hostagent.picture import Picture
 from clients.instancectl.hostagent.relayed import Failed, of_item
@@ -24,7 +24,8 @@ from serving.errors import HqError, NotFound, PermissionDenied, invalid
 from serving.rights.rules import BEGIN, FETCH, OPEN, READ, REPORT, Rule
 
 LINGER_S: Final = 0.1
-_DEFAULT_S: Final = 10.0  # for calls without a deadline
+_DEFAULT_S: Final = 10.0  # for calls without a deadline, and at most for those that go with others'
+_MOST_WATCHED: Final = 100  # instances in one watch: each costs a look at who may
 _OWN_SHARE, _OWN_S = 0.1, 0.2  # of the time, for telling the caller that HQ did not answer
 
 M = TypeVar("M", bound=Message)
@@ -45,8 +46,8 @@ class HostAgentCalls:
     def methods(self) -> list[Method]:
         """All calls."""
         return [
-            self._unary(pb.ReportStatusRequest, self._report, REPORT),
-            self._unary(pb.BeginReportingRequest, self._begin, BEGIN),
+            self._unary(pb.ReportStatusRequest, self._report, REPORT, pb.ReportStatusesRequest),
+            self._unary(pb.BeginReportingRequest, self._begin, BEGIN, pb.BeginReportingsRequest),
             self._unary(pb.GetRevisionRequest, self._get_revision, FETCH),
             self._unary(pb.GetInstanceRequest, self._get_instance, READ),
             Streaming(
@@ -87,7 +88,9 @@ class HostAgentCalls:
         return await self._gathered(self.begins, (request.instance_id, request.revision_id), raw, call, "begin")
 
     async def _gathered(self, to: Gathering, key: Key, raw: _Raw, call: Call, field: str) -> Answer:
-        placed = await to.add(key, raw.body, self._deadline(call))
+        # Of a call for many, the most patient caller says how long it takes: nobody shall hold up others for hours.
+        deadline = min(self._deadline(call), self._clock.now() + _DEFAULT_S)
+        placed = await to.add(key, raw.body, deadline)
         error, answer = placed.result
         if error is not None:
             raise of_item(error, f"{field}[{placed.place}]")
@@ -123,6 +126,8 @@ class HostAgentCalls:
             raise invalid(
                 "filter", "the host agent tells of your own instances: name them in instance_id, and only them"
             )
+        if len(ids) > _MOST_WATCHED:
+            raise invalid("filter.instance_id", f"{len(ids)} are too many: name at most {_MOST_WATCHED} in one watch")
         for name in ids:
             self._check(call, name, self._node)
         async for message in self._picture.watch(ids, resumes=bool(request.resume_token)):
@@ -136,7 +141,7 @@ class HostAgentCalls:
 
     def _status(self, _request: bytes, call: Call) -> Answer:
         now = self._clock.now()
-        rows = self._heard.rows(lambda name: self._speakers.may(call.uid, name), now)
+        rows = self._heard.rows(self._speakers.of(call.uid), now)
         return _Json({"node": self._node, "trouble": self._picture.trouble, "revisions": rows})
 
     # --- for all of them ---
@@ -159,8 +164,16 @@ class HostAgentCalls:
     def _sender(self, method: str) -> Callable[[bytes, float], Awaitable[bytes]]:
         return lambda request, deadline: self._upstream.unary(method, request, deadline)
 
-    def _unary(self, request: type[M], run: Callable[[_Raw, Call], Awaitable[Answer]], rule: Rule) -> Unary:
+    def _unary(
+        self,
+        request: type[M],
+        run: Callable[[_Raw, Call], Awaitable[Answer]],
+        rule: Rule,
+        batch: type[Message] | None = None,
+    ) -> Unary:
         proto, from_json = parse_proto(request), parse_json(request)
+        if batch is not None:
+            proto = _as_listed(request, batch)
 
         def of_json(body: bytes) -> _Raw:
             message = from_json(body)
@@ -168,6 +181,20 @@ class HostAgentCalls:
 
         path = f"hq.v1.InstanceService/{request.DESCRIPTOR.name.removesuffix('Request')}"
         return Unary(path, lambda body: _Raw(body, proto(body)), of_json, run, rule)
+
+
+def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
+    """Reads a message where HQ will: one that only fits by itself, being as deep as may be, would spoil it for all."""
+    field = batch.DESCRIPTOR.fields_by_number[1].name
+
+    def parse(body: bytes) -> M:
+        try:
+            found: M = getattr(batch.FromString(listed(bytes(body))), field)[0]
+        except DecodeError as error:
+            raise invalid("", f"the body is no well-formed {request.DESCRIPTOR.full_name}") from error
+        return found
+
+    return parse
 
 
 class _Raw:

@@ -9,6 +9,8 @@ from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 _KEPT_S: Final = 3_600.0
+_MOST: Final = 10_000  # revisions; far more than a node runs
+_LONGEST: Final = 253  # of an id that HQ takes
 _WORDS: Final = {instance_pb2.CONDITION_STATUS_TRUE: "yes", instance_pb2.CONDITION_STATUS_FALSE: "no"}
 
 
@@ -22,20 +24,23 @@ class _Last(NamedTuple):
 
 
 class Heard:
-    """The newest report of each revision."""
+    """The newest report of each revision, as long as it is new; whoever makes up ids takes a bounded memory."""
 
     def __init__(self) -> None:
-        self._last: dict[tuple[str, str], _Last] = {}
+        self._last: dict[tuple[str, str], _Last] = {}  # the oldest is first
 
     def note(self, report: pb.ReportStatusRequest, refused: str, now: float) -> None:
         """A report was answered."""
-        revision = report.revision
-        words = (_word(revision.installed), _word(revision.ready))
-        self._last[report.instance_id, revision.id] = _Last(now, *words, refused)
+        revision, key = report.revision, (report.instance_id, report.revision.id)
+        if max(map(len, key)) > _LONGEST:
+            return
+        self._last.pop(key, None)
+        self._last[key] = _Last(now, _word(revision.installed), _word(revision.ready), refused)
+        self._forget(now)
 
     def rows(self, may: Callable[[str], bool], now: float) -> list[dict[str, Any]]:
         """Each revision of an instance that the caller may speak for, in order of their ids."""
-        self._last = {key: last for key, last in self._last.items() if now - last.at < _KEPT_S}
+        self._forget(now)
         return [
             {
                 "instance": instance_id,
@@ -48,6 +53,13 @@ class Heard:
             for (instance_id, revision_id), last in sorted(self._last.items())
             if may(instance_id)
         ]
+
+    def _forget(self, now: float) -> None:
+        while self._last:
+            oldest = next(iter(self._last))
+            if len(self._last) <= _MOST and now - self._last[oldest].at < _KEPT_S:
+                break
+            del self._last[oldest]
 
 
 def _word(condition: instance_pb2.Condition) -> str:

@@ -71,6 +71,15 @@ async def beats(client: Client, *ids: str) -> list[int]:
     return [one.ToMilliseconds() for one in found]
 
 
+def connections(process: asyncio.subprocess.Process, hq: ReplicaProcess) -> int:
+    """How many TCP connections the process has to a replica."""
+    own = Path(f"/proc/{process.pid}")
+    held = {str(link.readlink()) for link in (own / "fd").iterdir()}
+    to_hq = f":{int(hq.grpc.rpartition(':')[2]):04X}"
+    rows = [line.split() for line in (own / "net/tcp").read_text().splitlines()[1:]]
+    return sum(row[2].endswith(to_hq) and f"socket:[{row[9]}]" in held for row in rows)
+
+
 async def metric(hq: ReplicaProcess, pattern: str) -> int:
     """The sum of the samples of a replica's metrics that match."""
     _, text = await hq.get("/metrics")

@@ -48,12 +48,14 @@ class RecordingHq:
 
     Attributes:
         left_s: how long the callers said that they would wait.
+        request_ids: by which they called.
         streams: the watches under way: what is put into one is sent.
     """
 
     def __init__(self) -> None:
         self.asked: dict[str, list[bytes]] = {}
         self.left_s: list[float] = []
+        self.request_ids: list[str] = []
         self.answers: dict[str, Callable[[bytes], bytes | Awaitable[bytes]]] = {
             "ReportStatuses": taken,
             "BeginReportings": begun,
@@ -68,6 +70,7 @@ class RecordingHq:
     def _unary(self, name: str) -> Unary:
         async def run(request: bytes, call: Call) -> Answer:
             self.asked.setdefault(name, []).append(request)
+            self.request_ids.append(call.request_id)
             if call.deadline is not None:
                 self.left_s.append(call.deadline - SystemClock().now())
             answer = self.answers[name](request)

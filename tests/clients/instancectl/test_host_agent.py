@@ -12,7 +12,16 @@ import pytest
 
 from clients.client import Client
 from tests.clients.instancectl.conftest import NewCtl
-from tests.clients.instancectl.host_agents import beats, calls, host_agent, metric, ready, short_directory, status
+from tests.clients.instancectl.host_agents import (
+    beats,
+    calls,
+    connections,
+    host_agent,
+    metric,
+    ready,
+    short_directory,
+    status,
+)
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
 from tests.support.scenes import eventually
@@ -46,14 +55,13 @@ async def three(new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Pat
 async def test_a_node_is_one_connection_one_watch_and_one_call_for_all_reports(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:
-    connections = await metric(hq, "^hq_connections")
-    async with host_agent(hq, socket), three(new_ctl, client, hq, socket) as ctls:
+    async with host_agent(hq, socket) as agent, three(new_ctl, client, hq, socket) as ctls:
         shown = await status(socket)
         assert [" ".join(line.split()[:4]) for line in shown[:4]] == [
             "INSTANCE REVISION INSTALLED READY",
             *(f"{each} r1 yes yes" for each in IDS),
         ]
-        assert await metric(hq, "^hq_connections") <= connections + 1
+        assert (connections(agent, hq), await metric(hq, "^hq_streams_in_flight")) == (1, 1)
         assert await calls(hq, "WatchInstances") == 0  # counted when they end
         before, called, began = await beats(client, *IDS), await calls(hq, "ReportStatuses"), time.monotonic()
         assert called > 0

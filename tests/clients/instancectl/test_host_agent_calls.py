@@ -98,6 +98,17 @@ async def test_a_refused_item_is_its_own_supervisors_and_in_hqs_words(
     assert told[2].nothing_stored
 
 
+async def test_a_message_that_no_call_could_list_spoils_nothing_for_others(
+    hq: RecordingHq, socket: Path, agent: InstanceServiceAsyncStub
+) -> None:
+    deep = report("evil").SerializeToString() + b"\xfb\x3e" * 100 + b"\xfc\x3e" * 100  # groups, as deep as may be
+    async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
+        raw: Any = channel.unary_unary("/hq.v1.InstanceService/ReportStatus")
+        evil, good = raw(deep), agent.ReportStatus(report("i-1"))
+        assert (await refusal(evil)).reason == "INVALID_REQUEST"
+        await good
+
+
 async def test_get_revision_is_passed_on_with_secrets_unknown_fields_and_the_deadline(
     hq: RecordingHq, agent: InstanceServiceAsyncStub
 ) -> None:
@@ -164,6 +175,24 @@ async def test_a_report_without_an_answer_is_not_repeated_and_its_outcome_is_ope
     assert error.outcome_unknown
     assert error.from_hq, "the host agent is there, and says so before its caller stops waiting"
     assert len(hq.asked["ReportStatuses"]) == 1
+
+
+async def test_a_caller_that_would_wait_for_hours_holds_up_no_call_for_many(
+    hq: RecordingHq, agent: InstanceServiceAsyncStub
+) -> None:
+    await asyncio.gather(agent.ReportStatus(report("i-1"), timeout=3_600.0), agent.ReportStatus(report("i-2")))
+    assert hq.left_s[-1] <= 10.0
+
+
+async def test_a_call_for_many_goes_by_nobodys_request_id_and_others_by_their_callers(
+    hq: RecordingHq, agent: InstanceServiceAsyncStub
+) -> None:
+    mine = (("x-request-id", "mine"),)
+    await asyncio.gather(agent.ReportStatus(report("i-1"), metadata=mine), agent.ReportStatus(report("i-2")))
+    assert "mine" not in hq.request_ids
+    hq.answers["GetRevision"] = lambda _: b""
+    await agent.GetRevision(pb.GetRevisionRequest(instance_id="i-1", node=NODE), metadata=mine)
+    assert hq.request_ids[-1] == "mine"
 
 
 async def test_another_replica_is_asked_only_where_the_first_surely_stored_nothing(socket: Path) -> None:
@@ -246,3 +275,10 @@ async def test_a_watch_must_name_its_own_instances_and_nothing_else(
     call = agent.WatchInstances(pb.WatchInstancesRequest(filter=where))
     error = await refusal(call.read())
     assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter")
+
+
+async def test_a_watch_names_a_few_instances_since_each_costs_a_look_at_who_may(
+    agent: InstanceServiceAsyncStub,
+) -> None:
+    error = await refusal(watch_of(agent, *("i-1",) * 101).read())
+    assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter.instance_id")

@@ -167,6 +167,15 @@ def test_a_line_that_a_crash_broke_off_is_told_from_an_edit(tmp_path: Path, left
     assert (found.exit_code, "which is not there any more" in found.output) == (1, True)
 
 
+def test_a_line_of_which_a_crash_took_the_end_only_is_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "audit"
+    written(path, 3)
+    path.write_bytes(path.read_bytes()[:-1])
+    written(path, 2)
+    found = verify(path)
+    assert (found.exit_code, "5 lines, 1 to 5: nothing was changed" in found.output) == (0, True), found.output
+
+
 def test_a_last_line_that_is_none_of_hqs_begins_another_chain_which_shows(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     written(path, 5)

@@ -13,6 +13,7 @@ from hq.main import cli
     [
         ("--liveness-timeout 0s", "nobody can report all the time"),
         ("--liveness-timeout 10s --report-interval 10s", "make it a third of that"),
+        ("--agents 127.0.0.1:7072 --transport=grpcio", "no listener for agents"),
         ("--report-interval 20m", "would be called silent"),
         ("--guard-share nan", "a number from 0 to 1"),
     ],

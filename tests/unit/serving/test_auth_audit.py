@@ -95,6 +95,19 @@ def test_full_files_are_renamed_and_the_oldest_given_up(tmp_path: Path) -> None:
     assert all(path.stat().st_size <= 1_000 for path in tmp_path.iterdir())
 
 
+def test_a_full_file_that_cannot_be_renamed_grows_and_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    audit = Audit(FileSink(tmp_path / "audit", max_bytes=1_000, kept=1), ManualClock())
+    (tmp_path / "audit.1").mkdir()  # in its way
+    assert all(audit.record(LINE) for _ in range(20))
+    assert "cannot be renamed" in caplog.text
+    (tmp_path / "audit.1").rmdir()
+    assert all(audit.record(LINE) for _ in range(20))
+    assert (tmp_path / "audit.1").is_file(), "it was tried again"
+    audit.close()
+
+
 def test_a_failure_is_known_until_a_line_is_written_again() -> None:
     sink = FailingSink()
     audit = Audit(sink, ManualClock())
