@@ -16,12 +16,14 @@ from hq.liveness.deadlines import RevisionKey
 from hq.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
 from hq.store.etcd_errors import WatchTokenRefused
 from hq.store.flight import Guarded
+from hq.store.follow import _Silent
 from hq.store.port import Commit, Compare, Disconnected, NoSpace, Unavailable, Write
 from hqpb.v1 import service_pb2
 from serving.auth.errors import AuditUnavailable
 from serving.errors import (
     BehindVersion,
     DeadlineExceeded,
+    EpochDoubted,
     HqError,
     NotLoaded,
     OutcomeUnknown,
@@ -49,10 +51,12 @@ OURS: dict[type[HqError], HqError] = {
     StoreFull: StoreFull("the store is full"),
     NotLoaded: NotLoaded("still reading"),
     BehindVersion: BehindVersion("behind"),
+    EpochDoubted: EpochDoubted("holds far less than before"),
     Overloaded: Overloaded("4000 calls are under way already", limit="max_calls"),
     AuditUnavailable: AuditUnavailable("disk full"),
     TooManyConnections: TooManyConnections("max_connections"),
     Disconnected: Disconnected("the watch ended"),
+    _Silent: _Silent("the watch brought nothing"),
     Unavailable: Unavailable("connection refused"),
     NoSpace: NoSpace("the store is full"),
     Guarded: Guarded("another epoch"),
