@@ -13,6 +13,7 @@ from typing import Final
 from hq.cache import Cache
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
+from hq.validation.ids import is_id
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import NotLoaded
@@ -34,7 +35,7 @@ class Refusals:
         self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, where nobody says who they are
         self._looked_at: OrderedDict[str, float] = OrderedDict()  # nodes
         self._news: dict[RevisionKey, str] = {}  # refused since the last record, with their nodes
-        self._unjudged: set[str] = set()  # nodes of which nothing is known here, because nothing was read yet
+        self._unjudged: set[str] = set()  # nodes of which nothing is known here, because not all was read yet
         self.counted: Counter[str] = Counter()
 
     def heard_from(self, address: str, node: str) -> None:
@@ -44,7 +45,7 @@ class Refusals:
             known = self._nodes_of[address] = {}
             if len(self._nodes_of) > _KEPT:
                 self._nodes_of.popitem(last=False)
-        if node not in known and len(known) < _NODES_OF_ONE:
+        if node not in known and len(known) < _NODES_OF_ONE and is_id(node):
             known[node] = None
 
     def nodes_of(self, address: str) -> list[str]:
@@ -55,7 +56,8 @@ class Refusals:
         """A report that was read; it counts if it comes from whom HQ takes for the reporter."""
         self.counted[reason] += 1
         entry = self._cache.get(report.instance_id)
-        if entry is None and reason == NotLoaded.reason and len(self._unjudged) < _KEPT:
+        # While this replica reads, no deadlines run here that would say whether the others are to know.
+        if reason == NotLoaded.reason and len(self._unjudged) < _KEPT and is_id(report.node):
             self._unjudged.add(report.node)
         mark = entry.mark(report.revision.id) if entry is not None else None
         if entry is None or mark is None or entry.traits.node != report.node or entry.traits.uid != report.uid:
