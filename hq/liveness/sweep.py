@@ -28,6 +28,7 @@ from serving.errors import HqError
 log = logging.getLogger(__name__)
 
 _TRIES = 20
+_MOST = 5 * MAX_WRITES  # flips after one knock, which may take as long as batches of heartbeats are apart
 _OVERTAKEN = 2  # tries of a pass that beats may spoil; then flips are made in two steps, which they cannot
 
 
@@ -131,4 +132,4 @@ class Sweep:
         self.waiting = self._tracker.deadlines.expired_count(now) if self.verdict.hold else 0
         if self.verdict.hold:
             return 0
-        return min(MAX_WRITES, allowed) if self.verdict.limited else MAX_WRITES
+        return min(_MOST, allowed) if self.verdict.limited else _MOST
