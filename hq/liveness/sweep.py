@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 _TRIES = 20
 _MOST = 5 * MAX_WRITES  # flips after one knock, which may take as long as batches of heartbeats are apart
+_SPENT_PATIENCE_S = 0.5  # a batch that hangs would take seconds, in which flips are to go ahead
 _OVERTAKEN = 2  # tries of a pass that beats may spoil; then flips are made in two steps, which they cannot
 
 
@@ -98,12 +99,14 @@ class Sweep:
     async def _knock(self) -> None:
         """A fence that goes the way of heartbeats: where that is closed, nobody's silence means anything.
 
-        Raises HqError. A way that is closed for longer than that may excuse is no longer asked for.
+        Raises HqError. A way that is closed for longer than that may excuse is no longer waited for.
         """
+        is_spent = self._presence.door.is_spent
         try:
-            await self._beats.knock()
-        except HqError:
-            if not self._presence.door.is_spent:
+            async with asyncio.timeout(_SPENT_PATIENCE_S if is_spent else None):
+                await self._beats.knock()
+        except (HqError, TimeoutError):
+            if not is_spent:
                 raise
             await self._fence.passed()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -15,9 +16,10 @@ from hq.prober import Prober
 from hq.replica import Replica
 from hq.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
 from hq.store.memory import MemoryStore
-from hq.store.port import Batch, Change
+from hq.store.port import Batch, Change, Commit, Compare, UnknownOutcome, Write
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import ManualClock
+from serving.errors import StoreUnavailable
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
@@ -64,6 +66,31 @@ async def test_a_caller_that_hangs_up_at_its_deadline_was_refused_and_one_that_d
             assert entry.status().ready.reason == (REPORTS_REFUSED if is_refused else HEARTBEAT_TIMEOUT)
             assert (flip.at_s - heard_at[flip.key] >= 2 * TIMEOUT_S) == is_refused
         assert len(simulation.flips()) == 4
+
+
+@in_virtual_time
+async def test_heartbeats_without_an_answer_hold_flips_up_no_longer_than_the_door_may() -> None:
+    """Each batch takes seconds to fail; flips wait for none of them any more."""
+    async with Simulation() as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        await simulation.add_agents(120, 2)  # too few nodes for the guard
+        for agent in simulation.agents:
+            agent.fall_silent()
+        honest = simulation.store.commit
+
+        async def commit(guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+            if any(b"/beats/" in key for write in writes for key, _ in write.puts):
+                await asyncio.sleep(timeout_s)
+                raise UnknownOutcome("no answer")
+            return await honest(guards, writes, timeout_s)
+
+        simulation.store.commit = commit  # type: ignore[method-assign]
+        with pytest.raises(StoreUnavailable):
+            await replica.beats.knock()
+        replica.watchman.tracker.start(replica.cache.entries(), "all at once")
+        await asyncio.sleep(2 * TIMEOUT_S + 60)
+        assert len(simulation.flips()) == 120
+        assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 10
 
 
 def refusals_over(feed: Feed) -> Refusals:
