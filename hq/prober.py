@@ -11,15 +11,15 @@ from hq.replica import Replica
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
 from serving.transport.client import CallFailed, Channel
+from serving.transport.client_call import UNIMPLEMENTED
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
 
 _EVERY_S: Final = 3.0
 _PATIENCE_S: Final = 3.0
-# A call that nobody serves: health checks are answered on connections beyond the limit, where agents are turned away.
-_KNOCK: Final = "/hq.Door/Knock"
-_UNIMPLEMENTED: Final = 12
+# No such method: who gets in is told so. Health checks would be answered on connections that are one too many, too.
+_KNOCK: Final = "/hq.v1.InstanceService/Knock"
 _ANY: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}
 
 
@@ -35,6 +35,7 @@ class Prober:
         found = await asyncio.shield(listening)
         address = _reachable(found.agents or found.grpc)
         door, clock = self._replica.watchman.presence.door, self._replica.clock
+        door.probed_at = clock.now()  # from here on: one that nobody ever gets into is shut, too
         while True:
             if await self._gets_in(address):
                 door.probed_at = clock.now()
@@ -46,7 +47,7 @@ class Prober:
             self._admission.check_call("")
             await channel.unary(_KNOCK, b"", _PATIENCE_S)
         except (CallFailed, Overloaded) as error:
-            if isinstance(error, CallFailed) and error.code == _UNIMPLEMENTED:
+            if isinstance(error, CallFailed) and error.code == UNIMPLEMENTED:
                 return True
             log.warning("a probe did not get in at %s: %s", address, error)
         finally:

@@ -265,14 +265,15 @@ class Replica:
         name = self.key_names.name(change.key)
         if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
             return
+        if change.value is None:
+            self.cache.quarantine.release(*name)
         if name.kind == k.FENCE and change.value is not None:
             self._saw_peer(name.rest)
             self.fence.seen(change.key, word_of(change.value), change.revision)
-        elif name.kind == k.BEATS and change.value is not None:
+        elif name.kind in (k.BEATS, k.HEARING) and change.value is not None:
+            part = self.beats if name.kind == k.BEATS else self.hearing
             self._saw_peer(name.rest)
-            self._take(change, name, lambda: self.beats.observe(name.rest, change.value or b""))
-        elif name.kind == k.HEARING and change.value is not None:
-            self._take(change, name, lambda: self.hearing.observe(name.rest, change.value or b""))
+            self._take(change, name, lambda: part.observe(name.rest, change.value or b""))
         elif name.kind == k.OPS:
             self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
         elif name.kind == k.RESTORE:

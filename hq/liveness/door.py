@@ -34,8 +34,8 @@ class Door:
         self.is_shut = self.is_spent = False
         self.why = ""
 
-    def look(self, now: float) -> None:
-        """To be called at every sweep."""
+    def look(self, now: float, *, is_counted: bool = True) -> None:
+        """To be called at every sweep. Not counted: the time since the last look is excused for another reason."""
         unprobed = self.probed_at is not None and now - self.probed_at > self._holds_s
         self.why = self._beats_fail() or ("no probe came in through the agents' listener" if unprobed else "")
         if not self.why:
@@ -44,7 +44,7 @@ class Door:
                 self._used_s = 0.0
         else:
             self._open_since = None
-            self._used_s += now - self._looked_at if self._looked_at is not None else 0.0
+            self._used_s += now - self._looked_at if is_counted and self._looked_at is not None else 0.0
         self._looked_at = now
         self.is_spent = bool(self.why) and self._used_s >= self._timeout_s
         self.is_shut = bool(self.why) and not self.is_spent

@@ -46,14 +46,16 @@ class Presence:
 
     def look(self, now: float) -> bool:
         """Whether silence can be judged now."""
-        self.door.look(now)
         before, self._last_proof = self._last_proof, self._proven_at()
+        is_fresh = self._last_proof is not None and now - self._last_proof <= self._fresh_s
+        # A pause and a store that is away excuse themselves, and use up nothing of what the door may excuse.
+        self.door.look(now, is_counted=is_fresh)
         if self._last_proof is None:
             self._away_since = None  # the full timeout of a new start covers everything before
             return False
         if self._away_since is None and before is not None and self._last_proof - before > self._fresh_s:
             self._away_since = before
-        if now - self._last_proof > self._fresh_s or self._is_deaf() or self.door.is_shut:
+        if not is_fresh or self._is_deaf() or self.door.is_shut:
             self._go_away(self._last_proof)
             return False
         if self._away_since is not None:

@@ -14,6 +14,7 @@ from hq.cache import Cache
 from hq.entry import Entry
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
+from hq.validation.ids import is_id
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import NotLoaded
@@ -42,7 +43,7 @@ class Refusals:
         self._cache, self._tracker, self._clock = cache, tracker, clock
         self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, where nobody says who they are
         self._looked_at: OrderedDict[str, float] = OrderedDict()  # nodes
-        # Since the last record: revisions, nodes with theirs, and nodes of which nothing was read yet.
+        # Since the last record: revisions, nodes with theirs, and nodes of which not all was read yet.
         self._revisions: dict[RevisionKey, Entry] = {}
         self._nodes: dict[str, list[RevisionKey]] = {}
         self._unjudged: set[str] = set()
@@ -55,7 +56,7 @@ class Refusals:
             known = self._nodes_of[address] = {}
             if len(self._nodes_of) > _KEPT:
                 self._nodes_of.popitem(last=False)
-        if node not in known and len(known) < _NODES_OF_ONE:
+        if node not in known and len(known) < _NODES_OF_ONE and is_id(node):
             known[node] = None
 
     def nodes_of(self, address: str) -> list[str]:
@@ -66,7 +67,8 @@ class Refusals:
         """A report that was read; it counts if it comes from whom HQ takes for the reporter."""
         self.counted[reason] += 1
         entry = self._cache.get(report.instance_id)
-        if entry is None and reason == NotLoaded.reason and len(self._unjudged) < _KEPT:
+        # While this replica reads, no deadlines run here that would say whether the others are to know.
+        if reason == NotLoaded.reason and len(self._unjudged) < _KEPT and is_id(report.node):
             self._unjudged.add(report.node)
         mark = entry.mark(report.revision.id) if entry is not None else None
         if entry is None or mark is None or entry.traits.node != report.node or entry.traits.uid != report.uid:

@@ -28,6 +28,8 @@ from serving.errors import HqError
 log = logging.getLogger(__name__)
 
 _TRIES = 20
+_MOST = 5 * MAX_WRITES  # flips after one knock, which may take as long as batches of heartbeats are apart
+_SPENT_PATIENCE_S = 0.5  # a batch that hangs would take seconds, in which flips are to go ahead
 _OVERTAKEN = 2  # tries of a pass that beats may spoil; then flips are made in two steps, which they cannot
 
 
@@ -97,12 +99,14 @@ class Sweep:
     async def _knock(self) -> None:
         """A fence that goes the way of heartbeats: where that is closed, nobody's silence means anything.
 
-        Raises HqError. A way that is closed for longer than that may excuse is no longer asked for.
+        Raises HqError. A way that is closed for longer than that may excuse is no longer waited for.
         """
+        is_spent = self._presence.door.is_spent
         try:
-            await self._beats.knock()
-        except HqError:
-            if not self._presence.door.is_spent:
+            async with asyncio.timeout(_SPENT_PATIENCE_S if is_spent else None):
+                await self._beats.knock()
+        except (HqError, TimeoutError):
+            if not is_spent:
                 raise
             await self._fence.passed()
 
@@ -131,4 +135,4 @@ class Sweep:
         self.waiting = self._tracker.deadlines.expired_count(now) if self.verdict.hold else 0
         if self.verdict.hold:
             return 0
-        return min(MAX_WRITES, allowed) if self.verdict.limited else MAX_WRITES
+        return min(_MOST, allowed) if self.verdict.limited else _MOST

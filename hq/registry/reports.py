@@ -26,6 +26,7 @@ from hqpb.v1 import service_pb2
 from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop, TooLarge
 
 _CATCH_UP_S = 2.0
+_NEARLY_S = 0.25
 # Of all revisions of one instance. Flips, and writes that change spec, secrets and status at once, must still fit.
 _MAX_STATUS_BYTES = 768 * 1024
 
@@ -76,8 +77,8 @@ class Reports:
         """
         try:
             await self._take(report, deadline, field)
-        except Exception as error:
-            self._note_refused(report, error)
+        except (Exception, asyncio.CancelledError) as error:
+            self._note_refused(report, error, deadline)
             raise
 
     async def _take(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str) -> None:
@@ -94,13 +95,13 @@ class Reports:
         """Take many reports, each for itself; None for each that was taken."""
         try:
             results = await self._take_many(reports, deadline)
-        except Exception as refusing_all:
+        except (Exception, asyncio.CancelledError) as refusing_all:
             for report in reports:
-                self._note_refused(report, refusing_all)
+                self._note_refused(report, refusing_all, deadline)
             raise
         for report, error in zip(reports, results, strict=True):
             if error is not None:
-                self._note_refused(report, error)
+                self._note_refused(report, error, deadline)
         return results
 
     async def _take_many(self, reports: list[service_pb2.ReportStatusRequest], deadline: float) -> list[HqError | None]:
@@ -134,9 +135,15 @@ class Reports:
         except HqError as error:
             return [error] * len(beats)
 
-    def _note_refused(self, report: service_pb2.ReportStatusRequest, error: Exception) -> None:
-        """Refused is not silent, unless it is the caller's own fault."""
-        if not isinstance(error, HqError):
+    def _note_refused(self, report: service_pb2.ReportStatusRequest, error: BaseException, deadline: float) -> None:
+        """Refused is not silent, unless it is the caller's own fault.
+
+        A caller that hangs up is refused if its time was over: its word of that may come just before our own.
+        """
+        if isinstance(error, asyncio.CancelledError):
+            if self._r.clock.now() >= deadline - _NEARLY_S:
+                self._r.watchman.refusals.report(report, DeadlineExceeded.reason)
+        elif not isinstance(error, HqError):
             self._r.watchman.refusals.report(report, HqError.reason)
         elif error.is_ours:
             self._r.watchman.refusals.report(report, error.reason)

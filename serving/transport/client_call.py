@@ -27,6 +27,7 @@ UNKNOWN: Final[int] = code_pb2.UNKNOWN
 DEADLINE_EXCEEDED: Final[int] = code_pb2.DEADLINE_EXCEEDED
 RESOURCE_EXHAUSTED: Final[int] = code_pb2.RESOURCE_EXHAUSTED
 INTERNAL: Final[int] = code_pb2.INTERNAL
+UNIMPLEMENTED: Final[int] = code_pb2.UNIMPLEMENTED
 UNAVAILABLE: Final[int] = code_pb2.UNAVAILABLE
 _MOST_CODE: Final[int] = code_pb2.UNAUTHENTICATED
 

@@ -57,7 +57,8 @@ class Rpc:
     _body_bytes = 0  # counted, of a request that is not complete
     _held_bytes = 0  # counted, of a large request under way
     _asked: Message | None = None  # kept where somebody is told of calls that are turned away
-    _started = 0.0  # when it began to run
+    _started = 0.0  # when it was let in
+    _has_run = False  # the method was asked
     _is_open = False  # among the calls or streams that are counted
     _is_gone = _is_closed = False
 
@@ -216,7 +217,7 @@ class Rpc:
         told = wire.as_hq_error(self._meant(error), call)
         endpoint.admission.count(told)
         endpoint.guard.refused(call, told)
-        if endpoint.turned_away is not None and not self._started:
+        if endpoint.turned_away is not None and not self._has_run:
             endpoint.turned_away(self._read_at_last(), call, told)
         self._close(told.code)
         self._wire.fail(call, told)
@@ -253,6 +254,7 @@ class UnaryRpc(Rpc):
             self._wait_for(self._read_and_run(is_compressed, payload))
             return
         request = endpoint.parse_json(payload) if spoken.json_in else endpoint.method.parse(payload)
+        self._has_run = True
         result = endpoint.run(request, self._call)
         if not hasattr(type(result), "__await__"):  # as Awaitable has it, but for a tenth of the time
             result = result.json() if spoken.json_out else result.proto()
@@ -278,6 +280,7 @@ class UnaryRpc(Rpc):
 
     async def _read_and_run(self, is_compressed: bool, payload: bytes) -> Answer:
         request = await self._request(is_compressed, payload)
+        self._has_run = True
         answer: Answer = await settled(self._endpoint.run(request, self._call))
         return answer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import random
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from tests.support.scenes import eventually
 from tests.support.secured import Caller, Secured, secure_channel, served
+from tests.wire.raw_http import RawHttp
 
 TIMEOUT_S = 3.0
 
@@ -66,6 +68,21 @@ async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_d
         for writer in full:
             writer.transport.abort()
     await eventually(lambda: not door.is_shut and not door.is_spent, timeout_s=30, what="it is open again")
+
+
+async def test_a_compressed_report_that_finds_no_room_is_counted_as_refused() -> None:
+    """It was let in, and refused once it was known how large it is."""
+    limits, config = Limits(max_bodies_bytes=100_000), ReplicaConfig()
+    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
+    made = Server(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
+    serving = asyncio.create_task(made.serve())
+    port = int((await made.listening).http.rpartition(":")[2])
+    body = gzip.compress(b'{"instance_id": "a"' + b" " * 300_000 + b"}")
+    answer = await RawHttp(port).post(body, "/hq.v1.InstanceService/ReportStatus", content_encoding="gzip")
+    assert answer.status == 429
+    assert made.replica.watchman.refusals.counted == {"OVERLOADED": 1}
+    made.stop()
+    await serving
 
 
 async def test_connections_elsewhere_take_no_room_from_agents(server: Server) -> None:

@@ -145,18 +145,33 @@ def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple
 def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
     history: list[tuple[float, int, int]],
 ) -> None:
-    guard, now, over_at, held_since = Guard(RULES), 0.0, float("-inf"), 0.0
+    guard, now, over_at = Guard(RULES), 0.0, float("-inf")
     for seconds, silent, nodes in history:
         now += seconds
         verdict = guard.judge(now, Census(100, silent, nodes))
         if silent > 20 and nodes >= 3:
             over_at = now
-        if verdict.since is not None:
-            held_since = verdict.since
         if not verdict.hold and not verdict.limited:
             assert now - over_at > 0
-            spent = now >= held_since + RULES.hold_s
-            assert spent or now - over_at >= RULES.settle_s
+            is_spent = now >= guard._ends
+            assert is_spent or now - over_at >= RULES.settle_s
+
+
+@given(looks)
+@settings(deadline=None)
+def test_between_two_times_without_a_hold_for_its_whole_time_holds_last_no_longer_in_all(
+    history: list[tuple[float, int, int]],
+) -> None:
+    guard, now, held_s, free_s = Guard(RULES), 0.0, 0.0, 0.0
+    was_held = False
+    for seconds, silent, nodes in history:
+        now += seconds
+        is_held = guard.judge(now, Census(100, silent, nodes)).hold
+        held_s += seconds if was_held and is_held else 0.0
+        free_s = 0.0 if is_held else free_s + seconds
+        held_s = 0.0 if free_s >= RULES.hold_s else held_s
+        was_held = is_held
+        assert held_s <= RULES.hold_s
 
 
 def test_the_pace_is_one_second_s_worth_at_once_and_then_the_rate() -> None:

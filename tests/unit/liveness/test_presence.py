@@ -167,3 +167,19 @@ def test_while_reports_cannot_be_stored_hq_is_away_however_fresh_its_memory(worl
     assert world.look()
     assert world.presence.gaps == 1
     assert 99 <= world.silence_s() <= 101
+
+
+def test_a_pause_uses_up_nothing_of_what_a_shut_door_may_excuse(world: World) -> None:
+    door = world.presence.door
+    door.probed_at = world.clock.now()
+    world.prove()
+    assert world.look()
+    world.clock.advance(3600)
+    assert not world.look()
+    world.prove()
+    assert not world.look()
+    assert door.is_shut
+    assert not door.is_spent
+    door.probed_at = world.clock.now()
+    assert world.look()
+    assert world.silence_s() == 0

@@ -97,6 +97,20 @@ async def test_240_batches_a_second_30_ms_away_make_a_flip_hardly_later(silent: 
         assert simulation.now - due_s < 3
 
 
+@in_virtual_time
+async def test_many_fall_with_one_knock() -> None:
+    """Knocks are as far apart as batches of heartbeats: a fifth of 200,000 revisions would take minutes."""
+    async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S) as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        await simulation.add_agents(600, 2)  # too few nodes for the guard
+        for agent in simulation.agents:
+            agent.fall_silent()
+        replica.watchman.tracker.start(replica.cache.entries(), "all at once")
+        await asyncio.sleep(TIMEOUT_S + 3)
+        assert len(simulation.flips()) == 600
+        assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 0.5
+
+
 @asynccontextmanager
 async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Flips]]:
     """A silent agent whose last report the first step has voided, and the flips of a replica that has seen it."""
