@@ -76,9 +76,9 @@ def serve(**given: Any) -> None:
     type=click.Choice(["etcd", "memory"]),
     default="etcd",
     show_default=True,
-    help="memory: nothing survives.",
+    help="memory: nothing is kept after exit.",
 )
-@options.option("--data", default=".hq", metavar="DIR", help="Where the embedded etcd keeps its data.")
+@options.option("--data", default=".hq", metavar="DIR", help="Data directory of the embedded etcd.")
 @options.listening
 @options.behaviour
 @options.limits
@@ -235,13 +235,11 @@ def _check_liveness(given: dict[str, Any]) -> None:
     """Refuse settings by which agents that do as they are told would be called silent, or anything goes."""
     timeout_s, interval_s = given["liveness_timeout"], given["report_interval"]
     if timeout_s <= 0:
-        raise click.UsageError(
-            "--liveness-timeout: nobody can report all the time; write 10m, or 10s to try things out"
-        )
+        raise click.UsageError("--liveness-timeout must be positive: write 10m, or 10s to try things out")
     if interval_s is not None and interval_s >= timeout_s:
         raise click.UsageError(
-            f"--report-interval {interval_s:g}s: agents that report as they are told would be called silent after "
-            f"--liveness-timeout {timeout_s:g}s; make it a third of that"
+            f"--report-interval {interval_s:g}s: agents reporting at this interval would "
+            f"expire at --liveness-timeout {timeout_s:g}s; use a third of it"
         )
     if math.isnan(given["guard_share"]):
         raise click.UsageError("--guard-share: write a number from 0 to 1")

@@ -44,7 +44,7 @@ class Prober:
             self._admission.check_call("")
             await channel.unary(_CHECK, b"", _PATIENCE_S)
         except (CallFailed, Overloaded) as error:
-            log.warning("a probe did not get in at %s: %s", address, error)
+            log.warning("a probe was not accepted at %s: %s", address, error)
             return False
         finally:
             await channel.close()

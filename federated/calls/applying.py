@@ -34,7 +34,7 @@ class Applying:
                 faults of single items are in their results.
         """
         if (count := len(message.instance)) > (most := self._writes.most_items()):
-            raise invalid("instance", f"{count} items are too many: send at most {most} at once")
+            raise invalid("instance", f"{count} items are too many: send at most {most} per request")
         results: dict[int, pb.ApplyResult] = {}
         places = await self._places(message, call, results)
         _check_all(message, places, call)
@@ -104,7 +104,7 @@ def _owner(owners: Owners, instance_id: str, index: int) -> str:
         return owners.one(instance_id)
     except NotFound:
         known = ", ".join(owners.asked)
-        text = f"no location has {instance_id} yet; to create it in one of {known}, {NAME_IT}"
+        text = f"no location has {instance_id} yet: to create it, {NAME_IT} (one of {known})"
         raise invalid(f"instance[{index}].meta.cluster", text) from None
 
 

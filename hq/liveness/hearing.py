@@ -75,7 +75,7 @@ class Hearing:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
         except (HqError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
-            log.warning("others could not be told that reports of %d nodes were refused: %s", len(nodes), error)
+            log.warning("could not publish that reports of %d nodes were refused: %s", len(nodes), error)
 
 
 __all__ = ["DecodeError", "Hearing"]

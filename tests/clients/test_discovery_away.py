@@ -125,7 +125,7 @@ async def test_a_directory_that_cannot_be_written_is_no_obstacle(
     (tmp_path / "file").touch()
     async with discovery(telling, tmp_path / "file").service("web", port="http") as web:
         await web.ready()
-    assert "would find older addresses" in caplog.text or "cannot be read" in caplog.text
+    assert "would use older addresses" in caplog.text or "cannot be read" in caplog.text
 
 
 async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:

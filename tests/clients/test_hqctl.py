@@ -138,7 +138,7 @@ async def test_a_delete_whose_outcome_is_unknown_says_so(replica: FakeReplica) -
     replica.order("DeleteInstance", cut())
     done = await hqctl(replica.address, "delete", "web-1")
     assert done.code == 6
-    assert "stored or not" in done.err
+    assert "may or may not be stored" in done.err
 
 
 async def test_no_server_is_told_in_one_line_and_soon(replica: FakeReplica) -> None:

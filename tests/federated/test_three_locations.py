@@ -106,7 +106,7 @@ async def test_hqctl_names_the_location_of_an_id_that_exists_in_two(
     assert (await hqctl(front.grpc, "--cluster", "west", "why", "twin")).code == 0
     east = world.replicas["east"][0].grpc
     strayed = await hqctl(east, "delete", "twin", "--cluster", "west")
-    assert (strayed.code, "this is the cluster east, not west" in strayed.err) == (1, True), strayed.err
+    assert (strayed.code, "this is cluster east, not west" in strayed.err) == (1, True), strayed.err
     assert (await hqctl(front.grpc, "delete", "twin", "--cluster", "west")).code == 0
     assert json.loads((await hqctl(front.grpc, "get", "twin", "-o", "json")).out)["meta"]["cluster"] == "east"
 

@@ -127,7 +127,7 @@ def _context(name: str, value: Any, path: Path) -> Context:
     except ValueError as error:
         raise BadConfig(f"{where}.timeout: {error}") from None
     if not timeout_s:
-        raise BadConfig(f"{where}.timeout: a call needs some time")
+        raise BadConfig(f"{where}.timeout: must be more than 0")
     return replace(context, timeout_s=timeout_s)
 
 

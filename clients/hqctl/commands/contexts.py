@@ -20,7 +20,7 @@ def config() -> None:
 
 
 @config.command("get-contexts")
-@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option("table", "name")
 def get_contexts(no_headers: bool, output: str) -> None:
     """List the contexts; the current one has a star."""
@@ -39,7 +39,7 @@ def current_context() -> None:
     """Show the name of the current context."""
     found = loaded_config()
     if not found.current:
-        complain(f"no context is current; `hqctl config use-context NAME` makes one so ({found.path})")
+        complain(f"no current context; choose one with `hqctl config use-context NAME` ({found.path})")
         raise SystemExit(Exit.NOT_FOUND)
     click.echo(found.current)
 

@@ -89,7 +89,7 @@ def unified(
 ) -> Iterator[str]:
     """The lines of a unified diff of two states of an instance; none: they are the same."""
     old = [] if now is None else comparable(now).splitlines()
-    name = f"{instance_id} as it is" if now is not None else f"{instance_id} does not exist"
+    name = f"{instance_id} as stored" if now is not None else f"{instance_id} does not exist"
     return difflib.unified_diff(old, comparable(after).splitlines(), name, f"{instance_id} by {place}", lineterm="")
 
 

@@ -28,7 +28,7 @@ def epoch() -> None:
     """
 
 
-@epoch.command(short_help="Whether what the store holds is believed, and why.")
+@epoch.command(short_help="Show whether HQ trusts the store's contents, and why.")
 @output_option(*TEXTS)
 @connected
 def status(session: Session, output: str) -> None:
@@ -46,10 +46,10 @@ def status(session: Session, output: str) -> None:
     session.run(work)
 
 
-@epoch.command(short_help="Say that what the store holds is all there is.")
+@epoch.command(short_help="Confirm that the store's contents are complete.")
 @click.argument("epoch", required=False)
-@click.option("--by", default=who, help="Who; default: you.")
-@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who does this; default: you.")
+@click.option("--reason", required=True, help="Reason, kept with the record.")
 @connected
 def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
     """Say that what the store holds is all there is: readers believe it, and drop what they kept.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @selecting
-@click.option("--only-changes", is_flag=True, help="Leave out what is there already.")
+@click.option("--only-changes", is_flag=True, help="Show changes only, not the current instances.")
 @output_option("table", "lines", "json")
 @connected
 def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output: str) -> None:

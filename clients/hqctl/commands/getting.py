@@ -37,7 +37,7 @@ def get(
     if ids:
         session = session.of_cluster(where)
         if not is_everything(where):
-            raise click.UsageError("give ids, or options that choose instances, not both")
+            raise click.UsageError("give either ids or selection options, not both")
 
     async def work(client: Client) -> Exit:
         if not ids:

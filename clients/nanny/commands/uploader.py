@@ -25,8 +25,8 @@ PARALLEL = 4
 
 @click.command()
 @described
-@click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Batches at a time.")
-@click.option("--all", "every", is_flag=True, help="Tell every instance, on a terminal too.")
+@click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Concurrent batches.")
+@click.option("--all", "every", is_flag=True, help="Print every instance, on a terminal too.")
 @output_option("text", "json")
 @connected
 def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str) -> None:

@@ -101,7 +101,7 @@ class Fields:
                 shown = repr(item) if isinstance(item, str) else kind(item)
                 self.faults.append(f"{path}: must be an id in quotes, not {shown}: {ID_RULE}")
             elif item in found:
-                self.faults.append(f"{path}: {item} is there twice")
+                self.faults.append(f"{path}: {item} is duplicated")
             else:
                 found.append(item)
         return tuple(found)

@@ -84,7 +84,7 @@ def test_what_get_shows_can_be_applied_again(tmp_path: Path) -> None:
         ("{meta: {id: a}, spec: {revisions: []}}", "spec.revisions: there is no such field; did you mean revision?"),
         (
             "{meta: {id: a}, spec: {revision: [{id: v1}, {id: v2, target: READY}]}}",
-            "spec.revision[1].target: 'READY' is not possible; did you mean REVISION_TARGET_READY?",
+            "spec.revision[1].target: 'READY' is not a valid value; did you mean REVISION_TARGET_READY?",
         ),
         ("{meta: {id: a}, spec: {revision: {id: v1}}}", "spec.revision: must be a list"),
         (
@@ -104,7 +104,7 @@ def test_what_get_shows_can_be_applied_again(tmp_path: Path) -> None:
         ("just text", "must be an instance"),
         ("meta: {id: a, id: b}", "the key 'id' is there twice"),
         ("meta: {id: a", "column 1: did not find expected"),
-        ("", "there is nothing in it"),
+        ("", "is empty"),
     ],
 )
 def test_a_fault_is_told_with_its_field(tmp_path: Path, text: str, fault: str) -> None:

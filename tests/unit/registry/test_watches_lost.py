@@ -84,7 +84,7 @@ async def test_a_slow_reader_of_the_past_finds_its_piece_gone() -> None:
         assert [message.kind for message in await some(stream, 3)] == [SYNCED, EVENTS, EVENTS]
         for _ in range(100):
             scene.put("a")
-        assert "behind the history" in await resync_of(stream)
+        assert "older than the history" in await resync_of(stream)
 
 
 @pytest.mark.parametrize("reading", ["the snapshot", "the past", "the present"])

@@ -21,7 +21,7 @@ from tests.support.secured import Secured
         ({"tls_cert": ""}, "--tls-key needs --tls-cert"),
         ({"issuer": ""}, "--jwks needs --issuer"),
         ({"policy": ""}, "--jwks needs --policy"),
-        ({"jwks": "", "issuer": ""}, "--policy is of no use"),
+        ({"jwks": "", "issuer": ""}, "--policy has no effect"),
         ({"jwks": "", "issuer": "", "policy": ""}, "--audit-log needs --policy"),
         ({"jwks": ""}, "--issuer needs --jwks"),
         ({"grpc_mtls": "127.0.0.1:0"}, "--grpc-mtls needs --client-ca"),

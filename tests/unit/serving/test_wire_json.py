@@ -100,10 +100,10 @@ def test_null_is_absent() -> None:
 def test_all_faults_of_shape_are_told_at_once_with_their_places() -> None:
     body = b'{"filter":{"serviceId":["web",7],"labels":{"a":1},"nope":1},"read":[],"pageSize":1}'
     assert fault_of(body) == [
-        ("filter.service_id[1]", "a string is expected, not a number"),
-        ("filter.labels['a']", "a string is expected, not a number"),
+        ("filter.service_id[1]", "expected a string, not a number"),
+        ("filter.labels['a']", "expected a string, not a number"),
         ("filter.nope", "hq.v1.InstanceFilter has no such field"),
-        ("read", "a JSON object is expected, not an array"),
+        ("read", "expected a JSON object, not an array"),
     ]
 
 
