@@ -164,7 +164,7 @@ class Replica:
     def why_not_loaded(self) -> str:
         """In words, for callers and operators."""
         if self.restoring:
-            return "a restore is in progress or was interrupted: `hq restore` must be completed"
+            return "a backup is being restored, or that was interrupted: `hq restore` must be completed"
         return "this replica is still loading"
 
     async def proven(self) -> None:

@@ -196,4 +196,4 @@ async def test_metadata_that_cannot_be_had_for_a_while_does_not_end_the_watch(
     async with discovery(telling, metadata=metadata).service("web", port="http") as web:
         await web.ready(live=True)
         assert ids(web) == ["web-1"]
-    assert caplog.text.count("beginning again") == 2
+    assert caplog.text.count("starting over") == 2

@@ -158,7 +158,7 @@ async def test_a_stream_ends_with_the_key_of_its_ticket_and_others_go_on(
         assert not refresh(replica)
         assert await last_words(ending) == (
             "UNAUTHENTICATED",
-            "the key that signed the token of reader/ann is withdrawn",
+            "the key that signed the token of reader/ann was withdrawn",
         )
         await Caller(channel, following.ticket("admin")).call("CreateInstance", create("web-1"))
         while not (await going_on.read()).events:

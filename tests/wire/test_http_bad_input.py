@@ -97,7 +97,7 @@ BAD = {
     "Latin-1": Bad(b"{}", 415, "unknown", "", {"content_type": "application/json; charset=latin1"}),
     "a stream's type": Bad(b"{}", 415, "unknown", "", {"content_type": "application/connect+json"}),
     "no gzip": Bad(b"{}", 400, "invalid_argument", "not valid gzip", GZIP),
-    "gzip cut short": Bad(gzip.compress(b"{}")[:-4], 400, "invalid_argument", "cut short", GZIP),
+    "gzip cut short": Bad(gzip.compress(b"{}")[:-4], 400, "invalid_argument", "truncated", GZIP),
     "gzip with a wrong checksum": Bad(
         gzip.compress(b"{}")[:-5] + b"\0" * 5, 400, "invalid_argument", "not valid gzip", GZIP
     ),

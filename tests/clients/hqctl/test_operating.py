@@ -44,7 +44,7 @@ def fallen(nervous: Hqctl, service: str) -> str:
     name = f"{service}-1"
     nervous("apply", "-f", "-", stdin=documents(service, "1", node="node-x"))
     nervous("report", name, "r1", "--ready")
-    until(lambda: "flip" in nervous("events", name).out, "the silent revision is flipped")
+    until(lambda: "expiry" in nervous("events", name).out, "the silent revision is flipped")
     return name
 
 
@@ -196,7 +196,7 @@ async def test_an_order_of_which_nobody_knows_the_outcome_names_the_command_that
     command = ("suspend", "node-a", "--for", "1m", "--reason", "disk", "--timeout", "4s")
     done = await asyncio.to_thread(run, *command, "--server", replicas[0].address)
     assert done.code == 6
-    assert "look with `hqctl suspensions`" in done.err
+    assert "check with `hqctl suspensions`" in done.err
 
 
 def test_a_node_that_nobody_is_on_is_suspended_with_a_warning(hqctl: Hqctl, service: str) -> None:

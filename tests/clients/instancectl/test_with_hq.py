@@ -167,7 +167,7 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
     empty = await start_hq(*addresses, "--prefix", "/empty/")
 
     async def in_doubt() -> bool:
-        return "lost its memory" in (await ctl.status())["source_trouble"]
+        return "store was replaced" in (await ctl.status())["source_trouble"]
 
     await eventually(in_doubt, timeout_s=60)
     assert is_alive(pid)

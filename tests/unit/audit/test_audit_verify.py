@@ -80,7 +80,7 @@ def test_a_start_between_renaming_the_full_file_and_making_a_new_one_goes_on(tmp
     [
         (
             lambda lines: [*lines[:4], lines[4].replace(b"allow", b"deny "), *lines[5:]],
-            "line 5, before this one, is no",
+            "line 5, the one before, has changed",
         ),
         (lambda lines: [*lines[:4], lines[4].replace(b'"', b"'"), *lines[5:]], "audit:5: not a valid line"),
         (lambda lines: [*lines[:4], lines[4][:30] + b"\n", *lines[5:]], "audit:5: not a valid line"),
@@ -91,7 +91,7 @@ def test_a_start_between_renaming_the_full_file_and_making_a_new_one_goes_on(tmp
         (lambda lines: [*lines[:5], *lines[4:]], "line 5 comes after line 5: it was moved or duplicated"),
         (lambda lines: [*lines[:4], b'{"sequence": 5}\n', *lines[5:]], "audit:5: not a valid line"),
         (lambda lines: [lines[0].replace(b'"previous":""', b'"previous":"x"'), *lines[1:]], "only line 1"),
-        (lambda lines: [line.replace(b"\n", b"\r\n") for line in lines], "line 1, before this one, is not"),
+        (lambda lines: [line.replace(b"\n", b"\r\n") for line in lines], "line 1, the one before, has changed"),
     ],
 )
 def test_what_was_changed_is_found_and_named(tmp_path: Path, change: Callable[[Lines], Lines], words: str) -> None:
@@ -164,7 +164,7 @@ def test_a_line_that_a_crash_broke_off_is_told_from_an_edit(tmp_path: Path, left
     assert verify(path).exit_code == 1, "what was broken off cannot be edited either"
     path.write_bytes(b"".join([*whole[:5], *whole[6:]]))
     found = verify(path)
-    assert (found.exit_code, "which is not there any more" in found.output) == (1, True)
+    assert (found.exit_code, "which is missing now" in found.output) == (1, True)
 
 
 def test_a_last_line_that_is_none_of_hqs_begins_another_chain_which_shows(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ async def test_of_two_restores_at_once_the_first_one_ends_when_the_second_begins
 
 
 async def test_a_store_without_hq_is_not_saved() -> None:
-    with pytest.raises(NothingToSave, match=r"nothing of HQ below /hq/v1/"):
+    with pytest.raises(NothingToSave, match=r"no data of HQ below /hq/v1/"):
         await saved(MemoryStore())
 
 

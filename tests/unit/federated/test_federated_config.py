@@ -69,7 +69,7 @@ def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
     path.write_text("locations: [")
     assert not file.reread()
     assert list(file.current.locations) == ["east", "west"]
-    assert "no YAML" in file.fault
+    assert "not valid YAML" in file.fault
     path.write_text(GOOD)
     file.reread()
     assert file.fault == ""

@@ -34,7 +34,7 @@ def test_a_silent_server_is_severe_and_its_address_is_named_once() -> None:
     reached = [Reached("a:1", (source(),)), Reached("b:1", error="b:1 refuses connections")]
     found = only(findings(facts(reached=reached), NOW_S))
     assert found.severe
-    assert found.what == "b:1 does not answer: refuses connections."
+    assert found.what == "b:1 does not respond: refuses connections."
     assert found.next.startswith("The others keep serving")
 
 
@@ -86,7 +86,7 @@ def test_a_holding_guard_says_since_when_why_and_until() -> None:
     guard.until.FromSeconds(int(NOW_S) + 41)
     found = only(findings(facts(guard=guard), NOW_S))
     assert found.severe
-    assert "holds 7 flips back since" in found.what
+    assert "holds 7 expiries since" in found.what
     assert "(18s ago): 7 of 33 revisions silent, over 20%." in found.what
     assert found.next.endswith("else it ends by itself in 41s at the latest.")
 
@@ -151,8 +151,7 @@ def test_a_store_that_fills_is_told_before_it_is_full() -> None:
     filling = admin_pb2.StoreMember(version="3.6.1", leader=True, db_size_bytes=900, quota_bytes=1000)
     assert only(findings(facts(members=[filling]), NOW_S)).what.startswith("etcd is filling (900B, ")
     assert (
-        "900B of the 1000B that HQ allows"
-        in only(findings(facts(store_bytes=900, max_store_bytes=1000), NOW_S)).what
+        "900B of the 1000B that HQ allows" in only(findings(facts(store_bytes=900, max_store_bytes=1000), NOW_S)).what
     )
     assert findings(facts(store_bytes=700, max_store_bytes=1000), NOW_S) == []
 

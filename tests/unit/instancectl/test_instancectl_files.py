@@ -143,7 +143,7 @@ async def test_a_directory_gives_files_by_id_version_and_key(tmp_path: Path) -> 
 
 async def test_a_secret_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("value")
-    with pytest.raises(SecretMissing, match="leads out"):
+    with pytest.raises(SecretMissing, match="points outside"):
         await DirectoryProvider(tmp_path / "kept").value(secret("../outside"))
 
 

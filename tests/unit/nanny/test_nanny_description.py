@@ -98,25 +98,25 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "instances[1].node",
         "servce",
     ]
-    assert told[-1] == "servce: there is no such field; did you mean service?"
+    assert told[-1] == "servce: unknown field; did you mean service?"
 
 
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
         ({"revisions": [{"id": "v1", "target": "x"}]}, "revisions[0].target: does not belong here"),
-        ({"revisions": [{"id": "v1", "secret": [{"value": "x"}]}]}, "revisions[0].secret[0].value: there is no such"),
+        ({"revisions": [{"id": "v1", "secret": [{"value": "x"}]}]}, "revisions[0].secret[0].value: unknown"),
         ({"revisions": [{"id": "v1", "secret": [{"name": "s", "provider": "p", "id": "i"}]}]}, "has no target"),
-        ({"revisions": [{"id": "v1"}, {"id": "v1"}]}, "revisions[1].id: v1 is there twice"),
+        ({"revisions": [{"id": "v1"}, {"id": "v1"}]}, "revisions[1].id: v1 is duplicated"),
         ({"ready": "v1", "drop": ["v1"]}, "drop[0]: v1 is also under ready"),
-        ({"ready": "v1", "installed": ["v1"]}, "installed[0]: v1 is the one wanted READY"),
+        ({"ready": "v1", "installed": ["v1"]}, "installed[0]: v1 is the READY one"),
         ({"drop": "others"}, "drop: `others` would leave no revision at all"),
         ({"drop": "all"}, "drop: must be a list of revisions, or `others`"),
         ({"engine": "a", "labels": {"engine": "b"}}, "engine: is 'a', and labels.engine is 'b'"),
-        ({"instances": [{"id": "a"}, {"id": "a"}]}, "instances[1].id: a is there twice"),
+        ({"instances": [{"id": "a"}, {"id": "a"}]}, "instances[1].id: a is duplicated"),
         ({"instances": [{"id": "a", "allocation": {"port": []}}]}, "write `ports: {http: 8080}`"),
         ({"resources": {"ports": {"a": 80, "b": 80}}}, "resources.ports.b: 80 is already port a"),
-        ({"resources": {"cpu": 1}}, "resources.cpu: there is no such field"),
+        ({"resources": {"cpu": 1}}, "resources.cpu: unknown field"),
         ({"labels": {"tier": 1}}, "labels.tier: must be text, not a number: put it in quotes"),
         ({"installations": {"sas": []}}, "installations.sas: has no server"),
         ({"instances": {}}, "instances: must be a list"),
@@ -167,7 +167,7 @@ def test_a_configuration_names_installations(tmp_path: Path) -> None:
     file.write_text("installations: {sas: [hq-1]}\n")
     assert read_installations(str(file)) == {"sas": ("hq-1:7071",)}
     file.write_text("instalations: {sas: [hq-1]}\n")
-    with pytest.raises(BadDocument, match=r"instalations: there is no such field; did you mean installations?"):
+    with pytest.raises(BadDocument, match=r"instalations: unknown field; did you mean installations?"):
         read_installations(str(file))
 
 

@@ -69,7 +69,7 @@ def test_without_a_revision_before_there_is_no_rollback() -> None:
 def test_instances_that_disagree_are_not_guessed_about() -> None:
     with pytest.raises(CannotRollBack, match="differs between instances"):
         previous([instance("a", "v2", ready="v2"), instance("b", "v2", ready="v2")])
-    with pytest.raises(CannotRollBack, match="side by side"):
+    with pytest.raises(CannotRollBack, match="are both READY"):
         previous([instance("a", ready="a"), instance("b", ready="b")])
 
 

@@ -13,7 +13,7 @@ from hq.main import cli
     [
         ("--liveness-timeout 0s", "must be positive"),
         ("--liveness-timeout 10s --report-interval 10s", "use a third of it"),
-        ("--report-interval 20m", "would be called silent"),
+        ("--report-interval 20m", "would expire"),
         ("--guard-share nan", "a number from 0 to 1"),
     ],
 )

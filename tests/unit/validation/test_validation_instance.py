@@ -202,7 +202,7 @@ def test_a_revision_alone_is_named_by_its_own_path() -> None:
 def test_a_revision_alone_is_checked_for_its_size_and_enums() -> None:
     with pytest.raises(InvalidRequest, match=r"^revision: \d+ bytes are too large"):
         check_revision(InstanceRevision(id="r" * MAX_RECORD_BYTES))
-    with pytest.raises(InvalidRequest, match=r"^revision\.target: 9 is no RevisionTarget"):
+    with pytest.raises(InvalidRequest, match=r"^revision\.target: 9 is not a valid RevisionTarget"):
         check_revision(InstanceRevision.FromString(b"\x0a\x01r\x10\x09"))
 
 
