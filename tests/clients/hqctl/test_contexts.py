@@ -61,7 +61,7 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(run: Run, confi
     ("text", "told"),
     [
         ("contexts: [east]", "must hold `contexts:`"),
-        ("contexts: {east: {server: a}}", "contexts.east.server: there is no such field"),
+        ("contexts: {east: {server: a}}", "contexts.east.server: unknown field"),
         ("contexts: {east: {ca: a}}", "contexts.east.servers: is missing"),
         ("contexts: {east: {servers: a, timeout: soon}}", "contexts.east.timeout: 'soon'"),
         ("contexts: {east: {servers: a, timeout: 0}}", "contexts.east.timeout: must be more than 0"),
