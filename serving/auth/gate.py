@@ -149,7 +149,7 @@ class Gate:
     def _still(self, access: Access) -> None:
         identity = access.identity
         if identity is not None and identity.expires_at * 1000 < self._clock.wall_ms():
-            proof = "ticket" if identity.kind is Kind.TICKET else "certificate"
+            proof = "token" if identity.kind is Kind.TICKET else "certificate"
             raise Unauthenticated(f"the {proof} of {identity.name} has expired: retry with a new one")
         if identity is not None and identity.key and self.tickets is not None and not self.tickets.accepts(identity):
             raise Unauthenticated(f"the key that signed the token of {identity.name} was withdrawn: get a new token")

@@ -109,7 +109,7 @@ def refuse_deep(body: bytes, max_depth: int) -> None:
         InvalidRequest: more than `max_depth` are open at the same time.
     """
     if _deeper_than(body, max_depth):
-        error = invalid("", f"the JSON is nested deeper than {max_depth} levels deep")
+        error = invalid("", f"the JSON is nested deeper than {max_depth} levels")
         error.limit = "max_json_depth"
         raise error
 

@@ -46,7 +46,7 @@ def no_ticket(tmp_path: Path, good: Certificate) -> CredentialFiles:
 
 
 FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
-    without_key: "name both",
+    without_key: "give both",
     not_there: "--ca .*no-such-file: cannot be read: No such file",
     no_pem: "--ca .*ca: contains no PEM certificate",
     key_for_certificate: "--cert .*contains no PEM certificate",

@@ -160,7 +160,7 @@ async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) ->
         assert error.code() is Code.UNAVAILABLE
         assert "west: " in (error.details() or "")
     listed = await hqctl(front.grpc, "find", "--service", "slow")
-    assert "west did not answer" in listed.err
+    assert "west did not respond" in listed.err
     world.delay("west", 0)
     await eventually(lambda: whole(front, "slow"), timeout_s=60, what="west is back")
 

@@ -41,7 +41,7 @@ async def test_nobody_is_served_without_saying_who_they_are(as_: As) -> None:
         ({"aud": None}, "lacks aud"),
         ({"exp": None}, "lacks exp"),
         ({"sub": None}, "lacks sub"),
-        ({"iss": "https://elsewhere.example"}, "another issuer"),
+        ({"iss": "https://elsewhere.example"}, "wrong issuer"),
         ({"kid": "key-2"}, "key (kid)"),
         ({"kid": None}, "key (kid)"),
         ({"nbf": 4e9}, "not valid yet"),

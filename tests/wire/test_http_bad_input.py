@@ -50,9 +50,9 @@ BAD = {
     ),
     "an extension": Bad(b'{"[a.b]":1}', 400, "invalid_argument", "[a.b]: "),
     "a number for a string": Bad(b'{"id":17}', 400, "invalid_argument", "id: expected a string, not a number"),
-    "a string for an object": Bad(b'{"read":""}', 400, "invalid_argument", "read: a JSON object is"),
+    "a string for an object": Bad(b'{"read":""}', 400, "invalid_argument", "read: expected a JSON object"),
     "an object for a string": Bad(b'{"id":{}}', 400, "invalid_argument", "id: "),
-    "a list for an object": Bad(b'{"read":[]}', 400, "invalid_argument", "read: a JSON object is"),
+    "a list for an object": Bad(b'{"read":[]}', 400, "invalid_argument", "read: expected a JSON object"),
     "a fraction for an integer": Bad(b'{"read":{"minVersion":1.5}}', 400, "invalid_argument", "read.min_version: "),
     "a negative for an unsigned": Bad(b'{"read":{"minVersion":-1}}', 400, "invalid_argument", "read.min_version: "),
     "an integer too large": Bad(b'{"read":{"minVersion":1e30}}', 400, "invalid_argument", "read.min_version: "),
@@ -63,7 +63,7 @@ BAD = {
         b'{"read":{"consistency":"VERY"}}',
         400,
         "invalid_argument",
-        "read.consistency: 'VERY' is none of READ_CONSISTENCY_UNSPECIFIED, READ_CONSISTENCY_STRONG",
+        "read.consistency: 'VERY' is not one of READ_CONSISTENCY_UNSPECIFIED, READ_CONSISTENCY_STRONG",
     ),
     "NaN": Bad(b'{"read":{"minVersion":NaN}}', 400, "invalid_argument", "NaN is not JSON"),
     "Infinity": Bad(b'{"read":{"minVersion":-Infinity}}', 400, "invalid_argument", "-Infinity is not JSON"),
@@ -77,9 +77,9 @@ BAD = {
     "not UTF-8": Bad(b'{"id":"\xff\xfe"}', 400, "invalid_argument", "not UTF-8: invalid start byte at byte 7"),
     "UTF-16": Bad('{"id":"a"}'.encode("utf-16"), 400, "invalid_argument", "not UTF-8"),
     "a byte order mark": Bad(b'\xef\xbb\xbf{"id":"a"}', 400, "invalid_argument", "BOM"),
-    "nested 10,000 deep": Bad(b"[" * 10_000, 400, "invalid_argument", "more than 64 levels"),
+    "nested 10,000 deep": Bad(b"[" * 10_000, 400, "invalid_argument", "deeper than 64 levels"),
     "nested 10,000 deep in a field": Bad(
-        b'{"id":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, 400, "invalid_argument", "more than 64 levels"
+        b'{"id":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, 400, "invalid_argument", "deeper than 64 levels"
     ),
     "nested 60 deep": Bad(b'{"read":' * 60 + b"1" + b"}" * 60, 400, "invalid_argument", ""),
     "a bad field mask": Bad(

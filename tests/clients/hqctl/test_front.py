@@ -32,7 +32,7 @@ def test_each_line_says_its_cluster_and_who_is_missing_is_warned_of(at_front: Hq
     assert done.code == 0
     assert done.lines[0][:2] == ["CLUSTER", "INSTANCE"]
     assert done.lines[1][:2] == ["east", f"{service}-1"]
-    assert "warning: west did not answer" in done.err
+    assert "warning: west did not respond" in done.err
     assert "its instances are missing here" in done.err
 
 

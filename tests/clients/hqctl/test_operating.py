@@ -52,7 +52,7 @@ def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: st
     story = nervous("why", fallen).out
     verdict, *rest = story.splitlines()
     assert verdict.startswith(f"{fallen} is NOT READY since ")
-    assert "nothing was heard of it" in story
+    assert "no report for" in story
     assert any(line.startswith("  next: Is the agent alive, and does it reach HQ from node-x?") for line in rest)
     assert "What happened:" in rest
     assert "marked not ready by" in story
@@ -81,7 +81,7 @@ def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqc
     nervous("report", fallen, "r1", "--ready")
     # Newest first; silent once more for two seconds, it may be flipped again already.
     *_, newest, oldest = nervous("events", fallen, "--no-headers", "--limit", "9").lines
-    assert (newest[1], oldest[1]) == ("recovery", "flip")
+    assert (newest[1], oldest[1]) == ("recovery", "expiry")
     assert oldest[2:5] == [fallen, "r1", "node-x"]
     assert "silent" in oldest
 
@@ -97,7 +97,7 @@ def test_status_asks_each_server_by_itself(run: Callable[..., Done], server: str
     done = run("--server", server, "--server", "127.0.0.1:1", "status")
     assert done.code == 1, "there is a problem"
     assert " PROBLEM" in done.out.splitlines()[0]
-    assert "! 127.0.0.1:1 does not answer" in done.out
+    assert "! 127.0.0.1:1 does not respond" in done.out
     answers = {line[0]: line[3] for line in done.lines if line and line[0] in (server, "127.0.0.1:1")}
     assert answers == {server: "ok", "127.0.0.1:1": "silent"}
 
