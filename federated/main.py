@@ -78,10 +78,10 @@ _option = _FLAGS.option
 @_FLAGS.limits()
 @_FLAGS.logs()
 def cli(**given: Any) -> None:
-    """Run a front: several installations of HQ as one.
+    """Run a federation gateway: several installations of HQ as one.
 
-    It holds no state: run several, and let clients name them all. Each reads --config, asks every location that it
-    names, and serves hq.v1.InstanceService for all of them together. docs/federated.md tells what that means.
+    It is stateless: run several, and give clients all of them. Each reads --config, queries every location that it
+    names, and serves hq.v1.InstanceService for all of them together. See docs/federated.md.
     """
     security, dialer = _security(given)
     try:

@@ -55,10 +55,10 @@ def cli() -> None:
 @options.limits
 @options.logs
 def serve(**given: Any) -> None:
-    """Run one replica over an etcd that is there already.
+    """Run one replica on an existing etcd.
 
-    A few replicas over one etcd make an installation; any of them answers everything. Each reads the whole registry
-    into memory at start and follows every change. It serves when /readyz on the HTTP port says so.
+    Several replicas on one etcd form an installation; each answers all requests. Each reads the whole registry
+    into memory at start and follows every change. /readyz on the HTTP port says when it serves.
     """
     from hq.store.etcd import EtcdStore
 
@@ -84,10 +84,10 @@ def serve(**given: Any) -> None:
 @options.limits
 @options.logs
 def dev(store: str, data: str, **given: Any) -> None:
-    """Run one replica with an etcd of its own, to try things out.
+    """Run one replica with its own etcd, to try HQ out.
 
-    The etcd is a child of this process and goes with it; its data stay in --data. Whatever etcd is on PATH serves if it
-    is 3.4 or newer, else the one that came with the package.
+    The etcd is a child of this process and stops with it; its data stay in --data. An etcd on PATH is used if it
+    is 3.4 or newer, otherwise the one that came with the package.
     """
     _check_liveness(given)
     _check_exposure(given)

@@ -46,7 +46,7 @@ SERVERS = """\b
 Servers: --server HOST:PORT (repeatable), else those of --context NAME,
 else HQ_SERVER (separated by commas), else those of the current context (see
 `hqctl config`), else 127.0.0.1:7071. Name all replicas: another one is asked
-when one does not answer. NO_COLOR switches colours off."""
+when one does not respond. NO_COLOR switches colours off."""
 
 
 @click.command(
@@ -68,9 +68,9 @@ def cli(
     verbose: bool,
     credentials: CredentialFiles,
 ) -> None:
-    """Ask HQ, the registry of instances, and tell it what shall be.
+    """Query and change HQ, the registry of instances.
 
-    `hqctl COMMAND --help` says more about each command.
+    See `hqctl COMMAND --help` for each command.
     """
 
 

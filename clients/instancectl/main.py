@@ -61,7 +61,7 @@ class SpeakerOption(click.ParamType[Speaker]):
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="hq", prog_name="instancectl")
 def cli() -> None:
-    """Supervise an instance: prepare its revisions, run the one wanted READY, report all of them to HQ."""
+    """Supervise an instance: prepare its revisions, run the READY one, report all of them to HQ."""
 
 
 _SOME_S = click.FloatRange(min=0, min_open=True)
@@ -120,7 +120,7 @@ def run(
     host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None, when_fenced: str,
     log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
 ) -> None:  # fmt: skip
-    """Supervise an instance until SIGTERM; SIGHUP looks for a new specification at once."""
+    """Supervise an instance until SIGTERM; SIGHUP reloads the specification at once."""
     addresses = _split(servers)
     if file is None and not instance_id:
         raise click.UsageError("give --file FILE or --instance ID")
@@ -168,9 +168,9 @@ def _supervise(settings: RunSettings) -> NoReturn:
     "--wait", "wait_s", type=float, default=0.0, metavar="SECONDS", help="Wait until everything is as desired."
 )
 def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
-    """Show what the supervisor of a directory does, or what a host agent reports.
+    """Show the status of the supervisor of a directory, or of a host agent.
 
-    Exits with 3 if there is none, and with 4 if after --wait not all is as wanted (of a host agent: reported).
+    Exits with 3 if there is none, and with 4 if after --wait not everything is as desired (of a host agent: reported).
     """
     from clients.hqctl.output.tables import print_table
     from clients.instancectl import agent_status
@@ -198,7 +198,7 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 @cli.command(short_help="Validate a file with one instance.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
-    """Check that FILE (one instance as YAML or JSON) is something that instancectl could run."""
+    """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from clients.instancectl.validating import faults
     from clients.instancectl.wanted.file_source import read
     from clients.yamltext import BadDocument
@@ -229,7 +229,7 @@ def host_agent(
     *, servers: tuple[str, ...], credentials: CredentialFiles, node: str, path: Path, speakers: tuple[Speaker, ...],
     verbose: bool,
 ) -> None:  # fmt: skip
-    """Carry everything between HQ and the supervisors of this node, over one connection, until SIGTERM."""
+    """Run the host agent: relay between HQ and this node's supervisors, over one connection, until SIGTERM."""
     addresses = _split(servers)
     if not addresses:
         raise click.UsageError("give a replica of HQ: --server HOST:PORT")

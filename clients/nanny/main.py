@@ -40,9 +40,9 @@ def _complain(text: str) -> None:
 )
 @click.version_option(package_name="hq", prog_name="nanny")
 def cli() -> None:
-    """Bring services into HQ, the registry of instances, as their descriptions say.
+    """Upload services to HQ, the registry of instances, from their descriptions.
 
-    `nanny COMMAND --help` says more about each command.
+    See `nanny COMMAND --help` for each command.
     """
 
 

@@ -36,13 +36,13 @@ def audit() -> None:
 @click.option("--expect", "expected", type=_Expected(), multiple=True, help="Require this line; repeatable.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def verify(files: tuple[Path, ...], expected: tuple[Mark, ...]) -> None:
-    """Check that nobody changed the audit log in FILES, which are given in any order.
+    """Verify that the audit log in FILES (in any order) was not changed.
 
-    Finds lines that were edited, deleted or moved. That lines are missing at the very end, or that all of it was made
-    anew, shows only against what somebody else remembers: give it as --expect, from HQ's own log ("the audit log is
+    Finds lines that were edited, deleted or moved. To find lines that are missing at the very end, or a log that was
+    recreated, give a line that was kept elsewhere as --expect: from HQ's own log ("the audit log is
     at SEQUENCE:HASH"), the metric hq_audit_sequence, or what the last verify said.
 
-    Exits with 1 if something does not fit.
+    Exits with 1 if the log was changed.
     """
     check = Check(set(expected))
     try:

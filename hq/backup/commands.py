@@ -49,7 +49,7 @@ class _SaveUnlessNamed(click.Group):
 def backup() -> None:
     """Write everything that HQ has in etcd to a file: `hq backup --etcd ... FILE`.
 
-    All of it as it was at one version, while HQ goes on serving. `hq backup verify FILE` checks such a file.
+    Everything at one version, while HQ keeps serving. `hq backup verify FILE` checks such a file.
     """
 
 
@@ -59,9 +59,9 @@ def backup() -> None:
 @click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is complete.")
 @click.argument("file", type=click.Path(allow_dash=True))
 def backup_save(file: str, prefix: str, force: bool, **given: Any) -> None:
-    """Write a backup to FILE, or to the standard output (-).
+    """Write a backup to FILE, or to standard output (-).
 
-    The file appears under its name when it is whole, and only its owner may read it: it says where secrets live.
+    The file appears under its name when it is complete, readable by its owner only: it says where secrets are stored.
     """
     if file == "-" and sys.stdout.isatty():
         raise click.UsageError("a backup is binary: redirect it to a file or pipe it to a program")
@@ -71,7 +71,7 @@ def backup_save(file: str, prefix: str, force: bool, **given: Any) -> None:
 @backup.command("verify")
 @click.argument("file", type=click.Path(allow_dash=True))
 def backup_verify(file: str) -> None:
-    """Check that FILE is a whole backup, and tell what it holds."""
+    """Verify that FILE is a complete backup, and show what it contains."""
     with _told(), _opened(file) as opened:
         _describe(verified(opened))
 
@@ -82,11 +82,11 @@ def backup_verify(file: str) -> None:
 @click.option("--replace", is_flag=True, help="Delete everything below the prefix first; by default it must be empty.")
 @click.argument("file", type=click.Path(allow_dash=True))
 def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:
-    """Put a backup back into etcd, as a new epoch.
+    """Restore a backup into etcd, as a new epoch.
 
-    FILE (- is the standard input) is read to its end and checked before anything is written. Replicas may run: while
-    it lasts they answer UNAVAILABLE, afterwards they serve what was restored, and watchers start over. If it is broken
-    off, run it again.
+    FILE (- is standard input) is read completely and checked before anything is written. Replicas may run: meanwhile
+    they answer UNAVAILABLE, afterwards they serve the restored data, and watches start over. If it is interrupted,
+    run it again.
     """
     _run(_restore(file, Keys(prefix), replace, given))
 

@@ -24,7 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FILES: Final = {
     "--tls-cert": "Serve TLS with this certificate chain (PEM). All these files are reloaded when they change.",
     "--tls-key": "Its private key (PEM).",
-    "--client-ca": "Require client certificates of this CA (PEM) over gRPC; with --grpc-mtls, only on that address.",
+    "--client-ca": "Accept client certificates of this CA (PEM) as identities; --grpc-mtls requires them.",
     "--jwks": "Accept tokens (JWT) signed by one of these public keys.",
     "--policy": "Policy: which identity has which role (YAML).",
     "--audit-log": "Write a JSON line for each denied call and each write; default: to the log.",

@@ -47,8 +47,8 @@ OUTCOMES = {
 def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:
     """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.
 
-    Nothing is sent if any document is faulty. With meta.version in a document, it is stored only if the
-    instance is still at that version. Allocation and node are left as they are where a document has none.
+    Nothing is sent if any document is invalid. With meta.version in a document, it is stored only if the
+    instance is still at that version. Allocation and node are kept if a document has none.
     """
     documents = documents_or_exit(names, recursive=recursive)
     if dry_run == "client":

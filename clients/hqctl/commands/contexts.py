@@ -15,7 +15,7 @@ from clients.hqctl.output.tables import print_table
 def config() -> None:
     """Show and choose contexts: installations by name, with their servers and credentials.
 
-    They stand in the file HQ_CONFIG, else ~/.config/hq/config.yaml.
+    They are in the file HQ_CONFIG, else ~/.config/hq/config.yaml.
     """
 
 
@@ -61,7 +61,7 @@ def use_context(name: str) -> None:
 @config.command()
 @output_option("yaml", "json", "jsonpath=…")
 def view(output: str) -> None:
-    """Show the config as it is understood. Credentials are names of files, never their content."""
+    """Show the parsed config. Credentials are names of files, never their content."""
     found = loaded_config()
     print_data({"current-context": found.current, "contexts": _as_data(found)}, output)
 

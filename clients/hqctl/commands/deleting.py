@@ -53,10 +53,10 @@ def delete(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Remove instances with their secrets and status: by id, by file, or all that match the options.
+    """Delete instances with their secrets and status: by id, by file, or all that match the options.
 
-    Of instances chosen by options, one that somebody changes meanwhile is left alone. On a terminal you are
-    asked before two or more go; where nobody can be asked, options need --yes.
+    An instance chosen by options is kept if somebody changes it meanwhile. On a terminal you are
+    asked before two or more are deleted; without a terminal, options need --yes.
     """
     session = session.of_cluster(where) if ids or names else session
     chosen = everything or not is_everything(where)

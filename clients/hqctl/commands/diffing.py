@@ -31,9 +31,9 @@ _NOISE = ("modificationTime", "version", "statusVersion")
 @filenames()
 @connected
 def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
-    """Show what `apply -f` would change, as HQ itself works it out. Exits with 1 if that is anything.
+    """Show what `apply -f` would change, as computed by HQ. Exits with 1 if there are differences.
 
-    Secret descriptors are only counted: HQ shows them to agents alone.
+    Secret descriptors are only counted: HQ shows them to agents only.
     """
     documents = documents_or_exit(names, recursive=recursive, code=FAILED)
 

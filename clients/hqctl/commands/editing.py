@@ -61,10 +61,10 @@ class Draft:
 @click.argument("instance_id", metavar="INSTANCE")
 @connected
 def edit(session: Session, instance_id: str) -> None:
-    """Change meta and spec of an instance in an editor: VISUAL, EDITOR, or what there is.
+    """Edit meta and spec of an instance in VISUAL, EDITOR, or a default editor.
 
-    What somebody else changes meanwhile stays, unless both changed the same field: then you see it and decide.
-    A text that cannot be stored is kept in a file, which is named.
+    Concurrent changes by others are merged; if both changed the same field, you see it and decide.
+    A text that cannot be stored is kept in a file, whose name is shown.
     """
 
     async def work(client: Client) -> Exit:

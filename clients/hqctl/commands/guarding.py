@@ -37,7 +37,7 @@ def who() -> str:
 def guard() -> None:
     """Show, release or force the guard, which holds expiries.
 
-    When many revisions fall silent at once, HQ suspects itself and waits before it calls them not ready.
+    When many revisions fall silent at once, HQ or the network may be the cause, and HQ waits before they expire.
     """
 
 

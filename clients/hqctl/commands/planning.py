@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--by", default=who, help="Who does this; default: you.")
 @connected
 def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
-    """Planned work: nothing on NODE is called silent for a while."""
+    """Suspend expiry on NODE for a while, during planned work."""
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)

@@ -91,8 +91,8 @@ def top(
 ) -> None:
     """Show services by size, readiness and churn.
 
-    CHANGED counts instances whose spec was written lately, TURNED those whose readiness changed. All instances
-    are read for that: mind the load with a million of them.
+    CHANGED counts instances whose spec changed recently, TURNED those whose readiness changed. All instances
+    are read for this: with a million of them, mind the load.
     """
 
     async def work(client: Client) -> Exit:

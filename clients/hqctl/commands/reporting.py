@@ -65,8 +65,8 @@ def report(
 ) -> None:
     """Report the status of a revision as its agent would.
 
-    This takes the revision over: its real agent, if there is one, is told to stop. Without --every it is one
-    report, and HQ calls the revision not ready when nothing follows.
+    This takes over the revision: its real agent, if any, has to stop. Without --every it is a single
+    report, and the revision expires unless another one follows.
     """
     if ready is None:
         raise click.UsageError("give --ready or --not-ready")

@@ -33,9 +33,9 @@ def revision() -> None:
 @output_option("table", *TEXTS[1:])
 @connected
 def show(session: Session, instance_id: str, revision_id: str, output: str) -> None:
-    """Show the revisions of an instance, wanted and real; `-o yaml` is what `put` takes.
+    """Show the revisions of an instance, desired and actual; `-o yaml` prints what `put` takes.
 
-    SINCE and HEARTBEAT are how long ago: the last change of READY, the last report.
+    SINCE is the time since the last change of READY, HEARTBEAT since the last report.
     """
 
     async def work(client: Client) -> Exit:
@@ -69,7 +69,7 @@ def show(session: Session, instance_id: str, revision_id: str, output: str) -> N
 def put(session: Session, instance_id: str, name: str, version: int | None, clear_secrets: bool, dry_run: bool) -> None:
     """Add a revision to an instance, or replace the one of the same id.
 
-    Wanted READY, it turns the one that was wanted READY so far to INSTALLED.
+    If it is READY, the revision that was READY so far becomes INSTALLED.
     """
     wanted = revision_or_exit(name)
 
@@ -105,9 +105,9 @@ def delete(session: Session, instance_id: str, revision_id: str, version: int | 
 @click.argument("revision_id", metavar="REVISION")
 @connected
 def activate(session: Session, instance_id: str, revision_id: str) -> None:
-    """Make a revision the one wanted READY; the one before it stays INSTALLED, for the way back.
+    """Make a revision the desired READY one; the previous one stays INSTALLED, for a roll-back.
 
-    This is the roll-back too: activate the older one.
+    To roll back, activate the older one.
     """
 
     async def work(client: Client) -> Exit:

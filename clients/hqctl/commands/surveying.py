@@ -34,10 +34,10 @@ LATELY_S = 3600.0
 @output_option(*TEXTS)
 @connected
 def status(session: Session, output: str) -> None:
-    """Tell what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
+    """Show what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
 
-    Every server that is named is asked by itself: name all replicas. AGE is for how long at most a replica may
-    have missed changes. Against a front: its locations. Leaves with 1 if there is a problem (a line with `!`).
+    Queries each given server: name all replicas. AGE is the longest time for which a replica may
+    have missed changes. At a federation gateway: its locations. Exits with 1 if there is a problem (a line with `!`).
     """
 
     async def work(client: Client) -> Exit:

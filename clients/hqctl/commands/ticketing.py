@@ -54,7 +54,7 @@ def ticket(
     span_s: float,
     out: Path | None,
 ) -> None:
-    """Sign a ticket: it tells HQ who the caller is.
+    """Sign a token (JWT), which authenticates a caller.
 
     \b
       openssl genpkey -algorithm ed25519 -out ticket-key.pem
@@ -79,9 +79,9 @@ def ticket(
 @ticket.command(short_help="Show the header and claims of a token.")
 @click.argument("file", type=click.File("r"), default="-", metavar="[FILE]")
 def inspect(file: Any) -> None:
-    """Show header and claims of a ticket, without its signature: what is shown lets nobody in.
+    """Show the header and claims of a token, without its signature: the output cannot be used as a token.
 
-    Whether the signature is good, and whether a server would take it, this does not say.
+    Does not check the signature, nor whether a server would accept the token.
     """
     from clients.hqctl.tickets import look_into
 

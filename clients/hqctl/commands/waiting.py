@@ -63,8 +63,8 @@ class Goal(click.ParamType["Goal"]):
 def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal: Goal, timeout: float) -> None:
     """Wait until instances, named or chosen by options, are ready (or not ready, or gone).
 
-    Each is told when it gets there; it ends when all of them are at the same time. Of instances chosen by
-    options at least one must be there to be ready.
+    Each is printed when it meets the condition; the command ends when all meet it at the same time. Of instances chosen
+    by options at least one must exist.
     """
     session = session.of_cluster(where) if ids else session
     if bool(ids) != is_everything(where):

@@ -47,7 +47,7 @@ def described(function: F) -> F:
 @output_option("text", "json")
 @connected
 def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str) -> None:
-    """Show what `upload` would do, and what HQ would refuse, and do nothing."""
+    """Show what `upload` would do, and what HQ would refuse, without doing it."""
     installations, shares = read_work(session, names)
 
     async def work() -> Exit:

@@ -39,9 +39,9 @@ def status(
     every: bool,
     output: str,
 ) -> None:
-    """Show how far the agents of the services got: per revision, and the slow ones by name.
+    """Show the progress of the services' agents: per revision, and the slow ones by name.
 
-    It leaves with 0 when every agent did what is wanted of it.
+    Exits with 0 when every agent is done.
     """
     chosen = choose(session, names, services)
 

@@ -54,9 +54,9 @@ def activate(
 def rollback(
     session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, partial: bool, output: str
 ) -> None:
-    """Make the revision before the READY one READY again, in every instance of the services.
+    """Make the previous revision READY again, in every instance of the services.
 
-    Only targets change: agents have it installed, so nothing is fetched. A rollback that was broken off is
+    Only targets change: agents have it installed, so nothing is downloaded. An interrupted rollback is
     finished by the same command; once it is done, the same command goes one revision further back, unless --from
     or --to say otherwise.
     """
