@@ -34,7 +34,7 @@ class Applying:
                 faults of single items are in their results.
         """
         if (count := len(message.instance)) > (most := self._writes.most_items()):
-            raise invalid("instance", f"{count} items are too many: send at most {most} per request")
+            raise invalid("instance", f"{count} items are too many: send at most {most} at once")
         results: dict[int, pb.ApplyResult] = {}
         places = await self._places(message, call, results)
         _check_all(message, places, call)
