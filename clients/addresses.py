@@ -24,5 +24,5 @@ def address_of(text: str) -> str:
     if not colon or "]" in port:
         return f"{text}:{DEFAULT_PORT}"
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise ValueError(f"{text}: {port!r} is no port; give HOST:PORT, e.g. {DEFAULT_SERVER}")
+        raise ValueError(f"{text}: {port!r} is not a valid port; give HOST:PORT, e.g. {DEFAULT_SERVER}")
     return text

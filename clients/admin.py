@@ -29,7 +29,7 @@ class Admin(Caller):
     async def force_guard(
         self, *, by: str, reason: str, duration_s: float | None = None, timeout_s: float | None = None
     ) -> pb.ForceGuardResponse:
-        """Hold all flips for a while."""
+        """Hold all expiries for a while."""
         request = pb.ForceGuardRequest(duration=duration(duration_s), reason=reason, by=by)
         return await self.call(lambda hq: hq.admin.ForceGuard, request, timeout_s=timeout_s)
 

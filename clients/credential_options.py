@@ -14,10 +14,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False)
 _HELP = {
-    "ca": "Trust servers' certificates of this CA (PEM), and speak TLS.",
-    "cert": "Client certificate (PEM); read again when it changes, like all of these.",
+    "ca": "Use TLS and trust server certificates of this CA (PEM).",
+    "cert": "Client certificate (PEM). All these files are reloaded when they change.",
     "key": "Its key (PEM).",
-    "ticket_file": "A signed ticket, see `hqctl ticket`.",
+    "ticket_file": "File with a signed token (JWT), see `hqctl ticket`.",
 }
 FILES = tuple(_HELP)
 

@@ -65,7 +65,7 @@ class Credentials:
     def __init__(self, files: CredentialFiles, now: Callable[[], float] = time.monotonic) -> None:
         self.files = files
         if bool(files.cert) != bool(files.key):
-            raise BadCredentials("a client certificate and its key go together: name both (--cert and --key)")
+            raise BadCredentials("a client certificate needs its key and the reverse: give both --cert and --key")
         tls = [name for name in (files.ca, files.cert, files.key) if name]
         self._tls = _Renewed(tls, lambda: _read_tls(files), now) if files.tls else None
         self._context: tuple[_Tls, ssl.SSLContext] | None = None
@@ -85,7 +85,7 @@ class Credentials:
             return
         for address in addresses:
             if not _is_loopback(address):
-                raise BadCredentials(f"the ticket would go to {address} in plain text: name a CA for TLS (--ca)")
+                raise BadCredentials(f"the token would be sent to {address} in plain text: give a CA for TLS (--ca)")
 
     def version(self) -> int:
         """Another number when connections must be made anew, because their certificates were renewed."""
@@ -144,12 +144,12 @@ class _Renewed(Generic[T]):
         try:
             value = self._read()
         except BadCredentials as error:
-            log.warning("%s; what was read before stays in force", error)
+            log.warning("%s; the previous contents remain in force", error)
             return
         if value != self._value:
             self._value = value
             self.version += 1
-            log.info("read again: %s", ", ".join(self._names))
+            log.info("reloaded: %s", ", ".join(self._names))
 
     def _stamped(self) -> list[tuple[int, int, int] | None]:
         return [_stamp(name) for name in self._names]
@@ -173,8 +173,8 @@ def _read(flag: str, name: str) -> bytes:
 def _read_ticket(name: str) -> str:
     ticket = _read("--ticket-file", name).decode("latin-1").strip()
     if not _TICKET.fullmatch(ticket):  # gRPC would refuse it, and show it
-        expected = "one word is expected, as `hqctl ticket` prints it"
-        raise BadCredentials(f"--ticket-file {name}: holds no ticket: {expected}")
+        expected = "expected one token, as `hqctl ticket` prints it"
+        raise BadCredentials(f"--ticket-file {name}: contains no token: {expected}")
     return ticket
 
 
@@ -195,7 +195,7 @@ def _certificates(pem: bytes, name: str) -> list[Any]:
     try:
         return list(x509.load_pem_x509_certificates(pem))
     except ValueError:
-        raise BadCredentials(f"{name}: holds no certificate in PEM form") from None
+        raise BadCredentials(f"{name}: contains no PEM certificate") from None
 
 
 def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
@@ -206,9 +206,9 @@ def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
     try:
         private = load_pem_private_key(key, None)
     except TypeError:
-        raise BadCredentials(f"--key {files.key}: is encrypted: name a file with the plain key") from None
+        raise BadCredentials(f"--key {files.key}: is encrypted: give a file with the unencrypted key") from None
     except Exception:
-        raise BadCredentials(f"--key {files.key}: holds no private key in PEM form") from None
+        raise BadCredentials(f"--key {files.key}: contains no PEM private key") from None
     if private.public_key() != own.public_key():
         raise BadCredentials(f"--key {files.key}: is not the key of --cert {files.cert}")
 

@@ -48,7 +48,7 @@ class Endpoints:
     ) -> None:
         self._all = [Endpoint(address, heard_at=clock.now()) for address in dict.fromkeys(addresses)]
         if not self._all:
-            raise ValueError("a client needs the address of at least one replica, e.g. 127.0.0.1:7071")
+            raise ValueError("give the address of at least one replica, e.g. 127.0.0.1:7071")
         rng.shuffle(self._all)
         self._clock = clock
         self._rng = rng

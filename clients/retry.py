@@ -18,7 +18,7 @@ _SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 class Safety(enum.Enum):
     """What sending a call twice may do."""
 
-    REPEATABLE = "a read, a report, a creation with request_id: twice is as good as once"
+    REPEATABLE = "a read, a report, a creation with request_id: idempotent"
     UNLESS_STORED = "any other write: again only if the first surely stored nothing"
 
 

@@ -24,9 +24,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen and key.value != "<<":
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is there twice", key.start_mark
-                )
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
             seen.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
@@ -60,7 +58,7 @@ def texts(names: tuple[str, ...], *, recursive: bool = False, hint: str = "") ->
         path = Path(name)
         files = _files_in(path, recursive) if path.is_dir() else [path]
         if not files:
-            raise BadDocument(f"{name}: there is no {', '.join(SUFFIXES)} file in this folder{hint}")
+            raise BadDocument(f"{name}: no {', '.join(SUFFIXES)} file in this folder{hint}")
         for file in files:
             yield str(file), _text_of(file)
 
@@ -86,7 +84,7 @@ def values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
         bad.append(f"{name}: {_yaml_fault(error)}")
         return
     if not documents:
-        bad.append(f"{name}: there is nothing in it")
+        bad.append(f"{name}: is empty")
     for number, value in enumerate(documents, 1):
         yield (f"{name}, document {number}" if len(documents) > 1 else name), value
 

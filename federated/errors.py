@@ -31,7 +31,7 @@ class LocationsSilent(Retry):
 
     def __init__(self, silent: Mapping[str, Silence], instead_of: str = "") -> None:
         said = "; ".join(f"{name}: {silence}" for name, silence in sorted(silent.items()))
-        super().__init__(f"{instead_of} ({said})" if instead_of else f"locations do not answer: {said}")
+        super().__init__(f"{instead_of} ({said})" if instead_of else f"locations do not respond: {said}")
         self._names = sorted(silent)
 
     @property
@@ -63,7 +63,7 @@ class AskLocation(HqError):
     def __init__(self, call: str, where: Mapping[str, Iterable[str]]) -> None:
         self._where = {name: ",".join(addresses) for name, addresses in sorted(where.items())}
         told = "; ".join(f"{name} at {addresses}" for name, addresses in self._where.items())
-        super().__init__(f"a front does not serve {call}: ask the location itself, {told}")
+        super().__init__(f"a federation gateway does not serve {call}: call the location itself, {told}")
 
     @property
     def metadata(self) -> dict[str, str]:
@@ -86,18 +86,18 @@ def words_of(error: HqApiError, in_time: str) -> str:
     if not error.sent:
         return "no replica accepts connections"
     if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
-        return f"no answer {in_time}"
+        return f"no response {in_time}"
     return error.message
 
 
 def relayed(error: HqApiError, location: str) -> HqError:
     """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
     message = f"{location}: {words_of(error, 'before the deadline')}"
-    unsure = "; it may be stored or not: read to find out"
+    unsure = "; it may or may not be stored: read to find out"
     if error.earlier_try_unknown:  # the last word is of a replica that knows nothing of the try before
         return OutcomeUnknown(message + unsure)
     if is_too_large(error):
-        return TooLarge(f"{message}: send less, or ask for less", limit="")
+        return TooLarge(f"{message}: send or request less", limit="")
     if not error.from_hq:
         return OutcomeUnknown(message + unsure) if error.outcome_unknown else Retry(message)
     code = error.code.name if error.code.name in _CODES else "INTERNAL"

@@ -34,13 +34,13 @@ class FrontHealth:
 
     def why(self) -> str:
         if self.leaving:
-            return "this front is shutting down"
+            return "this gateway is shutting down"
         if not self.locations.started.is_set():
-            return "this front has not asked its locations yet"
-        silent = "; ".join(f"{name} is silent: {error}" for name, error in self._silent().items())
+            return "this gateway has not reached its locations yet"
+        silent = "; ".join(f"{name} is unreachable: {error}" for name, error in self._silent().items())
         fault = self.locations.file.fault
         return "; ".join(
-            filter(None, (silent, f"the configuration as it is now is not in force: {fault}" * bool(fault)))
+            filter(None, (silent, f"the changed configuration could not be loaded: {fault}" * bool(fault)))
         )
 
     def _silent(self) -> dict[str, str]:

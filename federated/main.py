@@ -44,43 +44,44 @@ _option = _FLAGS.option
     required=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Which locations there are; YAML, read again when it changes.",
+    help="The locations (YAML); reloaded when it changes.",
 )
-@_option("--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Where to serve gRPC; port 0: a free one.")
-@_option("--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Where to serve HTTP; port 0: a free one.")
+@_option("--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Address to serve gRPC on; port 0: a free one.")
+@_option("--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one.")
 @_FLAGS.transport()
 @_FLAGS.cors()
 @_option(
     "--insecure",
     is_flag=True,
-    help="Serve on, and ask locations on, other than loopback addresses although nothing is encrypted and nobody is "
-    "asked who they are.",
+    help="Serve on, and connect to locations at, non-loopback addresses without TLS or authentication.",
 )
 @settings.flags(_FLAGS)
-@_option("--location-ca", default="", metavar="FILE", help="Speak TLS with the locations, and trust this CA (PEM).")
-@_option("--location-cert", default="", metavar="FILE", help="The front's own certificate for the locations (PEM).")
+@_option("--location-ca", default="", metavar="FILE", help="Use TLS with the locations and trust this CA (PEM).")
+@_option(
+    "--location-cert", default="", metavar="FILE", help="Client certificate of the gateway for the locations (PEM)."
+)
 @_option("--location-key", default="", metavar="FILE", help="Its key (PEM).")
 @_option(
     "--location-ticket-file",
     default="",
     metavar="FILE",
-    help="The front's own ticket: for its probes, never for its callers' questions.",
+    help="File with the gateway's own token: for its probes only, never for its callers' requests.",
 )
-@_option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds.")
+@_option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances.")
 @_option(
     "--last-good-bytes",
     type=Bytes(),
     default="16MiB",
-    help="Answers kept of each location, for callers who allow old ones.",
+    help="Responses kept per location, for callers that allow stale ones.",
 )
-@_option("--grace", type=Duration(), default="5s", help="How long calls may go on when it is told to stop.")
+@_option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown.")
 @_FLAGS.limits()
 @_FLAGS.logs()
 def cli(**given: Any) -> None:
-    """Run a front: several installations of HQ as one.
+    """Run a federation gateway: several installations of HQ as one.
 
-    It holds no state: run several, and let clients name them all. Each reads --config, asks every location that it
-    names, and serves hq.v1.InstanceService for all of them together. docs/federated.md tells what that means.
+    It is stateless: run several, and give clients all of them. Each reads --config, queries every location that it
+    names, and serves hq.v1.InstanceService for all of them together. See docs/federated.md.
     """
     security, dialer = _security(given)
     try:
@@ -109,7 +110,7 @@ def _check_own(files: CredentialFiles, security: Security | None) -> None:
     if (files.cert or files.ticket_file) and (security is None or security.gate is None):
         raise BadSecurity(
             "--location-cert and --location-ticket-file need --policy and --jwks: "
-            "else whoever calls would ask in the name of the front"
+            "otherwise all callers would act with the gateway's own rights"
         )
 
 

@@ -11,26 +11,26 @@ from serving.telemetry.metrics import Declared
 
 _NAN: Final = float("nan")
 _GAUGES: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
-    "up": ("1 if calls wait for this location.", lambda one: float(one.presence.is_up)),
+    "up": ("1 if the location is reachable and calls wait for it.", lambda one: float(one.presence.is_up)),
     "replicas": ("Replicas in the configuration.", lambda one: len(one.race.endpoints)),
     "replicas_healthy": (
-        "Replicas that are not set aside.",
+        "Replicas in use (not set aside).",
         lambda one: sum(not e.is_set_aside for e in one.race.endpoints.all),
     ),
     "staleness_seconds": (
-        "For how long at most changes may have been missed; NaN: unknown.",
+        "Upper bound of how long changes may have been missed; NaN: unknown.",
         lambda one: _NAN if (staleness_s := one.presence.staleness_s()) is None else staleness_s,
     ),
     "version": (
-        "Version that this location told last.",
+        "Latest version reported by this location.",
         lambda one: float(one.presence.source.version if one.presence.source else 0),
     ),
-    "last_good_bytes": ("Answers kept for callers who allow old ones.", lambda one: one.last_good.size_bytes),
+    "last_good_bytes": ("Responses kept for callers that allow stale ones.", lambda one: one.last_good.size_bytes),
 }
 _COUNTERS: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
     "reads": ("Reads sent to this location.", lambda one: one.race.stats.calls),
     "reads_silent": (
-        "Reads that it had no answer to, or that were not sent for that reason.",
+        "Reads it did not answer, or that were not sent because it is unreachable.",
         lambda one: one.silences,
     ),
     "hedges": ("Reads sent to a second replica because the first was slow.", lambda one: one.race.stats.hedges),
@@ -38,7 +38,7 @@ _COUNTERS: Final[dict[str, tuple[str, Callable[[Location], float]]]] = {
     "failovers": ("Calls sent to another replica because one failed.", lambda one: one.race.stats.failovers),
     "writes": ("Writes sent to this location.", lambda one: one.writes),
     "probes_answered": ("Probes that a replica answered.", lambda one: one.probes.answered),
-    "probes_failed": ("Probes that a replica did not answer.", lambda one: one.probes.unanswered),
+    "probes_failed": ("Probes that no replica answered.", lambda one: one.probes.unanswered),
 }
 
 
@@ -59,7 +59,7 @@ METRICS: Final = (
     D(
         "counter",
         "hq_front_resyncs_total",
-        "Continuity of a location lost in a watch.",
+        "Times that a watch lost continuity of a location.",
         lambda front: {(name,): count for name, count in front.watches.resyncs.items()},
         ("location",),
     ),
@@ -67,7 +67,7 @@ METRICS: Final = (
     D(
         "gauge",
         "hq_front_config_fault",
-        "1 if the file as it is now is not in force.",
+        "1 if the changed configuration file could not be loaded.",
         lambda front: float(bool(front.locations.file.fault)),
     ),
 )

@@ -195,11 +195,11 @@ class Cache:
         return events
 
     def reset(self) -> None:
-        """Forget everything: the store's history is another one."""
+        """Forget everything: the store has a new history."""
         self.quarantine.clear()
         self._clear()
         self.version = 0
-        self._waiters.fail(NotLoaded("the store was replaced: this replica reads it again"))
+        self._waiters.fail(NotLoaded("the store was replaced: this replica is reloading"))
 
     def _complete_halves(self) -> None:
         halves, self._halves = self._halves, {}

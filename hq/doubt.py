@@ -123,10 +123,10 @@ class Standing(NamedTuple):
             return ""
         if self._lost():
             return (
-                f"the store became another one and holds {self.now.instances} instances ({self.now.ready} ready) where "
-                f"there were {self.before.instances} ({self.before.ready} ready)"
+                f"the store was replaced and holds {self.now.instances} instances ({self.now.ready} ready), "
+                f"previously {self.before.instances} ({self.before.ready} ready)"
             )
-        return f"agents report {self.strangers} instances that the store does not know; it knows {self.now.instances}"
+        return f"agents report {self.strangers} instances that the store does not have; it has {self.now.instances}"
 
     def _lost(self) -> bool:
         return far_less(self.now, self.before)

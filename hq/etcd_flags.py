@@ -31,5 +31,5 @@ def endpoint(text: str) -> str:
 def _endpoints(text: str) -> tuple[str, ...]:
     found = tuple(endpoint(part) for part in text.split(",") if part.strip())
     if not found:
-        raise click.UsageError("--etcd names no member: write HOST:PORT, several with commas")
+        raise click.UsageError("--etcd is empty: write HOST:PORT[,HOST:PORT...]")
     return found

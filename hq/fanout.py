@@ -106,10 +106,10 @@ class Fanout:
             if since >= version:
                 return
             del self._snapshots[watcher]
-            watcher.lose("this reader's snapshot is behind the history in memory")
+            watcher.lose("this watch's snapshot is older than the history in memory")
 
     def lose_all(self, reason: str) -> None:
-        """Nobody's continuity holds: the store's history is another one."""
+        """Nobody's continuity holds: the store has a new history."""
         self.life += 1
         self._snapshots.clear()
         for watcher in self._watchers():
@@ -125,7 +125,7 @@ class Fanout:
         """All watchers together hold too much: cut those that hold the most, but for what came just now."""
         behind = [watcher for watcher in self._watchers() if watcher.is_behind(self.version)]
         for watcher in sorted(behind, key=lambda one: one.unread_bytes, reverse=True):
-            watcher.lose(f"all readers together fell behind by more than {self._max_bytes} bytes, this one by the most")
+            watcher.lose(f"all watches together are behind by more than {self._max_bytes} bytes, this one the furthest")
             if self.backlog.size_bytes <= _RELIEVED * self._max_bytes:
                 return
 

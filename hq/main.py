@@ -55,10 +55,10 @@ def cli() -> None:
 @options.limits
 @options.logs
 def serve(**given: Any) -> None:
-    """Run one replica over an etcd that is there already.
+    """Run one replica on an existing etcd.
 
-    A few replicas over one etcd make an installation; any of them answers everything. Each reads the whole registry
-    into memory at start and follows every change. It serves when /readyz on the HTTP port says so.
+    Several replicas on one etcd form an installation; each answers all requests. Each reads the whole registry
+    into memory at start and follows every change. /readyz on the HTTP port says when it serves.
     """
     from hq.store.etcd import EtcdStore
 
@@ -76,18 +76,18 @@ def serve(**given: Any) -> None:
     type=click.Choice(["etcd", "memory"]),
     default="etcd",
     show_default=True,
-    help="memory: nothing survives.",
+    help="memory: nothing is kept after exit.",
 )
-@options.option("--data", default=".hq", metavar="DIR", help="Where the embedded etcd keeps its data.")
+@options.option("--data", default=".hq", metavar="DIR", help="Data directory of the embedded etcd.")
 @options.listening
 @options.behaviour
 @options.limits
 @options.logs
 def dev(store: str, data: str, **given: Any) -> None:
-    """Run one replica with an etcd of its own, to try things out.
+    """Run one replica with its own etcd, to try HQ out.
 
-    The etcd is a child of this process and goes with it; its data stay in --data. Whatever etcd is on PATH serves if it
-    is 3.4 or newer, else the one that came with the package.
+    The etcd is a child of this process and stops with it; its data stay in --data. An etcd on PATH is used if it
+    is 3.4 or newer, otherwise the one that came with the package.
     """
     _check_liveness(given)
     _check_exposure(given)
@@ -237,13 +237,11 @@ def _check_liveness(given: dict[str, Any]) -> None:
     """Refuse settings by which agents that do as they are told would be called silent, or do not get in."""
     timeout_s, interval_s = given["liveness_timeout"], given["report_interval"]
     if timeout_s <= 0:
-        raise click.UsageError(
-            "--liveness-timeout: nobody can report all the time; write 10m, or 10s to try things out"
-        )
+        raise click.UsageError("--liveness-timeout must be positive: write 10m, or 10s to try things out")
     if interval_s is not None and interval_s >= timeout_s:
         raise click.UsageError(
-            f"--report-interval {interval_s:g}s: agents that report as they are told would be called silent after "
-            f"--liveness-timeout {timeout_s:g}s; make it a third of that"
+            f"--report-interval {interval_s:g}s: agents reporting at this interval would "
+            f"expire at --liveness-timeout {timeout_s:g}s; use a third of it"
         )
     if math.isnan(given["guard_share"]):
         raise click.UsageError("--guard-share: write a number from 0 to 1")

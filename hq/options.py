@@ -15,19 +15,19 @@ listening = together(
         "--grpc",
         default="127.0.0.1:7071",
         metavar="HOST:PORT",
-        help="Where to serve; port 0: a free one. Every address answers gRPC, Connect and plain HTTP.",
+        help="Address to serve on; port 0: a free one. Every address answers gRPC, Connect and plain HTTP.",
     ),
     option(
         "--http",
         default="127.0.0.1:7080",
         metavar="HOST:PORT",
-        help="A second address, which may be the same one.",
+        help="Second address to serve on; may be the same.",
     ),
     option(
         "--agents",
         default=None,
         metavar="HOST:PORT",
-        help="A listener for agents alone, with limits that other callers cannot use up; empty: none."
+        help="Listener for agents only, with limits of its own; empty: none."
         "  [default: port 7072 beside --grpc's 7071, else none]",
     ),
     _flags.transport(),
@@ -35,7 +35,7 @@ listening = together(
     option(
         "--insecure",
         is_flag=True,
-        help="Serve on other than loopback addresses although nothing is encrypted and nobody is asked who they are.",
+        help="Serve on non-loopback addresses without TLS or authentication.",
     ),
 )
 
@@ -46,63 +46,63 @@ workers = together(
         "--workers",
         type=click.IntRange(1, 64),
         default=1,
-        help="Processes on the same ports, each a whole replica with everything in its memory: for more than one core.",
+        help="Number of processes sharing the ports, each a full replica with all data in memory.",
     ),
     option(
         "--worker-pages",
         default="",
         metavar="HOST:PORT",
-        help="With several workers: the first one serves /metrics and health here too, the next one a port higher.",
+        help="With several workers: also serve /metrics and health here, the next worker one port higher.",
     ),
     click.option("--worker", type=int, default=None, hidden=True),  # which one this is; said by who minds it
 )
 
 behaviour = together(
-    option("--cluster", default="default", help="Name of this installation; every instance bears it."),
-    option("--prefix", default="/hq/v1/", help="All keys of HQ in the store begin with it."),
-    option("--replica", default="", help="Name of this process, unlike any other ever; default: made up."),
+    option("--cluster", default="default", help="Name of this installation, set on every instance."),
+    option("--prefix", default="/hq/v1/", help="Prefix of all keys of HQ in the store."),
+    option("--replica", default="", help="Name of this process, never reused; default: generated."),
     option(
         "--liveness-timeout",
         type=Duration(),
         default="10m",
-        help="Silence for so long makes a revision not ready.",
+        help="Mark a revision not ready after this long without a report.",
     ),
     option(
         "--report-interval",
         type=Duration(),
         default=None,
-        help="How often agents are told to report.  [default: 3m, or 3/10 of a shorter timeout]",
+        help="How often agents should report.  [default: 3m, or 3/10 of a shorter timeout]",
     ),
     option(
         "--guard-share",
         type=click.FloatRange(0, 1),
         default=0.2,
-        help="More silent revisions than this share, and flips are held back for one timeout.",
+        help="Hold expiries for one timeout if more than this share of revisions is silent.",
     ),
     option(
         "--compact-every",
         type=Duration(),
         default="5m",
-        help="Compact the store's history so often; 0s: never.",
+        help="Interval of compacting the store's history; 0s: never.",
     ),
-    option("--grace", type=Duration(), default="5s", help="How long calls may go on when it is told to stop."),
+    option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
 
 limits = together(
-    option("--history-bytes", type=Bytes(), default="128MiB", help="Changes kept for watches to resume from."),
+    option("--history-bytes", type=Bytes(), default="128MiB", help="Number of changes kept for resuming watches."),
     option(
         "--watch-buffer",
         type=Bytes(),
         default="256MiB",
-        help="What all watchers together may leave unread, one of them a sixteenth, before RESYNC.",
+        help="Unread bytes of all watches (one watch: a sixteenth) before RESYNC.",
     ),
-    option("--page-bytes", type=Bytes(), default="3MiB", help="Most that one answer of FindInstances holds."),
-    option("--json-bytes", type=Bytes(), default="64MiB", help="Instances kept as JSON."),
+    option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances."),
+    option("--json-bytes", type=Bytes(), default="64MiB", help="Number of instances cached as JSON."),
     option(
         "--max-store-bytes",
         type=Bytes(),
         default="1536MiB",
-        help="Live records in the store; at that, what adds more is refused. Take 3/4 of etcd's quota; 0: no limit.",
+        help="Refuse writes that add data above this size of live records. Use 3/4 of etcd's quota; 0: no limit.",
     ),
     _flags.limits(),
 )
@@ -114,11 +114,11 @@ etcd = together(
         "--etcd",
         required=True,
         metavar="HOST:PORT[,HOST:PORT...]",
-        help="Members of etcd, any order; comma-separated.",
+        help="Members of etcd, comma-separated.",
     ),
-    option("--etcd-ca", default="", metavar="FILE", help="Trust this CA, and speak TLS with etcd."),
+    option("--etcd-ca", default="", metavar="FILE", help="Use TLS with etcd and trust this CA (PEM)."),
     option("--etcd-cert", default="", metavar="FILE", help="Client certificate for etcd."),
     option("--etcd-key", default="", metavar="FILE", help="Its key."),
-    option("--etcd-user", default="", help="User for etcd's own authentication."),
-    option("--etcd-password-file", default="", metavar="FILE", help="File that holds the user's password."),
+    option("--etcd-user", default="", help="User for etcd authentication."),
+    option("--etcd-password-file", default="", metavar="FILE", help="File with the user's password."),
 )

@@ -55,7 +55,7 @@ def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool) 
     except DecodeError as error:
         raise Undecodable(str(error)) from error
     if meta.id != instance_id:
-        raise Undecodable(f"the record names the instance {meta.id!r}")
+        raise Undecodable(f"the record is of instance {meta.id!r}")
     return traits_of(instance_id, meta, spec, pool)
 
 

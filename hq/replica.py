@@ -114,7 +114,9 @@ class Replica:
             await asyncio.sleep(_RETRY_S)  # a fence that has ended says so at once, for ever
             return
         if self.follower.applied and not self.loaded.is_set() and not self.restoring:
-            self.watchman.tracker.start(self.cache.entries(), "this replica started and may have missed beats")
+            self.watchman.tracker.start(
+                self.cache.entries(), "this replica has just started and may have missed heartbeats"
+            )
             self.loaded.set()
             self._unloaded.clear()
             log.info("loaded %d instances at version %d", len(self.cache), self.cache.version)
@@ -127,7 +129,7 @@ class Replica:
         while self.loaded.is_set() and self.standing().may_recover:
             if self.standing().is_recovered:
                 with suppress(HqError):  # next time
-                    reason = "at least half of what the epoch before held is here"
+                    reason = "at least half of the previous epoch's instances are present"
                     await self.confirm_epoch(f"replica {self.config.replica}", reason, self.clock.now() + _CONFIRM_S)
             with suppress(TimeoutError):
                 async with asyncio.timeout(_RECOVERY_LOOK_S):
@@ -152,20 +154,18 @@ class Replica:
     def check_loaded(self) -> None:
         """Raises NotLoaded until reads can be served."""
         if not self.loaded.is_set():
-            raise NotLoaded(f"{self.why_not_loaded()}; ask another one or try again", 0.5)
+            raise NotLoaded(f"{self.why_not_loaded()}; use another one or retry", 0.5)
 
     def check_trusted(self) -> None:
         """Raises EpochDoubted: the store may have lost what it held."""
         if doubt := self.standing().doubt():
-            raise EpochDoubted(f"{doubt}: keep what you have until it is restored or confirmed", 5.0)
+            raise EpochDoubted(f"{doubt}: keep what you have until the store is restored or confirmed", 5.0)
 
     def why_not_loaded(self) -> str:
         """In words, for callers and operators."""
         if self.restoring:
-            return (
-                "a backup is being put back into the store, or that was broken off: `hq restore` has to run to its end"
-            )
-        return "this replica is still reading the store"
+            return "a backup is being restored, or that was interrupted: `hq restore` must be completed"
+        return "this replica is still loading"
 
     async def proven(self) -> None:
         """Return when memory has everything that was acknowledged before this call.
@@ -206,9 +206,9 @@ class Replica:
         self.watchman.tracker.reset()
         self.watchman.orders.reset()
         self.history.reset(0)
-        self.fanout.lose_all("the store's history is another one")
+        self.fanout.lose_all("the store has a new history")
         if not first:
-            log.warning("reading everything again: the store's history is another one")
+            log.warning("reading everything again: the store has a new history")
 
     def load(self, records: list[Record]) -> None:
         for name, record in self.cache.load(records):
@@ -230,7 +230,7 @@ class Replica:
             # Also if nothing differs in the end: what came and went in between was seen by others' watchers.
             self.history.reset(batch.revision)
             self._apply_version(batch, collapsed=True)
-            because = "the store's history was compacted under this replica"
+            because = "the store's history was compacted past this replica's position"
             self.watchman.tracker.deadlines.restart(self.clock.now(), because)
             return
         # Version by version: a beat is judged by the status that was current at its place in the store's order.

@@ -32,7 +32,7 @@ async def until_stopped(
     await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
     why = None
     if not serving.done():
-        log.error("the embedded etcd died: stopping")
+        log.error("the embedded etcd ended unexpectedly: stopping")
         server.stop()
         why = watching[0].result()
     for task in (*watching, *told, freezing):

@@ -125,4 +125,4 @@ class Server:
             async with asyncio.timeout(2.0):
                 await self.replica.beats.drain()
         except TimeoutError:
-            log.warning("some beats were not flushed: their agents report again elsewhere")
+            log.warning("some heartbeats were not stored: their agents report again to another replica")

@@ -126,7 +126,7 @@ class Draft:
         condition = instance_pb2.Condition(
             status=_FALSE,
             reason=REPORTS_REFUSED if is_refused else HEARTBEAT_TIMEOUT,
-            message=refused if is_refused else f"nothing was heard of it for {silence_s} s",
+            message=refused if is_refused else f"no report for {silence_s} s",
             receipt=receipt,
         )
         condition.last_transition_time.FromMilliseconds(wall_ms)

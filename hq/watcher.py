@@ -112,7 +112,7 @@ class Watcher:
             return
         # What comes in one piece is let through, however large: another life would get it all the same.
         if self._pending and self.unread_bytes + delivery.held_bytes > self._max_bytes:
-            self.lose(f"this reader fell behind by more than {self._max_bytes} bytes")
+            self.lose(f"this watch is behind by more than {self._max_bytes} bytes")
             return
         self._pending.append(delivery)
         self.unread_bytes += delivery.held_bytes

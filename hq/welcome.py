@@ -16,7 +16,7 @@ def for_trying(binary: EtcdBinary) -> str:
     if not binary.is_for_trying:
         return ""
     version = ".".join(map(str, binary.version))
-    return f"etcd {version} is for trying things out only: put etcd 3.5.8 or newer on PATH to have that used instead."
+    return f"etcd {version} is for evaluation only: put etcd 3.5.8 or newer on PATH and it is used instead."
 
 
 def welcome(server: Server, store: str, note: str = "") -> None:
@@ -28,14 +28,14 @@ def welcome(server: Server, store: str, note: str = "") -> None:
     click.echo(
         f"""
 HQ serves.  gRPC {listening.grpc} · HTTP http://{listening.http} · {store}
-Nothing is encrypted and nobody is asked who they are: for this machine only.{f"{chr(10)}{note}" if note else ""}
+Without TLS or authentication: for this machine only.{f"{chr(10)}{note}" if note else ""}
 
 Try in another shell:
   {hqctl}{at} apply -f {_short(example)}
   {hqctl}{at} report web-1 r1 --ready
   {hqctl}{at} find --service web
 
-Ctrl-C stops it; the data stay."""
+Ctrl-C stops it; the data are kept."""
     )
 
 

@@ -48,7 +48,7 @@ class Workers:
         self._signal(signal.SIGTERM)
         _, late = await asyncio.wait(keeping, timeout=self._grace_s + _STOP_S)
         if late:
-            log.error("%d workers do not stop: killing them", len(late))
+            log.error("%d workers did not stop in time: killing them", len(late))
             self._signal(signal.SIGKILL)
         await asyncio.gather(*keeping)
         return self._exit_code
@@ -62,12 +62,12 @@ class Workers:
                 return
             quick = quick + 1 if loop.time() - began < _QUICK_S else 0
             if quick >= _QUICK_ENDS:
-                log.error("worker %d does not stay up: stopping the others too", index)
+                log.error("worker %d keeps crashing: stopping the others too", index)
                 self._exit_code = code if code > 0 else 1
                 self._stopping.set()
                 return
             self.restarts += 1
-            log.error("worker %d ended with %s: starting it again (restart %d)", index, _words(code), self.restarts)
+            log.error("worker %d ended with %s: restarting it (restart %d)", index, _words(code), self.restarts)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
 

@@ -30,11 +30,11 @@ class Duration(click.ParamType[float]):
             return float(value)
         parts = re.findall(r"([\d.]+)(ms|s|m|h|d)", value)
         if not parts or "".join(a + b for a, b in parts) != value:
-            self.fail(f"{value!r} is no duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
+            self.fail(f"{value!r} is not a valid duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
         try:
             return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
         except ValueError:
-            self.fail(f"{value!r} is no duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
+            self.fail(f"{value!r} is not a valid duration: write 3s, 10m, 1.5h or 500ms", param, ctx)
 
 
 class Bytes(click.ParamType[int]):
@@ -47,7 +47,7 @@ class Bytes(click.ParamType[int]):
             return value
         match = re.fullmatch(r"(\d+)([kmg]?)(i?b)?", value.lower())
         if match is None:
-            self.fail(f"{value!r} is no size: write 4MiB, 128KiB or a number of bytes", param, ctx)
+            self.fail(f"{value!r} is not a valid size: write 4MiB, 128KiB or a number of bytes", param, ctx)
         return int(match[1]) * _UNITS_BYTES[match[2]]
 
 
@@ -82,21 +82,24 @@ class Flags:
 
     def transport(self) -> Callable[[F], F]:
         """Which code answers."""
-        kinds = "own: all protocols on every address; grpcio: gRPC and HTTP apart, for one release more."
+        kinds = (
+            "own: every address answers all protocols; grpcio: gRPC and HTTP on separate addresses "
+            "(removed in the next release)."
+        )
         return self.option("--transport", type=click.Choice(["own", "grpcio"]), default="own", help=kinds)
 
     def cors(self) -> Callable[[F], F]:
         """Who may call from a browser."""
-        text = "Pages of this origin (https://host) may call from a browser; * for all. Repeat it for several."
+        text = "Allow browser calls from this origin (https://host); * for all. Repeatable."
         return self.option("--cors-origin", multiple=True, metavar="ORIGIN", help=text)
 
     def logs(self) -> Callable[[F], F]:
         """What is logged and how, and where traces go."""
         levels = click.Choice(["debug", "info", "warning", "error"])
-        formats = "text for people, json for programs: one object in each line."
+        formats = "Log format: text, or json with one object per line."
         traces = "Send traces to this collector (OTLP over HTTP); needs hq[otel]."
         return together(
-            self.option("--log-level", type=levels, default="info", help="What is logged."),
+            self.option("--log-level", type=levels, default="info", help="Log level."),
             self.option("--log-format", type=click.Choice(FORMATS), default="text", help=formats),
             self.option("--otlp", default="", metavar="URL", help=traces),
         )
@@ -143,34 +146,34 @@ def is_loopback(address: str) -> bool:
 
 _LIMITS = {
     "max_request_bytes": "Largest request, after decompression.",
-    "max_response_bytes": "Largest answer, or message of a stream.",
-    "max_bodies_bytes": "HTTP request bodies being received, large requests and those of open watches, all together.",
-    "max_bodies_bytes_per_peer": "Of these, from one address.",
-    "max_answers_bytes": "Large answers over gRPC that were not taken yet, all together.",
-    "max_answers_bytes_per_peer": "Of these, to one address.",
-    "max_json_depth": "Nesting of JSON requests; 128 at most.",
-    "max_header_bytes": "Headers or metadata of one request.",
-    "max_calls": "Calls at the same time, both transports together.",
-    "max_calls_per_peer": "Of these, from one address; a front is one.",
-    "max_streams": "Watches at the same time, both transports together.",
-    "max_streams_per_peer": "Of these, from one address.",
-    "max_agents": "Agents on their own listener: connections, calls and watches, whatever other callers do.",
-    "max_calls_per_peer_s": "Calls per second of one identity, or address where none is let in; 0: no limit.",
+    "max_response_bytes": "Largest response, or message of a stream.",
+    "max_bodies_bytes": "Bytes of HTTP request bodies in transit, large requests and open watches' requests, in total.",
+    "max_bodies_bytes_per_peer": "Of these, at most so much from one address.",
+    "max_answers_bytes": "Bytes of large gRPC responses not read by clients yet, in total.",
+    "max_answers_bytes_per_peer": "Of these, at most so much to one address.",
+    "max_json_depth": "Nesting depth of JSON requests; at most 128.",
+    "max_header_bytes": "Size of the headers or metadata of one request.",
+    "max_calls": "Concurrent calls, over all transports.",
+    "max_calls_per_peer": "Of these, at most so many from one address (a federation gateway is one).",
+    "max_streams": "Concurrent watches, over all transports.",
+    "max_streams_per_peer": "Of these, at most so much from one address.",
+    "max_agents": "Connections, calls and watches on the agents' listener, independent of all other callers.",
+    "max_calls_per_peer_s": "Calls per second of one identity, or of one address without authentication; 0: no limit.",
     "max_connections": "Connections of each transport.",
-    "max_connections_per_peer": "Of these over HTTP, from one address.",
-    "max_streams_per_connection": "Calls at the same time on one gRPC connection.",
-    "max_connection_age_s": "Clients are asked to connect anew after so long, so that load spreads.",
-    "max_connection_age_grace_s": "How long calls may go on after that.",
-    "max_connection_idle_s": "gRPC connections without any call are closed after so long.",
-    "max_stream_age_s": "A stream over HTTP ends then, to be resumed anywhere.",
-    "keep_alive_s": "HTTP connections may be idle for so long.",
-    "slow_request_s": "From the first byte of a request to its last.",
-    "stalled_write_s": "A reader that takes less than --min-read-bytes-per-s for so long is cut off.",
-    "min_read_bytes_per_s": "The least that a reader must take while answers wait for it.",
-    "send_buffer_bytes": "What the system may hold of the answers on one connection.",
-    "ping_interval_s": "Idle gRPC connections are asked so often whether they are still there.",
-    "ping_timeout_s": "And closed if they do not answer within this.",
-    "min_ping_interval_s": "gRPC clients that ping more often are sent away.",
-    "gzip_min_bytes": "Smaller HTTP answers are never compressed.",
-    "gzip_level": "1 is fast, 9 is small.",
+    "max_connections_per_peer": "Of these, at most so many over HTTP from one address.",
+    "max_streams_per_connection": "Concurrent calls on one gRPC connection.",
+    "max_connection_age_s": "Ask clients to reconnect after this time, so that load spreads.",
+    "max_connection_age_grace_s": "Time for calls to finish after that.",
+    "max_connection_idle_s": "Close gRPC connections without calls after this time.",
+    "max_stream_age_s": "End HTTP streams after this time; clients resume at any replica.",
+    "keep_alive_s": "Close idle HTTP connections after this time.",
+    "slow_request_s": "Longest time from the first to the last byte of a request.",
+    "stalled_write_s": "Disconnect a client that reads less than --min-read-bytes-per-s for this time.",
+    "min_read_bytes_per_s": "Slowest allowed reading while responses are waiting.",
+    "send_buffer_bytes": "Kernel send buffer of one connection.",
+    "ping_interval_s": "Ping idle gRPC connections at this interval.",
+    "ping_timeout_s": "Close them if they do not answer within this time.",
+    "min_ping_interval_s": "Disconnect gRPC clients that ping more often.",
+    "gzip_min_bytes": "Never compress smaller HTTP responses.",
+    "gzip_level": "Compression level: 1 is fastest, 9 is smallest.",
 }

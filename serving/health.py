@@ -74,4 +74,4 @@ def duration_s(text: str) -> float:
 
 
 def _why(health: Health) -> str:
-    return health.why() or "no reason is known"
+    return health.why() or "no reason given"

@@ -21,7 +21,13 @@ def _version() -> str:
 
 
 METRICS: Final[tuple[Declared[None], ...]] = (
-    Declared("gauge", "hq_build_info", "1; which version of HQ runs.", lambda _: {(_version(),): 1.0}, ("version",)),
+    Declared(
+        "gauge",
+        "hq_build_info",
+        "Always 1; the label has the version of HQ.",
+        lambda _: {(_version(),): 1.0},
+        ("version",),
+    ),
     Declared("gauge", "hq_tasks", "Tasks of the event loop.", lambda _: len(asyncio.all_tasks())),
 )
 

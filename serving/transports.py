@@ -94,7 +94,7 @@ class Transports:
     ) -> None:
         """Listen while the work goes on, until `stop`. Work that ends by itself ends all of it, with its error.
 
-        When stopped: `leave` first (not ready any more, streams end), then calls under way have their grace, then
+        When stopped: `leave` first (not ready any more, streams end), then calls in progress have their grace, then
         `drain` while the work still goes on, then the work is cancelled. Raises OSError if an address cannot be had.
         """
         working = asyncio.create_task(work, name="work")
@@ -112,7 +112,7 @@ class Transports:
             for part in (working, keeping):
                 if part.done():
                     part.result()
-            log.info("shutting down: calls under way have %.0f s", self._grace_s)
+            log.info("shutting down: calls in progress have %.0f s", self._grace_s)
             leave()
             await self._server.stop(self._grace_s)
             if drain is not None:
@@ -205,7 +205,7 @@ class _One:
             await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
 
     async def stop(self, grace_s: float) -> None:
-        """Take nothing new, give calls under way `grace_s`."""
+        """Take nothing new, give calls in progress `grace_s`."""
         await asyncio.gather(self._server.stop(grace_s), self._agents.stop(grace_s))
 
     async def hide_pages(self) -> None:
@@ -250,7 +250,7 @@ class _Two:
         await self._pages.start(self._addresses.pages, tls.http if tls else None)
 
     async def stop(self, grace_s: float) -> None:
-        """Take nothing new, give calls under way `grace_s`."""
+        """Take nothing new, give calls in progress `grace_s`."""
         await asyncio.gather(self._grpc.stop(grace_s), self._http.stop(grace_s))
 
     async def hide_pages(self) -> None:

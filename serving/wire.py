@@ -68,7 +68,7 @@ _HTTP_STATUS_BY_REASON: Final = {  # where HTTP has a more telling status than C
 }
 
 
-_UNSURE: Final = "; if it was a write, it may be stored or not: read to find out"
+_UNSURE: Final = "; if it was a write, it may or may not be stored: read to find out"
 
 
 def as_hq_error(error: BaseException, call: Call) -> HqError:
@@ -88,11 +88,11 @@ def _as_hq_error(error: BaseException, call: Call) -> HqError:
     if isinstance(error, HqError):
         return error
     if isinstance(error, TimeoutError):
-        return OutcomeUnknown(f"there was no answer before the deadline{_UNSURE}")
+        return OutcomeUnknown(f"no response before the deadline{_UNSURE}")
     if isinstance(error, asyncio.CancelledError):
-        return OutcomeUnknown(f"the call was broken off by a replica that shuts down{_UNSURE}")
+        return OutcomeUnknown(f"the call was aborted by a replica that is shutting down{_UNSURE}")
     log.error("call %s failed unexpectedly", call.request_id, exc_info=error)
-    return HqError(f"internal error; the log has it as call {call.request_id}")
+    return HqError(f"internal error; see call {call.request_id} in the log")
 
 
 # --- google.rpc ---------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequ
         if bad.ByteSize() > _MAX_VIOLATIONS_BYTES and index > 0:
             left = len(violations) - index
             bad.field_violations[-1].CopyFrom(
-                error_details_pb2.BadRequest.FieldViolation(description=f"and {left} more faults")
+                error_details_pb2.BadRequest.FieldViolation(description=f"and {left} more")
             )
             break
     return bad

@@ -13,7 +13,7 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
         if len(names) != len(set(names)):  # which one is not said: faults are shown to people who may not read the file
-            raise yaml.constructor.ConstructorError(None, None, "the same key twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, "duplicate key", node.start_mark)
         return super().construct_mapping(node, deep=deep)
 
 

@@ -59,7 +59,7 @@ def read_stamp() -> dict[str, str]:
 
 
 def interpreter() -> str:
-    """Which Python the environment is made from, and where it stands: in a moved folder its scripts break."""
+    """Which Python the environment is made from, and in its place: in a moved folder its scripts break."""
     base = getattr(sys, "_base_executable", sys.executable)
     return f"{PYTHON_VERSION} {Path(base).resolve()} {VENV}"
 

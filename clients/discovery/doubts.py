@@ -34,7 +34,7 @@ class Doubts:
         epoch, since, _ = self._doubted.get(source.cluster, ("", now, ""))
         is_over = epoch == source.epoch and now - since >= self._believe_after_s
         if is_other and not is_confirmed and not is_over and (says_so or count * 2 < known):
-            why = source.error or f"its store is another one, and {count} instances are there where {known} were"
+            why = source.error or f"its store was replaced and has {count} instances, previously {known}"
             self._doubted[source.cluster] = source.epoch, since, f"{source.cluster}: {why}"
             return True
         self._believe(source)

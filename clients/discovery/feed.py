@@ -130,7 +130,7 @@ class Feed:
                 self._refused(error)
             except Exception as error:
                 # The caller's own source of metadata may fail, too. What is known of the list is in doubt: anew.
-                _log.exception("the watch of %s failed; beginning again", sorted(self._services))
+                _log.exception("the watch of %s failed; starting over", sorted(self._services))
                 self._token = ""
                 self._refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
             await self._clock.sleep(self._settings.refused_s * self._rng.uniform(0.5, 1.5))
@@ -148,7 +148,7 @@ class Feed:
                 self._tell(deltas)
 
     def _refused(self, error: HqApiError) -> None:
-        _log.warning("HQ refuses the watch of %s: %s; asking again", sorted(self._services), error)
+        _log.warning("HQ refuses the watch of %s: %s; retrying", sorted(self._services), error)
         self.error = error
         self.roster.apply(Interrupted(error, 0.0), self._clock.now())
         if error.code is grpc.StatusCode.INVALID_ARGUMENT:
@@ -161,7 +161,7 @@ class Feed:
     def _tell(self, deltas: list[Delta]) -> None:
         if (doubt := self.roster.doubt()) != self._doubt:
             self._doubt = doubt
-            _log.warning("%s", f"addresses are kept: {doubt}" if doubt else "what HQ's store shows is believed again")
+            _log.warning("%s", f"keeping addresses: {doubt}" if doubt else "HQ's store is trusted again")
         for delta in deltas:
             for listener in tuple(self._listeners):
                 listener.heard(delta)
@@ -207,4 +207,6 @@ class Feed:
         try:
             await asyncio.shield(self._writing)
         except OSError as error:
-            _log.warning("%s cannot be written: %s; a restart without HQ would find older addresses", self._path, error)
+            _log.warning(
+                "%s cannot be written: %s; a restart while HQ is away would use older addresses", self._path, error
+            )

@@ -92,12 +92,12 @@ def load(path: Path, services: Iterable[str]) -> SavedState | None:
     try:
         return _state(document, tuple(sorted(services)))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise Unusable(f"{path} is not what discovery writes: {error}") from error
+        raise Unusable(f"{path} is not a discovery file: {error}") from error
 
 
 def _state(document: Any, services: tuple[str, ...]) -> SavedState:
     _expect(document["format"] == FORMAT, f"format {document['format']}, wanted {FORMAT}")
-    _expect(document["services"] == list(services), f"it is of {document['services']}, wanted {list(services)}")
+    _expect(document["services"] == list(services), f"it is for {document['services']}, wanted {list(services)}")
     as_of, token, epochs = document["as_of"], document["resume_token"], document["epochs"]
     _expect(isinstance(as_of, int | float) and isinstance(token, str), "as_of or resume_token is malformed")
     _expect(all(isinstance(epoch, str) for epoch in epochs.values()), "an epoch is malformed")
@@ -108,7 +108,7 @@ def _state(document: Any, services: tuple[str, ...]) -> SavedState:
 def _instance(entry: Any, services: tuple[str, ...]) -> ReadyInstance:
     for name, kind in _FIELDS.items():
         _expect(type(entry[name]) is kind, f"{name} is malformed")
-    _expect(entry["service"] in services, f"{entry['id']} is of another service")
+    _expect(entry["service"] in services, f"{entry['id']} belongs to another service")
     for port, number in entry["ports"].items():
         _expect(type(number) is int and 1 <= number <= 65535, f"port {port} of {entry['id']} is malformed")
     _expect(all(isinstance(value, str) for value in entry["labels"].values()), "a label is malformed")

@@ -59,7 +59,7 @@ class Service:
 
     async def __aenter__(self) -> Self:
         if self._feed_or_none is not None:
-            raise RuntimeError(f"a handle is entered once: ask Discovery for another one of {self.name}")
+            raise RuntimeError(f"a handle can be entered only once: get another one from Discovery for {self.name}")
         feed = await self._feeds.opened(self._watched)
         self._feed_or_none = feed
         self._listing.begin(feed.roster.instances)
@@ -236,7 +236,7 @@ class Service:
     def _shortage(self) -> str:
         what = f"{self.name} has {len(self._listing)} ready endpoints at port {self.port!r}"
         if self.source is Origin.NONE:
-            what = f"nothing is known of {self.name} yet"
+            what = f"nothing is known about {self.name} yet"
         elif self.source is not Origin.LIVE:
             what += f" in a list that is {self.age_s:.0f} s old"
         if self.without_port:

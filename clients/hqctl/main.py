@@ -17,25 +17,25 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "find": ("getting", "find", "List instances by service, node, readiness (alias: list)."),
     "count": ("counting", "count", "Count instances, by service, node or revision."),
     "watch": ("following", "watch", "Show instances and their changes as they happen."),
-    "why": ("explaining", "why", "Tell why an instance is ready or not."),
-    "describe": ("explaining", "describe", "Show all that is known of an instance: why, and the object."),
+    "why": ("explaining", "why", "Show why an instance is ready or not."),
+    "describe": ("explaining", "describe", "Show everything about an instance: why, and the object."),
     "apply": ("applying", "apply", "Create or replace instances from YAML or JSON."),
     "diff": ("diffing", "diff", "Show what apply would change."),
     "edit": ("editing", "edit", "Change an instance in an editor."),
-    "delete": ("deleting", "delete", "Remove instances."),
+    "delete": ("deleting", "delete", "Delete instances."),
     "revision": ("revising", "revision", "Show, put, delete or activate single revisions."),
-    "wait": ("waiting", "wait", "Wait until instances are ready, or gone."),
-    "report": ("reporting", "report", "Play an agent by hand: report the status of a revision."),
-    "guard": ("guarding", "guard", "Show, release or force the guard that holds flips back."),
-    "epoch": ("epoch", "epoch", "Show or confirm what a store holds that became another one."),
-    "status": ("surveying", "status", "Tell what is wrong, since when, why, and what to do next."),
+    "wait": ("waiting", "wait", "Wait until instances are ready or deleted."),
+    "report": ("reporting", "report", "Report the status of a revision, as an agent would."),
+    "guard": ("guarding", "guard", "Show, release or force the guard, which holds expiries."),
+    "epoch": ("epoch", "epoch", "Show or confirm the contents of a replaced store."),
+    "status": ("surveying", "status", "Show what is wrong, since when, why, and what to do next."),
     "top": ("ranking", "top", "Show services by size, readiness and churn."),
-    "events": ("happening", "events", "Show recent flips and recoveries with their receipts."),
+    "events": ("happening", "events", "Show recent expiries and recoveries, and how they were decided."),
     "quarantine": ("quarantining", "quarantine", "Show records that could not be decoded."),
-    "suspend": ("planning", "suspend", "Planned work: call nothing on a node silent for a while."),
+    "suspend": ("planning", "suspend", "Suspend expiry on a node during planned work."),
     "resume": ("planning", "resume", "End planned work on a node early."),
-    "suspensions": ("planning", "suspensions", "List the nodes under planned work."),
-    "ticket": ("ticketing", "ticket", "Sign and inspect tickets that say who the caller is."),
+    "suspensions": ("planning", "suspensions", "List suspended nodes."),
+    "ticket": ("ticketing", "ticket", "Sign and inspect tokens (JWT) that authenticate a caller."),
     "config": ("contexts", "config", "Show and choose contexts of the config file."),
     "completion": ("completing", "completion", "Print the completion script of bash, zsh or fish."),
 }
@@ -43,10 +43,10 @@ ALIASES = {"list": "find", "ls": "find", "transitions": "events"}
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
 SERVERS = """\b
-Servers: --server HOST:PORT (may be repeated), else those of --context NAME,
+Servers: --server HOST:PORT (repeatable), else those of --context NAME,
 else HQ_SERVER (separated by commas), else those of the current context (see
 `hqctl config`), else 127.0.0.1:7071. Name all replicas: another one is asked
-when one does not answer. NO_COLOR switches colours off."""
+when one does not respond. NO_COLOR switches colours off."""
 
 
 @click.command(
@@ -68,9 +68,9 @@ def cli(
     verbose: bool,
     credentials: CredentialFiles,
 ) -> None:
-    """Ask HQ, the registry of instances, and tell it what shall be.
+    """Query and change HQ, the registry of instances.
 
-    `hqctl COMMAND --help` says more about each command.
+    See `hqctl COMMAND --help` for each command.
     """
 
 

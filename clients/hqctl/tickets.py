@@ -71,9 +71,9 @@ def read_private(path: Path) -> Ed25519PrivateKey | RSAPrivateKey:
     try:
         key = load_pem_private_key(_read(path), None)
     except TypeError:
-        raise BadTicket(f"{path}: is encrypted: name a file with the plain key") from None
+        raise BadTicket(f"{path}: is encrypted: give a file with the unencrypted key") from None
     except ValueError:
-        raise BadTicket(f"{path}: holds no private key in PEM form") from None
+        raise BadTicket(f"{path}: contains no PEM private key") from None
     if not isinstance(key, Ed25519PrivateKey | RSAPrivateKey):
         raise BadTicket(f"{path}: {_WANTED}")
     _check(key.public_key(), path)
@@ -97,7 +97,7 @@ def look_into(ticket: str) -> dict[str, Any]:
     try:
         parts = jwt.decode_complete(ticket, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):
-        raise BadTicket("it is no ticket: three parts with dots between them are expected (JWT)") from None
+        raise BadTicket("not a token (JWT): expected three parts separated by dots") from None
     return {"header": parts["header"], "claims": parts["payload"]}
 
 
@@ -106,7 +106,7 @@ def jwks(keys: list[dict[str, Any]]) -> str:
     return json.dumps({"keys": keys}, indent=2)
 
 
-_WANTED = f"Ed25519 or RSA of at least {LEAST_RSA_BITS} bits is expected: `openssl genpkey -algorithm ed25519`"
+_WANTED = f"Ed25519 or RSA of at least {LEAST_RSA_BITS} bits expected: `openssl genpkey -algorithm ed25519`"
 
 
 def _check(key: Public, path: Path) -> None:

@@ -45,7 +45,7 @@ def parse_span(text: str) -> float:
         return float(text)
     match = _DURATION.fullmatch(text.strip())
     if not text.strip() or match is None or not any(match.groups()):
-        raise ValueError(f"{text!r} is no span of time: write e.g. 90s, 3m, 1h30m or 2d")
+        raise ValueError(f"{text!r} is not a valid duration: write e.g. 90s, 3m, 1h30m or 2d")
     return sum(float(n or 0) * size_s for n, (size_s, _) in zip(match.groups(), _UNITS, strict=True))
 
 
@@ -106,5 +106,7 @@ def size(size_bytes: int) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 instance`, `2 instances`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 instance`, `2 instances`, `2 expiries`."""
+    if count == 1:
+        return f"{count} {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"

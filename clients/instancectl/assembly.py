@@ -106,7 +106,7 @@ def _source(
 ) -> Source:
     if settings.file is not None:
         return FileSource(settings.file, settings.node, clock)
-    assert route is not None, "the command line saw to it"
+    assert route is not None, "checked by the command line"
     return HqSource(route, settings.instance_id, settings.node, last_good, clock, rng)
 
 

@@ -21,7 +21,7 @@ class Control:
     async def talk(self, line: Line) -> None:
         while (question := await line.receive()) is not None:
             answer = self._answers.get(question.get("kind", "") if isinstance(question, dict) else "")
-            line.send(answer() if answer else {"error": "ask for one of: " + ", ".join(sorted(self._answers))})
+            line.send(answer() if answer else {"error": "known requests: " + ", ".join(sorted(self._answers))})
             await line.drained()
 
 

@@ -112,7 +112,7 @@ class Installs:
             await self._rest(key, install, failure)
             return
         except OSError as error:  # the disk is full, now that everything is fetched
-            words = f"it cannot be written down that it is installed: {error.strerror or error}"
+            words = f"cannot record that it is installed: {error.strerror or error}"
             await self._rest(key, install, PrepareFailed("PrepareFailed", words))
             return
         except asyncio.CancelledError:

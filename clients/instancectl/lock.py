@@ -25,7 +25,7 @@ def locked(path: Path, taken: str = "") -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = os.read(file, 32).decode(errors="replace").strip() or "unknown"
-            what = taken or f"{path.parent} is run by another instancectl"
+            what = taken or f"{path.parent} is in use by another instancectl"
             raise Occupied(f"{what} already (pid {holder})") from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

@@ -61,7 +61,7 @@ class SpeakerOption(click.ParamType[Speaker]):
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="hq", prog_name="instancectl")
 def cli() -> None:
-    """Supervise an instance: prepare its revisions, run the one wanted READY, report all of them to HQ."""
+    """Supervise an instance: prepare its revisions, run the READY one, report all of them to HQ."""
 
 
 _SOME_S = click.FloatRange(min=0, min_open=True)
@@ -71,7 +71,7 @@ directory_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     default=DEFAULT_DIRECTORY,
     show_default=True,
-    help="Directory of the instance; nobody else's.",
+    help="Directory of the instance, used by nothing else.",
 )
 server_option = click.option(
     "--server", "servers", multiple=True, envvar="HQ_SERVER", metavar="HOST:PORT", help="A replica of HQ; repeatable."
@@ -84,40 +84,46 @@ server_option = click.option(
 @credential_options
 @click.option("--instance", "instance_id", default="", help="Id of the instance in HQ.")
 @click.option("--node", default="", help="Name of this node.  [default: host name]")
-@click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="What is wanted, instead of from HQ.")
+@click.option(
+    "--file", type=click.Path(dir_okay=False, path_type=Path), help="File with the desired instance, instead of HQ."
+)
 @click.option(
     "--host-agent",
     type=click.Path(path_type=Path),
     help=f"Socket of this node's host agent.  [default: without --server {DEFAULT_AGENT}]",
 )
-@click.option("--secrets", "providers", type=Provider(), multiple=True, help="Where values come from; repeatable.")
-@click.option("--store", type=click.Path(file_okay=False, path_type=Path), help="Share fetched content with others.")
+@click.option("--secrets", "providers", type=Provider(), multiple=True, help="Provider of secret values; repeatable.")
+@click.option(
+    "--store", type=click.Path(file_okay=False, path_type=Path), help="Cache of fetched content, shared with others."
+)
 @click.option(
     "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
-    help="What becomes of the sections when another supervisor of this instance takes over.",
+    help="What to do with the containers when another supervisor of this instance takes over.",
 )  # fmt: skip
 @click.option(
     "--log-bytes",
     type=click.IntRange(1),
     default=10 << 20,
     show_default=True,
-    help="Size at which a section's log is rotated.",
+    help="Size at which a container's log is rotated.",
 )
 @click.option("--log-files", type=click.IntRange(1), default=3, show_default=True, help="Rotated logs to keep.")
 @click.option("--restart-first", type=_SOME_S, default=0.5, show_default=True, help="Seconds before the first restart.")
-@click.option("--restart-max", type=_SOME_S, default=60.0, show_default=True, help="Seconds before a restart at most.")
-@click.option("--once", is_flag=True, help="Prepare, remove, report once and exit; start nothing.")
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@click.option(
+    "--restart-max", type=_SOME_S, default=60.0, show_default=True, help="Longest delay before a restart, in seconds."
+)
+@click.option("--once", is_flag=True, help="Prepare, remove and report once, start nothing, then exit.")
+@click.option("-v", "--verbose", is_flag=True, help="Log debug messages.")
 def run(
     *, directory: Path, servers: tuple[str, ...], credentials: CredentialFiles, instance_id: str,
     node: str, file: Path | None,
     host_agent: Path | None, providers: tuple[ProviderSpec, ...], store: Path | None, when_fenced: str,
     log_bytes: int, log_files: int, restart_first: float, restart_max: float, once: bool, verbose: bool,
 ) -> None:  # fmt: skip
-    """Supervise an instance until SIGTERM; SIGHUP looks for a new specification at once."""
+    """Supervise an instance until SIGTERM; SIGHUP reloads the specification at once."""
     addresses = _split(servers)
     if file is None and not instance_id:
-        raise click.UsageError("name --file FILE, or --instance ID")
+        raise click.UsageError("give --file FILE or --instance ID")
     if file is None and host_agent is None and not addresses:
         host_agent = DEFAULT_AGENT
     _log_to_stderr(verbose)
@@ -154,15 +160,17 @@ def _supervise(settings: RunSettings) -> NoReturn:
     sys.exit(0 if done else FAILED)
 
 
-@cli.command(short_help="Show what a supervisor or a host agent does.")
+@cli.command(short_help="Show the status of a supervisor or host agent.")
 @directory_option
 @click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
-@click.option("--host-agent", type=click.Path(path_type=Path), help="Of the host agent at this socket instead.")
-@click.option("--wait", "wait_s", type=float, default=0.0, metavar="SECONDS", help="Until all is as wanted.")
+@click.option("--host-agent", type=click.Path(path_type=Path), help="Show the host agent at this socket instead.")
+@click.option(
+    "--wait", "wait_s", type=float, default=0.0, metavar="SECONDS", help="Wait until everything is as desired."
+)
 def status(directory: Path, output: str, host_agent: Path | None, wait_s: float) -> None:
-    """Show what the supervisor of a directory does, or what a host agent reports.
+    """Show the status of the supervisor of a directory, or of a host agent.
 
-    Exits with 3 if there is none, and with 4 if after --wait not all is as wanted (of a host agent: reported).
+    Exits with 3 if there is none, and with 4 if after --wait not everything is as desired (of a host agent: reported).
     """
     from clients.hqctl.output.tables import print_table
     from clients.instancectl import agent_status
@@ -187,10 +195,10 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
         sys.exit(NOT_AS_WANTED)
 
 
-@cli.command(short_help="Check a file with one instance.")
+@cli.command(short_help="Validate a file with one instance.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
-    """Check that FILE (one instance as YAML or JSON) is something that instancectl could run."""
+    """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from clients.instancectl.validating import faults
     from clients.instancectl.wanted.file_source import read
     from clients.yamltext import BadDocument
@@ -204,27 +212,27 @@ def validate(file: Path) -> None:
     click.echo(f"{file}: instance {desired.instance_id}, {len(desired.revisions)} revisions, good")
 
 
-@cli.command(short_help="Carry everything between HQ and the supervisors of this node.")
+@cli.command(short_help="Run the host agent: relay between HQ and this node's supervisors.")
 @server_option
 @credential_options
 @click.option("--node", default="", help="Name of this node.  [default: host name]")
 @click.option(
     "--socket", "path", type=click.Path(path_type=Path), default=DEFAULT_AGENT, show_default=True,
-    help="Where supervisors find it.",
+    help="Socket to listen on for supervisors.",
 )  # fmt: skip
 @click.option(
     "--speaker", "speakers", type=SpeakerOption(), multiple=True,
-    help="Who, beside root and this user, may speak for which instances; {user} in an instance's name is the user's.",
+    help="Let USER report for these instances, besides root and this user; {user} stands for the user's name.",
 )  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+@click.option("-v", "--verbose", is_flag=True, help="Log debug messages.")
 def host_agent(
     *, servers: tuple[str, ...], credentials: CredentialFiles, node: str, path: Path, speakers: tuple[Speaker, ...],
     verbose: bool,
 ) -> None:  # fmt: skip
-    """Carry everything between HQ and the supervisors of this node, over one connection, until SIGTERM."""
+    """Run the host agent: relay between HQ and this node's supervisors, over one connection, until SIGTERM."""
     addresses = _split(servers)
     if not addresses:
-        raise click.UsageError("name a replica of HQ: --server HOST:PORT")
+        raise click.UsageError("give a replica of HQ: --server HOST:PORT")
     _log_to_stderr(verbose)
     from clients.instancectl.hostagent.agent import run_host_agent
     from clients.instancectl.lock import Occupied

@@ -28,7 +28,7 @@ class Route:
         """One of both is needed. `name`: of the host agent, for people."""
         watched = agent or direct
         if watched is None:
-            raise ValueError("there is no way to HQ: name a host agent or a replica")
+            raise ValueError("no route to HQ: give a host agent or a replica")
         self.watched = watched
         self._agent, self._direct, self._name = agent, direct, name
         self._patience = 0.5 * rng.uniform(1.0, 1.0 + _SPREAD)

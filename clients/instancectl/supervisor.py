@@ -60,7 +60,7 @@ class Supervisor:
 
     def end(self) -> None:
         """Stop what runs and return from `run`."""
-        log.info("told to end: stopping what runs, and telling HQ")
+        log.info("stopping: ending what runs, and reporting to HQ")
         self._ends = True
         self._wake.set()
 
@@ -114,7 +114,7 @@ class Supervisor:
         new, old = asked.desired, self.desired
         self._house.claim(new)
         if asked.afresh:
-            log.warning("instance %s lives another life: nothing of the earlier one is kept", new.instance_id)
+            log.warning("instance %s was recreated (new uid): nothing of the previous one is kept", new.instance_id)
             await self._clear(old or new)
             self._house.claim(new)
         elif old is None and self._manner.starts:
@@ -136,7 +136,9 @@ class Supervisor:
         try:
             copies.save(path, new)
         except OSError as error:
-            log.warning("%s cannot be written: %s; a restart without HQ would find an older one", path, error.strerror)
+            log.warning(
+                "%s cannot be written: %s; a restart while HQ is away would use an older one", path, error.strerror
+            )
 
     async def _adopt(self, new: Desired) -> None:
         key, found = await take_over(self._shop.state, new, self._shop.children)

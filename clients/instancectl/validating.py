@@ -13,7 +13,7 @@ from hqpb.v1.instance_pb2 import Container, InstanceRevision
 def faults(desired: Desired) -> list[str]:
     """What is wrong, a line each; HQ checks the rest when the instance is stored there."""
     ready = [revision.id for revision in desired.revisions if is_wanted_ready(revision)]
-    found = [f"spec.revision: {', '.join(ready)} are wanted READY: at most one may be"] if len(ready) > 1 else []
+    found = [f"spec.revision: {', '.join(ready)} are READY: at most one may be"] if len(ready) > 1 else []
     found += _repeated("spec.revision", (revision.id for revision in desired.revisions))
     for revision in desired.revisions:
         found += [f"revision {revision.id}: {fault}" for fault in _of_revision(revision, desired)]
@@ -38,8 +38,8 @@ def _of_ports(container: Container, desired: Desired) -> Iterator[str]:
         if check.WhichOneof("check") == kind:
             port = getattr(check, kind).port
             if desired.port(port) is None:
-                yield f"container {container.name}: its check asks for port {port!r}, which is not allocated"
+                yield f"container {container.name}: its check uses port {port!r}, which is not allocated"
 
 
 def _repeated(what: str, names: Iterable[str]) -> list[str]:
-    return [f"{what}: {name!r} is there {n} times" for name, n in Counter(names).items() if n > 1]
+    return [f"{what}: {name!r} occurs {n} times" for name, n in Counter(names).items() if n > 1]

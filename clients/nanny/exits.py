@@ -23,17 +23,17 @@ class Exit(enum.IntEnum):
 
 
 MEANINGS = {
-    Exit.OK: "done; everything is as described",
-    Exit.REFUSED: "the description is faulty, or instances were refused or failed in different ways",
-    Exit.USAGE: "the command line makes no sense",
-    Exit.CONFLICT: "others kept changing some instances: run it again",
-    Exit.UNAVAILABLE: "no installation answered in time, or it was lost on the way: run it again",
-    Exit.OUTCOME_UNKNOWN: "some writes may have been stored or not: run it again",
-    Exit.NOT_ALLOWED: "you may not do this",
-    Exit.NOT_YET: "status: the agents are not there yet",
-    Exit.PARTIAL: "some installations were away; in the others all is done (or, for status, was told)",
+    Exit.OK: "success; everything is as described",
+    Exit.REFUSED: "the description is invalid, or instances were refused or failed in different ways",
+    Exit.USAGE: "usage error",
+    Exit.CONFLICT: "conflict: some instances kept changing; run it again",
+    Exit.UNAVAILABLE: "no installation responded in time, or the connection was lost: run it again",
+    Exit.OUTCOME_UNKNOWN: "unknown whether some writes were stored: run it again",
+    Exit.NOT_ALLOWED: "not authenticated or not authorized",
+    Exit.NOT_YET: "status: the agents are not done yet",
+    Exit.PARTIAL: "some installations were unreachable; the others are done (for status: shown)",
     Exit.DIFFERS: "plan --exit-code: there is something to upload",
-    Exit.INTERRUPTED: "stopped by Ctrl-C: run it again to go on",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C: run it again to go on",
 }
 
 _AWAY = (Exit.UNAVAILABLE, Exit.PARTIAL)

@@ -10,18 +10,18 @@ from clients.nanny.exits import MEANINGS
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "plan": ("planning", "plan", "Show what upload would do."),
-    "upload": ("uploader", "upload", "Bring HQ to what descriptions say."),
-    "activate": ("switcher", "activate", "Make a revision that is there already the READY one."),
-    "rollback": ("switcher", "rollback", "Make the revision before the READY one READY again."),
-    "status": ("status", "status", "Show how far the agents got."),
+    "upload": ("uploader", "upload", "Upload descriptions to HQ."),
+    "activate": ("switcher", "activate", "Make an existing revision the READY one."),
+    "rollback": ("switcher", "rollback", "Make the previous revision READY again."),
+    "status": ("status", "status", "Show the agents' progress."),
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
 WHERE = """\b
 Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
 `installations` in the description, else in --config FILE (NANNY_CONFIG, or
-~/.config/nanny.yaml), else HQ_SERVER, else 127.0.0.1:7071. Each is told and
-counted for itself. NO_COLOR switches colours off."""
+~/.config/nanny.yaml), else HQ_SERVER, else 127.0.0.1:7071. Each is reported
+separately. NO_COLOR switches colours off."""
 
 
 def _complain(text: str) -> None:
@@ -40,9 +40,9 @@ def _complain(text: str) -> None:
 )
 @click.version_option(package_name="hq", prog_name="nanny")
 def cli() -> None:
-    """Bring services into HQ, the registry of instances, as their descriptions say.
+    """Upload services to HQ, the registry of instances, from their descriptions.
 
-    `nanny COMMAND --help` says more about each command.
+    See `nanny COMMAND --help` for each command.
     """
 
 

@@ -103,12 +103,12 @@ class Session:
 def _told(error: HqApiError, addresses: Sequence[str]) -> str:
     """What happened and what to do next, without the last full stop."""
     if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
-        return f"{error.endpoint} did not answer in time. `hqctl status` tells why; --timeout waits longer"
+        return f"{error.endpoint} did not respond in time. See `hqctl status`, or raise --timeout"
     what = error.message.replace("\n", " ").rstrip(".")
     others = "--installation or HQ_SERVER names others"
     if not error.sent:
-        where = f"none of {', '.join(addresses)} answers"
-        return f"{where}: {what}. Does an HQ serve gRPC there (usually at port 7071)? {others}"
+        where = f"no server responds ({', '.join(addresses)})"
+        return f"{where}: {what}. Is it the gRPC address of an HQ (usually port 7071)? {others}"
     if is_no_hq(error):
         return f"{what}. Is {error.endpoint} the gRPC address of an HQ? {others}"
     return what
@@ -130,7 +130,7 @@ def finish(work: Awaitable[Exit]) -> NoReturn:
     try:
         sys.exit(asyncio.run(run()))
     except KeyboardInterrupt:
-        complain("stopped; what was sent stays: run it again to go on.")
+        complain("interrupted; what was sent is kept: run it again to continue.")
         sys.exit(Exit.INTERRUPTED)
 
 
@@ -160,10 +160,12 @@ def connected(function: F) -> F:
         "named",
         multiple=True,
         metavar="NAME=HOST:PORT,...",
-        help="An installation and its replicas; may be repeated.",
+        help="An installation and its replicas; repeatable.",
     )
-    @click.option("--only", multiple=True, metavar="NAME", help="Keep to this installation; may be repeated.")
-    @click.option("--config", metavar="FILE", envvar="NANNY_CONFIG", help="Installations. [~/.config/nanny.yaml]")
+    @click.option("--only", multiple=True, metavar="NAME", help="Only this installation; repeatable.")
+    @click.option(
+        "--config", metavar="FILE", envvar="NANNY_CONFIG", help="File with installations. [~/.config/nanny.yaml]"
+    )
     @click.option(
         "--timeout",
         "timeout_s",
@@ -171,7 +173,7 @@ def connected(function: F) -> F:
         default=DEFAULT_TIMEOUT_S,
         show_default=True,
         metavar="SECONDS",
-        help="For each call.",
+        help="Timeout of each call.",
     )
     @credential_options
     @functools.wraps(function)

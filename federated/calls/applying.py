@@ -104,7 +104,7 @@ def _owner(owners: Owners, instance_id: str, index: int) -> str:
         return owners.one(instance_id)
     except NotFound:
         known = ", ".join(owners.asked)
-        text = f"no location has {instance_id} yet; to create it in one of {known}, {NAME_IT}"
+        text = f"no location has {instance_id} yet: to create it, {NAME_IT} (one of {known})"
         raise invalid(f"instance[{index}].meta.cluster", text) from None
 
 

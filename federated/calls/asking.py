@@ -99,7 +99,7 @@ def passed_on(call: Call) -> Metadata:
     if len(tickets) > 1:
         raise Unauthenticated("there are several authorization headers: send one")
     if not all(ticket.isascii() and ticket.isprintable() for ticket in tickets):  # gRPC would not send it
-        raise Unauthenticated("the authorization header holds no ticket: it is not even a word")
+        raise Unauthenticated("the authorization header holds no token")
     return tuple([("authorization", ticket) for ticket in tickets])
 
 
@@ -111,7 +111,7 @@ def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str
         return names
     chosen(locations.by_name, [meant], CLUSTER_HEADER)
     if meant not in names:
-        raise invalid("filter.cluster", f"it leaves out {meant}, which the header {CLUSTER_HEADER} names")
+        raise invalid("filter.cluster", f"it omits {meant}, named by the header {CLUSTER_HEADER}")
     return [meant]
 
 
@@ -125,11 +125,11 @@ def _demands(
     if len(names) == 1:
         return {names[0]: demanded}
     if not read.epoch:
-        text = "a version means nothing across locations: name its epoch too, or one cluster"
+        text = "a version needs its epoch across several locations: add the epoch, or name one cluster"
         raise invalid("read.min_version", text)
     found = [
         n for n in names if (source := locations.by_name[n].presence.source) is not None and source.epoch == read.epoch
     ]
     if not found:
-        raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the versions of that")
+        raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the new versions")
     return {found[0]: demanded}

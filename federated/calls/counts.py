@@ -64,7 +64,7 @@ def _parsed(body: bytes) -> pb.CountInstancesResponse:
     try:
         answer = pb.CountInstancesResponse.FromString(body)
     except DecodeError as error:
-        raise Silence(f"its answer cannot be read: {error}") from error
+        raise Silence(f"its response cannot be decoded: {error}") from error
     if not answer.sources:
-        raise Silence("its answer does not say whose it is")
+        raise Silence("its response does not name its cluster")
     return answer

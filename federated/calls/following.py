@@ -49,7 +49,7 @@ class Follower:
         try:
             message = apart(body)
         except ValueError as error:
-            raise Silence(f"its message cannot be read: {error}") from error
+            raise Silence(f"its message cannot be decoded: {error}") from error
         location = self._locations.get(self.name)
         if location is not None:
             location.presence.saw(message.source)
@@ -65,7 +65,7 @@ class Follower:
         if since is not None and self._heard_at < since:
             return self._trouble(location.presence.error)
         if self._quiet_s() >= _QUIET_S:
-            return self._trouble(f"nothing was heard of it for {_QUIET_S:g} s, not even a bookmark")
+            return self._trouble(f"no message for {_QUIET_S:g} s, not even a bookmark")
         return []
 
     def look_in_s(self) -> float:
@@ -103,7 +103,7 @@ class Follower:
         if self._told:
             return []
         self._told = True
-        return [Portion(self.name, [trouble(self.name, f"{words}; going on by itself")])]
+        return [Portion(self.name, [trouble(self.name, f"{words}; resuming automatically")])]
 
     def _quiet_s(self) -> float:
         return self._clock.now() - self._heard_at

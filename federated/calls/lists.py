@@ -132,4 +132,4 @@ def _listed(body: bytes) -> merge.Listed:
     try:
         return merge.listed(body)
     except ValueError as error:
-        raise Silence(f"its answer cannot be read: {error}") from error
+        raise Silence(f"its response cannot be decoded: {error}") from error

@@ -43,8 +43,8 @@ class Owners:
         if len(found) > 1:
             raise Ambiguous(instance_id, found)
         if self.silent:
-            known = f"{found[0]} has {instance_id}" if found else f"no location that answers has {instance_id}"
-            raise LocationsSilent(self.silent, f"{known}, but a silent one may have it, too: {NAME_IT}")
+            known = f"{found[0]} has {instance_id}" if found else f"no reachable location has {instance_id}"
+            raise LocationsSilent(self.silent, f"{known}, but an unreachable one may have it too: {NAME_IT}")
         if not found:
             raise NotFound(f"there is no instance {instance_id} in {' or '.join(self.asked)}")
         return found[0]

@@ -75,7 +75,9 @@ class Single:
         if len(owners) > 1:
             raise Ambiguous(instance_id, owners)
         if not owners and answers.silent:
-            raise LocationsSilent(answers.silent, f"no location that answers has {instance_id}, and others are silent")
+            raise LocationsSilent(
+                answers.silent, f"no reachable location has {instance_id}, and others are unreachable"
+            )
         if not owners:
             raise NotFound(f"there is no instance {instance_id} in {' or '.join(ask.names)}")
         ask.check(answers.silent, anybody=True)
@@ -95,8 +97,8 @@ async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask
     except HqApiError as error:
         if error.reason != "NOT_FOUND":
             raise
-        raise Silence("it had the instance a moment ago, and one of its replicas has none now: ask again") from error
+        raise Silence("it had the instance a moment ago, and one of its replicas no longer has it: retry") from error
     except DecodeError as error:
-        raise Silence(f"its answer cannot be read: {error}") from error
+        raise Silence(f"its response cannot be decoded: {error}") from error
     location.presence.saw(answer.sources[-1].SerializeToString() if answer.sources else b"")
     return body

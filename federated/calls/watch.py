@@ -117,7 +117,7 @@ class _Stream:
                     yield item
                 continue
             if self._locations.closing.is_set():
-                raise ShuttingDown("this front shuts down: resume at another one", 0.1)
+                raise ShuttingDown("this gateway is shutting down: resume at another one", 0.1)
             for portion in self._follow(wanted(), first=False):
                 yield portion
 
@@ -153,7 +153,7 @@ class _Stream:
                 continue
             token = self.vector.get(name, "")
             if self._resumed and not token:
-                portions.append(self._forget(name, "it was not shown completely before"))
+                portions.append(self._forget(name, "its snapshot was not complete before"))
             follower = Follower(name, self._locations, self._where, token, self._clock, self._rng)
             self._followers[name] = follower
             self._following[name] = asyncio.create_task(self._pump(follower), name=f"watch {name}")
@@ -164,7 +164,7 @@ class _Stream:
 
     def _removed(self, name: str) -> list[Portion]:
         """Forget it, and that is all that there is of it: nobody needs to wait for its snapshot."""
-        reason = "the front does not know this location any more"
+        reason = "the location was removed from the gateway's configuration"
         return [self._forget(name, reason), Portion(name, [nothing(name, reason)])]
 
     async def _pump(self, follower: Follower) -> None:

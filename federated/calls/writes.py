@@ -34,7 +34,7 @@ class Writes:
         name = self.named(message.instance.meta.cluster, "instance.meta.cluster", call) or self.only()
         if not name:
             known = ", ".join(self._locations.by_name)
-            raise invalid("instance.meta.cluster", f"name the location to create it in, one of {known}")
+            raise invalid("instance.meta.cluster", f"name the location to create it in: one of {known}")
         plain = pb.CreateInstanceRequest()
         plain.CopyFrom(message)
         plain.instance.meta.ClearField("cluster")  # there it is the location's to set
@@ -68,7 +68,7 @@ class Writes:
         """The location that the caller names; empty: none. Raises InvalidRequest: unknown, or two different ones."""
         meant = meant_cluster(call)
         if meant and cluster and meant != cluster:
-            raise invalid(field, f"it names {cluster}, the header {CLUSTER_HEADER} names {meant}: which one?")
+            raise invalid(field, f"it names {cluster}, but the header {CLUSTER_HEADER} names {meant}: send only one")
         name = cluster or meant
         if name:
             chosen(self._locations.by_name, [name], field if cluster else CLUSTER_HEADER)
@@ -94,7 +94,7 @@ class Writes:
         metadata = (("x-request-id", call.request_id), (CLUSTER_HEADER, name), *passed_on(call))
         location = self._locations.get(name)
         if location is None:
-            raise Retry(f"location {name} has just left the front's configuration")
+            raise Retry(f"location {name} was just removed from the gateway's configuration")
         try:
             return await location.write(method, message.SerializeToString(), safety, left_s, metadata)
         except HqApiError as error:
@@ -104,5 +104,5 @@ class Writes:
         if only := self.only():
             return only
         if not instance_id:
-            raise invalid(field, f"an id is needed to find its location; or {NAME_IT}")
+            raise invalid(field, f"an id is needed to find its location: send it, or {NAME_IT}")
         return (await self._search.owners({instance_id: field}, self.deadline(call), call)).one(instance_id)

@@ -65,7 +65,7 @@ def varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise Malformed(f"the number before byte {at} does not end")
+    raise Malformed(f"the varint before byte {at} does not end")
 
 
 def encoded_varint(value: int) -> bytes:

@@ -19,7 +19,7 @@ def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:
         staleness_s = source.staleness.ToMilliseconds() / 1000 + age_s
         source.staleness.FromMilliseconds(round(staleness_s * 1000))
     source.stale = True
-    source.error = f"no answer: {silence}; this is the last one, {age_s:.1f} s old"
+    source.error = f"no response: {silence}; showing the last one, {age_s:.1f} s old"
     return source.SerializeToString()
 
 

@@ -107,9 +107,9 @@ def _decode(text: str, kind: str, digest: str, field: str) -> dict[str, Any]:
     if len(vector) > _MOST_LOCATIONS or not all(map(is_name, vector)):
         raise _foreign(field)
     if of_filter != digest:
-        raise invalid(field, "it belongs to another filter: send the filter that it came from")
+        raise invalid(field, "belongs to another filter: send the filter it came from")
     return vector
 
 
 def _foreign(field: str) -> HqError:
-    return invalid(field, "this is not a token that a front gave: those of a single HQ hold there only")
+    return invalid(field, "not a token from a federation gateway: tokens of a single HQ are valid only there")

@@ -53,10 +53,10 @@ def parse(text: str) -> FrontConfig:
     try:
         loaded = yamltext.load(text)
     except Exception as error:
-        raise BadConfig(f"it is no YAML: {error}") from error
+        raise BadConfig(f"is not valid YAML: {error}") from error
     faults: list[str] = []
     listed = _mapping(loaded, "the file", faults)
-    faults += [f"{key}: there is no such setting; only `locations` is known" for key in listed if key != "locations"]
+    faults += [f"{key}: unknown setting; only `locations` is known" for key in listed if key != "locations"]
     entries = _mapping(listed.get("locations"), "locations", faults)
     found = [_location(str(name), entry, faults) for name, entry in entries.items()]
     faults += _shared_addresses(found)
@@ -73,14 +73,14 @@ def is_name(name: str) -> bool:
 def _location(name: str, entry: Any, faults: list[str]) -> LocationConfig:
     where = f"locations.{name}"
     if not is_name(name):
-        faults.append(f"{where}: a name is letters, digits and ._:@- only, at most 253 of them")
+        faults.append(f"{where}: a name has 1 to 253 letters, digits and ._:@-")
     fields = _mapping(entry, where, faults)
-    faults += [f"{where}.{key}: there is no such setting" for key in fields if key not in _KEYS]
+    faults += [f"{where}.{key}: unknown setting" for key in fields if key not in _KEYS]
     replicas = fields.get("replicas")
     if not isinstance(replicas, list) or not replicas:
         faults.append(f"{where}.replicas: list the HOST:PORT of each replica's gRPC")
         replicas = []
-    faults += [f"{where}.replicas: {one!r} is no HOST:PORT" for one in replicas if not _is_address(one)]
+    faults += [f"{where}.replicas: {one!r} is not a valid HOST:PORT" for one in replicas if not _is_address(one)]
     return LocationConfig(name, tuple(map(str, replicas)), _timeout_s(fields.get("timeout", "2s"), where, faults))
 
 
@@ -111,13 +111,13 @@ def _shared_addresses(found: list[LocationConfig]) -> Iterator[str]:
 def _mapping(value: Any, where: str, faults: list[str]) -> dict[Any, Any]:
     if isinstance(value, dict):
         return value
-    faults.append(f"{where}: a mapping is expected, not {type(value).__name__}")
+    faults.append(f"{where}: expected a mapping, not {type(value).__name__}")
     return {}
 
 
 def check_plain(config: FrontConfig) -> None:
     """Raises BadConfig: tickets would cross a network in plain text."""
-    told = "others could read the tickets that are passed on to it: give --location-ca for TLS, or say --insecure"
+    told = "forwarded tokens would travel in plain text: give --location-ca for TLS, or --insecure"
     faults = [
         f"locations.{one.name}.replicas: {address} is not on this machine, and {told}"
         for one in config.locations.values()

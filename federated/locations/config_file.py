@@ -53,5 +53,5 @@ class ConfigFile:
 
     def _blame(self, fault: str) -> None:
         if fault != self.fault:
-            log.error("%s is not in force, the front goes on with what it said before: %s", self._path, fault)
+            log.error("cannot load %s, its previous contents remain in force: %s", self._path, fault)
         self.fault = fault

@@ -71,7 +71,7 @@ class Locations:
         asked = [location for location in known.values() if location is not None]
         answers: Answers[T] = Answers()
         for name in [name for name, location in known.items() if location is None]:
-            answers.silent[name] = Silence("it has just left the front's configuration")
+            answers.silent[name] = Silence("it was just removed from the gateway's configuration")
         results = await asyncio.gather(*(question(one) for one in asked), return_exceptions=True)
         for location, result in zip(asked, results, strict=True):
             if isinstance(result, Silence):

@@ -59,7 +59,7 @@ class Presence:
             source = service_pb2.Source()
         if source.cluster != self.name:
             said = f"its replicas call themselves {source.cluster!r}"
-            raise Silence(f"{said}: mend the front's configuration, or start them with --cluster {self.name}")
+            raise Silence(f"{said}: correct the gateway's configuration, or start them with --cluster {self.name}")
         self.source, self.seen_at = source, self._clock.now()
         return source
 
@@ -88,7 +88,7 @@ class Presence:
     def down_words(self) -> str:
         """Why it is not asked."""
         since_s = self._clock.now() - self._standing.since
-        return f"{self.error}; not asked again until a probe succeeds, silent for {since_s:.0f} s"
+        return f"{self.error}; unreachable for {since_s:.0f} s, not called again until a probe succeeds"
 
     def _note(self) -> None:
         """Log it when the location falls silent or is back."""
@@ -96,7 +96,7 @@ class Presence:
             return
         self._was_up = self.is_up
         if self._was_up:
-            log.warning("%s answers again", self.name)
+            log.warning("%s is reachable again", self.name)
         else:
-            log.warning("%s is silent, reads go on without it: %s", self.name, self.error)
+            log.warning("%s is unreachable, reads continue without it: %s", self.name, self.error)
             self.on_silence()

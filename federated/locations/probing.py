@@ -75,7 +75,7 @@ class Probes:
         except (HqApiError, DecodeError, IndexError, Silence) as error:
             self.unanswered += 1
             if isinstance(error, HqApiError) and error.code in NOT_LET_IN:
-                self._objection = f"it does not let this front in: {error.message}"
+                self._objection = f"it rejects this gateway's credentials: {error.message}"
             elif isinstance(error, Silence):
                 self._objection = str(error)
             return None

@@ -27,7 +27,9 @@ def _addressed(method: Method, cluster: str) -> Method:
     async def checked(request: Any, call: Call) -> Answer:
         meant = meant_cluster(call)
         if meant and meant != cluster:
-            raise invalid(CLUSTER_HEADER, f"this is the cluster {cluster}, not {meant[:100]}: ask a replica of that")
+            raise invalid(
+                CLUSTER_HEADER, f"this is cluster {cluster}, not {meant[:100]}: call a replica of that cluster"
+            )
         return await settled(run(request, call))
 
     return replace(method, run=checked)

@@ -133,7 +133,7 @@ def _update_permit(access: Access, mask: list[str] | None) -> Permit:
     if mask and set(mask) <= set(SCHEDULER_PATHS):
         return access.check
     if access.is_checked and not set(WRITERS) & access.grants.keys():
-        access.deny(f"anything but {' and '.join(SCHEDULER_PATHS)}, named in update_mask", WRITERS)
+        access.deny(f"fields other than {' and '.join(SCHEDULER_PATHS)}, named in update_mask", WRITERS)
     return partial(access.check, roles=WRITERS)
 
 

@@ -63,6 +63,6 @@ class InstanceApi:
 
     def _watch_node(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         if not request.filter.node_name:
-            words = "name a node: this listener is for agents; all other watches are served at --grpc"
+            words = "name a node: this listener serves agents only; other watches go to --grpc"
             raise invalid("filter.node_name", words)
         return self._lookups.watch(request, call)

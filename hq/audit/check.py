@@ -59,7 +59,7 @@ class Check:
             if link is not None:
                 self._strangers(f"{name}:{strange_at or number}", link)
                 if chain not in ("", link.chain):
-                    self.faults.append(f"{name}:{number}: another chain begins within a file: {link.chain}")
+                    self.faults.append(f"{name}:{number}: a new chain begins in the middle of a file: {link.chain}")
                 self._line(f"{name}:{number}", link, line[:-1])
                 chain, strange_at = link.chain, 0
             elif line.endswith(b"\n"):
@@ -68,13 +68,13 @@ class Check:
             else:
                 self._unfinished(f"{name}:{number}", len(line))
         if self._strange:
-            self.faults.append(f"{name}:{strange_at}: this is no line of an audit log: it was edited")
+            self.faults.append(f"{name}:{strange_at}: not a valid line of an audit log: it was edited")
             self._strange.clear()
 
     def finish(self) -> None:
         """There are no more lines."""
         for mark in sorted(self.expected):
-            self.faults.append(f"line {mark} is not there: lines were cut off, or the log was made anew")
+            self.faults.append(f"line {mark} is missing: lines were removed, or the log was recreated")
 
     def _strangers(self, place: str, link: Link) -> None:
         """What stands before a line and is none: the line says so, if HQ found it there."""
@@ -82,16 +82,16 @@ class Check:
         self._strange.clear()
         if link.broken_off == (hash_of(found) if is_strange else ""):
             if is_strange:
-                words = f"writing a line was broken off ({len(found)} bytes), as line {link.sequence} says"
+                words = f"writing a line was interrupted ({len(found)} bytes), as line {link.sequence} says"
                 self.notes.append(f"{place}: {words}")
         elif is_strange:
-            self.faults.append(f"{place}: this is no line of an audit log: it was edited")
+            self.faults.append(f"{place}: not a valid line of an audit log: it was edited")
         else:
-            words = f"line {link.sequence} says that a broken line stood before it, which is not there any more"
+            words = f"line {link.sequence} says that an incomplete line came before it, which is missing now"
             self.faults.append(f"{place}: {words}")
 
     def _unfinished(self, place: str, size: int) -> None:
-        words = f"the last {size} bytes are no whole line: writing was broken off, or the file was cut"
+        words = f"the last {size} bytes are not a complete line: writing was interrupted, or the file was truncated"
         self.notes.append(f"{place}: {words}")
 
     def _line(self, place: str, link: Link, line: bytes) -> None:
@@ -100,7 +100,7 @@ class Check:
         if span is None:
             span = self.spans[link.chain] = Span(link.chain, link.sequence)
             if (link.sequence == 1) != (link.previous == ""):
-                self.faults.append(f"{place}: only line 1 has no line before it: this one was edited")
+                self.faults.append(f"{place}: only line 1 may have no predecessor: this line was edited")
         elif fault := _fault(span, link):
             self.faults.append(f"{place}: {fault}")
         span.last, span.hash, span.lines = link.sequence, hash_of(line), span.lines + 1
@@ -116,12 +116,12 @@ def _fault(span: Span, link: Link) -> str:
     """Why the line cannot come behind those of the span; empty: it can."""
     wanted = span.last + 1
     if link.sequence < wanted:
-        return f"line {link.sequence} comes behind line {span.last}: it was moved or comes twice"
+        return f"line {link.sequence} comes after line {span.last}: it was moved or duplicated"
     if link.sequence > wanted:
         missing = f"line {wanted} is" if link.sequence == wanted + 1 else f"lines {wanted} to {link.sequence - 1} are"
         return f"{missing} missing before this one"
     if link.previous != span.hash:
-        return f"line {span.last}, before this one, is not what it was when this one was written: it was edited"
+        return f"line {span.last}, the one before, has changed since this one was written: it was edited"
     return ""
 
 

@@ -23,7 +23,7 @@ class _Expected(click.ParamType[Mark]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Mark:
         found = re.fullmatch(r"([1-9][0-9]{0,15})(?::([0-9a-f]{64}))?", str(value))
         if found is None:
-            self.fail(f"{value!r} is no line: write its number, best with its hash as the log has it", param, ctx)
+            self.fail(f"{value!r} is not a line: write its number, preferably with its hash from the log", param, ctx)
         return Mark(int(found[1]), found[2] or "")
 
 
@@ -33,16 +33,16 @@ def audit() -> None:
 
 
 @audit.command()
-@click.option("--expect", "expected", type=_Expected(), multiple=True, help="This line must be there; repeatable.")
+@click.option("--expect", "expected", type=_Expected(), multiple=True, help="Require this line; repeatable.")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def verify(files: tuple[Path, ...], expected: tuple[Mark, ...]) -> None:
-    """Check that nobody changed the audit log in FILES, which are given in any order.
+    """Verify that the audit log in FILES (in any order) was not changed.
 
-    Finds lines that were edited, deleted or moved. That lines are missing at the very end, or that all of it was made
-    anew, shows only against what somebody else remembers: give it as --expect, from HQ's own log ("the audit log is
+    Finds lines that were edited, deleted or moved. To find lines that are missing at the very end, or a log that was
+    recreated, give a line that was kept elsewhere as --expect: from HQ's own log ("the audit log is
     at SEQUENCE:HASH"), the metric hq_audit_sequence, or what the last verify said.
 
-    Exits with 1 if something does not fit.
+    Exits with 1 if the log was changed.
     """
     check = Check(set(expected))
     try:
@@ -67,9 +67,9 @@ def _tell(check: Check) -> None:
         click.echo(f"hq: and {len(check.faults) - _SHOWN} more", err=True)
     for span in check.spans.values():
         before = f"; what came before line {span.first} is not in these files" if span.first > 1 else ""
-        state = "not all fits" if check.faults else "nothing was changed"
+        state = "the chain is broken" if check.faults else "intact"
         click.echo(f"chain {span.chain}: {span.lines} lines, {span.first} to {span.last}: {state}{before}")
-        click.echo(f"  the last one: --expect {span.last}:{span.hash}")
+        click.echo(f"  last line: --expect {span.last}:{span.hash}")
     if not check.spans:
         click.echo("no lines")
 

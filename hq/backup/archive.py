@@ -74,7 +74,7 @@ class Reader:
         self.sha256 = b""
         first = self._item()
         if first.WhichOneof("item") != "header":
-            raise BadBackup("this is no backup of HQ")
+            raise BadBackup("not a backup of HQ")
         self.header = first.header
         if self.header.format != FORMAT:
             raise BadBackup(f"the backup has format {self.header.format}, this version of HQ reads format {FORMAT}")
@@ -92,13 +92,13 @@ class Reader:
                 self._check(item.footer, before)
                 return
             else:
-                raise BadBackup(f"the backup holds something unknown behind {self._records} records")
+                raise BadBackup(f"the backup contains unknown data after {self._records} records")
 
     def _check(self, footer: backup_pb2.BackupFooter, sha256: bytes) -> None:
         if footer.records != self._records or footer.sha256 != sha256:
-            raise BadBackup("the backup's checksum is wrong: it was changed or damaged since it was written")
+            raise BadBackup("the backup's checksum does not match: it was changed or damaged")
         if self._file.read(1):
-            raise BadBackup("the backup goes on behind its end: it was changed since it was written")
+            raise BadBackup("the backup has data after its end: it was changed")
         self.sha256 = sha256
 
     def _item(self) -> backup_pb2.BackupItem:
@@ -130,15 +130,13 @@ class Reader:
 
     def _cut(self) -> BadBackup:
         if not self.size_bytes:
-            return BadBackup("this is no backup of HQ")
-        return BadBackup(
-            f"the backup ends in its middle, behind {self._records} records: it was not written to its end"
-        )
+            return BadBackup("not a backup of HQ")
+        return BadBackup(f"the backup is truncated after {self._records} records: it was not written completely")
 
     def _damaged(self) -> BadBackup:
         if not self.size_bytes:
-            return BadBackup("this is no backup of HQ")
-        return BadBackup(f"the backup is damaged behind {self._records} records")
+            return BadBackup("not a backup of HQ")
+        return BadBackup(f"the backup is damaged after {self._records} records")
 
 
 def verified(file: BinaryIO) -> Summary:

@@ -28,7 +28,7 @@ from serving.clock import SystemClock
 from serving.errors import HqError
 
 _TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, UnknownOutcome, HqError, OSError)
-_prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="All keys of HQ in the store begin with it.")
+_prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
 
 
 class _SaveUnlessNamed(click.Group):
@@ -44,34 +44,34 @@ class _SaveUnlessNamed(click.Group):
     "backup",
     cls=_SaveUnlessNamed,
     subcommand_metavar="[verify] [OPTIONS] FILE",
-    short_help="Write everything that HQ has in etcd to a file.",
+    short_help="Save everything that HQ has in etcd to a file.",
 )
 def backup() -> None:
     """Write everything that HQ has in etcd to a file: `hq backup --etcd ... FILE`.
 
-    All of it as it was at one version, while HQ goes on serving. `hq backup verify FILE` checks such a file.
+    Everything at one version, while HQ keeps serving. `hq backup verify FILE` checks such a file.
     """
 
 
 @backup.command("save")
 @options.etcd
 @_prefix
-@click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is whole.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is complete.")
 @click.argument("file", type=click.Path(allow_dash=True))
 def backup_save(file: str, prefix: str, force: bool, **given: Any) -> None:
-    """Write a backup to FILE, or to the standard output (-).
+    """Write a backup to FILE, or to standard output (-).
 
-    The file appears under its name when it is whole, and only its owner may read it: it says where secrets live.
+    The file appears under its name when it is complete, readable by its owner only: it says where secrets are stored.
     """
     if file == "-" and sys.stdout.isatty():
-        raise click.UsageError("a backup is no text: send it to a file or to another program")
+        raise click.UsageError("a backup is binary: redirect it to a file or pipe it to a program")
     _run(_save(file, Keys(prefix), given, force=force))
 
 
 @backup.command("verify")
 @click.argument("file", type=click.Path(allow_dash=True))
 def backup_verify(file: str) -> None:
-    """Check that FILE is a whole backup, and tell what it holds."""
+    """Verify that FILE is a complete backup, and show what it contains."""
     with _told(), _opened(file) as opened:
         _describe(verified(opened))
 
@@ -79,14 +79,14 @@ def backup_verify(file: str) -> None:
 @click.command()
 @options.etcd
 @_prefix
-@click.option("--replace", is_flag=True, help="Take away what is below the prefix; without it, that must be empty.")
+@click.option("--replace", is_flag=True, help="Delete everything below the prefix first; by default it must be empty.")
 @click.argument("file", type=click.Path(allow_dash=True))
 def restore(file: str, prefix: str, replace: bool, **given: Any) -> None:
-    """Put a backup back into etcd, as a new epoch.
+    """Restore a backup into etcd, as a new epoch.
 
-    FILE (- is the standard input) is read to its end and checked before anything is written. Replicas may run: while
-    it lasts they answer UNAVAILABLE, afterwards they serve what was restored, and watchers start over. If it is broken
-    off, run it again.
+    FILE (- is standard input) is read completely and checked before anything is written. Replicas may run: meanwhile
+    they answer UNAVAILABLE, afterwards they serve the restored data, and watches start over. If it is interrupted,
+    run it again.
     """
     _run(_restore(file, Keys(prefix), replace, given))
 
@@ -113,14 +113,14 @@ async def _restore(file: str, keys: Keys, replace: bool, given: dict[str, Any]) 
             with _progress("restoring", summary.records.total()) as tell:
                 one = Restore(store, keys, summary, random.SystemRandom())
                 epoch = await one.run(Reader(opened), tell, replace=replace)
-    click.echo(f"restored {summary.records.total()} records; the epoch is {epoch} now", err=True)
+    click.echo(f"restored {summary.records.total()} records; the epoch is now {epoch}", err=True)
 
 
 def _describe(summary: Summary) -> None:
     made = datetime.fromtimestamp(summary.header.unix_ms / 1000, UTC).isoformat(timespec="seconds")
     kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(summary.records.items())) or "nothing"
     where = f"{summary.header.prefix} at version {summary.header.revision}, {made}"
-    click.echo(f"whole backup of {where}: {kinds}; sha256 {summary.sha256.hex()}", err=True)
+    click.echo(f"complete backup of {where}: {kinds}; sha256 {summary.sha256.hex()}", err=True)
 
 
 @contextmanager
@@ -173,5 +173,5 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
         with _told():
             asyncio.run(main)
     except KeyboardInterrupt:
-        click.echo("hq: broken off", err=True)
+        click.echo("hq: interrupted", err=True)
         sys.exit(130)

@@ -71,7 +71,7 @@ class Restore:
         guards: list[Compare] = []
         if not same and not replace:
             if mark is not None:
-                raise NotEmpty("another restore was broken off here: run that one to its end, or say --replace")
+                raise NotEmpty("another restore was interrupted here: complete that one, or give --replace")
             await self._check_empty()
             guards += map(self._none_of, KEPT)
         _, self._epoch, epoch_at = await self._next_epoch()
@@ -86,11 +86,11 @@ class Restore:
         self._mark_at = commit.revision if commit.guarded else await self._put_unheard()
 
     async def _put_unheard(self) -> int:
-        """Where the mark was put by a try without an answer. Raises Disturbed if none took place."""
+        """Where the mark was put by a try without an answer. Raises Disturbed if none was stored."""
         mark, _ = await self._store.get(self._keys.restore)
         epoch, _ = await self._store.get(self._keys.epoch)
         if mark is None or epoch is None or (mark.value, epoch.value) != (self._mark, self._epoch):
-            raise Disturbed("another restore, or somebody who writes, came first: let only one run, and run it again")
+            raise Disturbed("another restore or writer changed the store: stop it and run this restore again")
         return mark.modified
 
     def _none_of(self, kind: str) -> Compare:
@@ -104,7 +104,7 @@ class Restore:
             found += (await self._store.newest(start, prefix_end(start)))[0]
         if found:
             where = self._keys.prefix.decode()
-            raise NotEmpty(f"there are {found} records below {where} already: --replace takes them away")
+            raise NotEmpty(f"there are {found} records below {where} already: --replace deletes them")
 
     async def _clear(self, start: bytes) -> None:
         while True:
@@ -158,7 +158,9 @@ class Restore:
 
 
 def _disturbed() -> Disturbed:
-    return Disturbed("the mark of this restore is gone: another one runs, or the store was replaced; run it again")
+    return Disturbed(
+        "this restore's marker is gone: another restore is running, or the store was replaced; run it again"
+    )
 
 
 def _epoch(value: bytes) -> storage_pb2.EpochRecord:

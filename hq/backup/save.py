@@ -38,9 +38,9 @@ async def save(store: Store, keys: k.Keys, file: BinaryIO, clock: Clock, progres
     """
     epoch, revision = await store.get(keys.epoch)
     if epoch is None:
-        raise NothingToSave(f"there is nothing of HQ below {keys.prefix.decode()}: check --etcd and --prefix")
+        raise NothingToSave(f"no data of HQ below {keys.prefix.decode()}: check --etcd and --prefix")
     if (await store.get(keys.restore, revision=revision))[0] is not None:
-        raise NothingToSave("a restore is under way there, or was broken off: run it to its end first")
+        raise NothingToSave("a restore is in progress there, or was interrupted: complete it first")
     writer = Writer(file)
     header = backup_pb2.BackupHeader(format=FORMAT, revision=revision, epoch=epoch.value)
     header.prefix, header.unix_ms = keys.prefix.decode(), clock.wall_ms()
@@ -98,4 +98,4 @@ def _whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
 
 def _check_free(path: Path, *, force: bool) -> None:
     if not force and path.exists():
-        raise FileExistsError(f"{path} exists: give another name, or --force to replace it")
+        raise FileExistsError(f"{path} exists: choose another name, or give --force to replace it")

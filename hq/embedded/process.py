@@ -116,7 +116,7 @@ class EtcdProcess:
                 await self.until_it_serves()
         except TimeoutError:
             await self.kill()
-            raise EtcdFailed(f"{self!r} does not serve after {timeout_s:.0f} s. {self._log_end()}") from None
+            raise EtcdFailed(f"{self!r} is not serving after {timeout_s:.0f} s. {self._log_end()}") from None
         except BaseException:
             await self.kill()
             raise

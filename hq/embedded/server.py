@@ -140,7 +140,9 @@ class EmbeddedEtcd:
         binary = self._binary or find_etcd(at_least=max(written_by, OLDEST))
         if binary.version[:2] < written_by:
             newer = ".".join(map(str, written_by))
-            raise EtcdFailed(f"{self.data_dir} was written by etcd {newer}, which {binary} does not read: use another")
+            raise EtcdFailed(
+                f"{self.data_dir} was written by etcd {newer}, which {binary} cannot read: use that version"
+            )
         return binary
 
     def _written_by(self) -> tuple[int, int]:
@@ -155,7 +157,9 @@ class EmbeddedEtcd:
             self.data_dir.mkdir(parents=True, exist_ok=True)
             fd = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise EtcdFailed(f"etcd cannot keep its data there ({error}): use another directory (--data)") from error
+            raise EtcdFailed(
+                f"etcd cannot store its data there ({error}): choose another directory (--data)"
+            ) from error
         give_up = time.monotonic() + self._lock_wait_s
         while not _locked(fd):
             if time.monotonic() > give_up:

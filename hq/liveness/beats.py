@@ -90,7 +90,7 @@ class Beats:
             StoreUnavailable: nobody knows; the caller's agent reports again.
         """
         if self._tracker.deaf:
-            raise StoreUnavailable("the beat was not stored: the store does not answer")
+            raise StoreUnavailable("the heartbeat was not stored: the store does not respond")
         group = _Group(beats, self._epoch.current, asyncio.get_running_loop().create_future())
         self._waiting.append(group)
         self._arrived.set()
@@ -161,11 +161,11 @@ class Beats:
             await self._flush([beat for group in self._taken for beat in group.beats])
             self.failing = ""
         except UnknownOutcome as error:
-            self.failing = str(error) or "nobody knows whether it was stored"
+            self.failing = str(error) or "unknown whether it was stored"
             await self._shut_out(str(error))
         except (HqError, Rejected, TimeoutError) as error:
-            self.failing = str(error) or "it did not come back in time"
-            log.warning("a batch of beats was lost: %s", self.failing)
+            self.failing = str(error) or "it was not confirmed in time"
+            log.warning("a batch of heartbeats was lost: %s", self.failing)
             _fail(self._taken, self.failing)
         finally:
             self._flying = 0
@@ -187,7 +187,7 @@ class Beats:
         commit = await self._store.commit((epoch, self._session.guard()), (put,), self._timeout_s)
         if not commit.guarded:
             self._session.doubt()
-            raise StoreUnavailable("the store moved on under this batch")
+            raise StoreUnavailable("the store changed before this batch was written")
         self.flushes += 1
         self.sent += len(beats)
         async with asyncio.timeout(self._timeout_s):
@@ -195,7 +195,7 @@ class Beats:
 
     async def _shut_out(self, error: str) -> None:
         """A batch without an answer must not arrive minutes later and renew who fell silent long before."""
-        log.warning("a batch of beats was lost (%s): changing the session", error)
+        log.warning("a batch of heartbeats was lost (%s): opening a new session", error)
         self._tracker.deaf = True
         _fail([*self._taken, *self._waiting], error)
         self._waiting.clear()
@@ -224,7 +224,7 @@ class Beats:
 def _fail(groups: list[_Group], error: str) -> None:
     for group in groups:
         if not group.done.done():
-            group.done.set_exception(StoreUnavailable(f"the beat was not stored: {error}"))
+            group.done.set_exception(StoreUnavailable(f"the heartbeat was not stored: {error}"))
             group.done.exception()  # the caller may be gone
 
 

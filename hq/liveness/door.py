@@ -37,7 +37,9 @@ class Door:
     def look(self, now: float, *, is_counted: bool = True) -> None:
         """To be called at every sweep. Not counted: the time since the last look is excused for another reason."""
         unprobed = self.probed_at is not None and now - self.probed_at > self._holds_s
-        self.why = self._beats_fail() or ("no probe came in through the agents' listener" if unprobed else "")
+        self.why = self._beats_fail() or (
+            "no probe reached this replica through the agents' listener" if unprobed else ""
+        )
         if not self.why:
             self._open_since = now if self._open_since is None else self._open_since
             if now - self._open_since >= self._timeout_s:

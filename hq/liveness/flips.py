@@ -119,10 +119,10 @@ class Flips:
             unchanged = conflict.modified[self._keys.status(instance_id)] == status_at
             return Outcome.OVERTAKEN if unchanged else Outcome.CHANGED
         except TooLarge as error:
-            log.info("%s is silent, and cannot be called not ready: %s", instance_id, error)
+            log.info("%s is silent, but could not be marked not ready: %s", instance_id, error)
             return Outcome.REFUSED
         if step is Outcome.FLIPPED:
-            log.info("%s is not ready: silent for too long", instance_id)
+            log.info("expired: %s marked not ready after too long a silence", instance_id)
         return step
 
     def _receipt(self, entry: Entry, revision_id: str, verdict: str) -> instance_pb2.Receipt:

@@ -105,10 +105,12 @@ class Guard:
             limit = f"{'over' if over else 'no longer over'} {self.rules.max_silent_share:.0%}"
             return Verdict(True, False, self._since, self._until(), f"holding: {share}, {limit}")
         if limited:
-            words = f"reports could not come in for {self.rules.hold_s:.0f} s, going ahead: {share}"
+            words = f"no reports could come in for {self.rules.hold_s:.0f} s, no longer holding: {share}"
             return Verdict(False, True, None, None, words)
         if self._phase is _Phase.SPENT:
-            return Verdict(False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, going ahead: {share}")
+            return Verdict(
+                False, True, None, None, f"held for {self.rules.hold_s:.0f} s already, no longer holding: {share}"
+            )
         return Verdict(False, False, None, None, f"quiet: {share}")
 
     def flips_per_s(self, expected: int) -> float:

@@ -82,7 +82,7 @@ class Hearing:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
         except (HqError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
-            log.warning("other replicas could not be told of refused reports: %s", error)
+            log.warning("could not publish which reports were refused: %s", error)
 
 
 __all__ = ["DecodeError", "Hearing"]

@@ -66,11 +66,11 @@ class Presence:
         if self._away_since is None:
             self._away_since = since
             why = self.door.why if self.door.is_shut else "this replica has lost touch with its store"
-            log.warning("%s: no flips until it is back", why)
+            log.warning("%s: nothing expires until it is back", why)
         self._deadlines.away(self._away_since)
 
     def _come_back(self, began: float, now: float) -> None:
         self.gaps += 1
         self._away_since = None
-        self._deadlines.gap(began, now, f"HQ was not there to hear for {now - began:.0f} s")
-        log.warning("nothing could be heard for %.1f s: deadlines move by as much", now - began)
+        self._deadlines.gap(began, now, f"HQ could not receive reports for {now - began:.0f} s")
+        log.warning("no reports could be received for %.1f s: deadlines are extended by as much", now - began)

@@ -63,7 +63,7 @@ class Sweep:
         self._clock, self._rng = clock, rng
         self._times = times or SweepTimes()
         self._pace = Pace()
-        self.verdict = Verdict(False, False, None, None, "nothing was looked at yet")
+        self.verdict = Verdict(False, False, None, None, "no sweep yet")
         self.waiting = 0
 
     async def run(self) -> None:
@@ -73,7 +73,7 @@ class Sweep:
             try:
                 await self.once()
             except (HqError, TimeoutError) as error:
-                log.info("a sweep was put off: %s", error)
+                log.info("a sweep was postponed: %s", error)
 
     async def once(self) -> int:
         """One pass; return how many revisions it flipped. Raises HqError when the store does not take part."""
@@ -93,7 +93,9 @@ class Sweep:
             new = sum(outcome is Outcome.FLIPPED for outcome in outcomes.values())
             flipped, tries = flipped + new, _TRIES if new else tries - 1
         if not tries:
-            log.info("reports and orders kept coming during %d tries to flip: next sweep", _TRIES)
+            log.info(
+                "reports and orders kept changing during %d attempts to expire: retrying at the next sweep", _TRIES
+            )
         return flipped
 
     async def _knock(self) -> None:
@@ -128,9 +130,9 @@ class Sweep:
         census = self._tracker.census(self._cache.nodes())
         before, self.verdict = self.verdict, self._judged(now, census)
         if self.verdict.hold and not before.hold:
-            log.warning("flips are held back: %s", self.verdict.words)
+            log.warning("expiries are held: %s", self.verdict.words)
         elif before.hold and not self.verdict.hold:
-            log.warning("flips go ahead again: %s", self.verdict.words)
+            log.warning("expiries proceed again: %s", self.verdict.words)
         allowed = self._pace.allowed(now, self._guard.flips_per_s(census.expected), self._tracker.flips)
         self.waiting = self._tracker.deadlines.expired_count(now) if self.verdict.hold else 0
         if self.verdict.hold:

@@ -23,5 +23,5 @@ def of_agent(error: HqError, replica: Replica, instance_id: str) -> HqError:
 
 def not_on(entry: Entry, node: str) -> WrongNode:
     """The instance does not live there. Where it does is for those to read who may."""
-    where = "lives on another node" if entry.traits.node else "has no node yet"
+    where = "is on another node" if entry.traits.node else "has no node yet"
     return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}, not on {node or 'none'}")

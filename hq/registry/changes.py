@@ -148,8 +148,8 @@ def decode_secrets(value: bytes | None) -> Secrets:
         record = record_of_secrets(value) if value else storage_pb2.SecretsRecord()
     except Undecodable as error:
         raise StoreUnavailable(
-            "the record of the secret descriptors of this instance is broken (`hqctl quarantine` names it): put it "
-            "right, or delete the instance"
+            "cannot decode the secret descriptors of this instance (see `hqctl quarantine`): repair the record, "
+            "or delete the instance"
         ) from error
     return {revision.id: list(revision.descriptor) for revision in record.revision}
 
@@ -173,7 +173,7 @@ def _paths(new: instance_pb2.Instance, mask: Sequence[str] | None) -> frozenset[
         if path not in ("*", SECRET_PATH):
             named = [known for known in named if known != SECRET_PATH]
         if not named:
-            raise invalid("update_mask", f"{path!r} cannot be written; what can is {', '.join(ALL_PATHS)}")
+            raise invalid("update_mask", f"{path!r} cannot be written; writable are {', '.join(ALL_PATHS)}")
         paths.update(named)
     return frozenset(paths)
 

@@ -81,21 +81,21 @@ class Explain:
             return "no agent has reported this revision"
         # It is flipped until it is ready again, whatever its agent says meanwhile: then the condition is the agent's.
         if mark.flipped and not mark.ready and status.ready.HasField("receipt"):
-            return f"HQ made it not ready: {status.ready.message}; the next report of its agent makes it ready again"
+            return f"expired: {status.ready.message}; the next report of its agent can make it ready again"
         if silence_s is None or left_s is None:
             state = _WORDS.get(status.ready.status, "unknown")
-            return f"{state}, says its agent: {status.ready.message or status.ready.reason or 'no reason given'}"
-        words = f"ready; heard of {silence_s:.0f} s ago"
+            return f"{state}, reported by its agent: {status.ready.message or status.ready.reason or 'no reason given'}"
+        words = f"ready; last report {silence_s:.0f} s ago"
         if left_s >= 0:
-            return f"{words}; {left_s:.0f} s until it is called not ready"
+            return f"{words}; {left_s:.0f} s until it expires"
         verdict = self._r.watchman.sweep.verdict
-        held = f", held back: {verdict.words}" if verdict.hold else ""
+        held = f", expiry held: {verdict.words}" if verdict.hold else ""
         return f"{words}; its deadline passed {-left_s:.0f} s ago{held}"
 
 
 def _summary(instance: instance_pb2.Instance, revisions: list[service_pb2.RevisionExplanation]) -> str:
     wanted = [r for r in revisions if r.target == instance_pb2.REVISION_TARGET_READY]
-    state = _WORDS.get(instance.status.ready.status, "nobody has said whether it is ready")
+    state = _WORDS.get(instance.status.ready.status, "readiness was never reported")
     if not wanted:
-        return f"{state}; no revision is wanted ready"
-    return f"{state}; revision {wanted[0].id} is wanted ready: {wanted[0].summary}"
+        return f"{state}; the spec wants no revision READY"
+    return f"{state}; revision {wanted[0].id} should be READY: {wanted[0].summary}"

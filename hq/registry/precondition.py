@@ -70,7 +70,9 @@ class Preconditions:
                 raise NotFound(f"instance {instance_id} was deleted")
             raise VersionConflict(instance_id, demanded.version, spec_at)
         if self._r.clock.now() >= deadline:
-            raise DeadlineExceeded(f"others kept changing {instance_id} until the deadline; nothing was stored")
+            raise DeadlineExceeded(
+                f"conflict: {instance_id} kept changing until the deadline; nothing was stored, retry"
+            )
         await self.caught_up(conflict, deadline)
 
     async def caught_up(self, conflict: Conflict, deadline: float) -> None:

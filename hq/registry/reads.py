@@ -103,10 +103,12 @@ class Reads:
                 await fence.passed()
         except (TimeoutError, StoreUnavailable):
             age_s = fence.staleness_s()
-            words = f"memory has no instance {instance_id}" + ("" if age_s is None else f" as of {age_s:.1f} s ago")
+            words = f"this replica has no instance {instance_id} in memory" + (
+                "" if age_s is None else f" as of {age_s:.1f} s ago"
+            )
             raise StoreUnavailable(
-                f"{words}, and the store, which alone can say that there is none, does not answer: ask again, or "
-                "another replica; FindInstances with this instance_id tells what memory has"
+                f"{words}, and the store, which has to confirm that, does not respond: retry, or use another "
+                "replica; FindInstances with this instance_id answers from memory"
             ) from None
 
     async def find(
@@ -153,7 +155,7 @@ class Reads:
     def _after(self, query: Query, text: str) -> str:
         token = page_token(text)
         if token.filter_digest != query.digest:
-            raise invalid("page_token", "it belongs to another filter: send the filter of the first page again")
+            raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
         if token.epoch != self._replica.cache.epoch:
             raise EpochChanged(token.epoch, self._replica.cache.epoch)
         return token.last_id

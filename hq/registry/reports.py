@@ -199,7 +199,7 @@ class Reports:
         mark = entry.mark(report.revision.id)
         is_past = entry.status_version < self._r.cache.epoch_at
         if mark is None or not has_begun(report, mark, is_past=is_past):
-            raise NotBegun(subject(report), "nobody has begun to report this revision: call BeginReporting first")
+            raise NotBegun(subject(report), "reporting of this revision has not begun: call BeginReporting first")
         check_turn(report, mark, digest)
         return entry
 
@@ -234,8 +234,8 @@ class Reports:
             draft.report(report.revision, self._heard_now(), digest)
             if draft.size_bytes > max(_MAX_STATUS_BYTES, before_bytes):
                 raise TooLarge(
-                    f"the statuses of all revisions of {entry.traits.id} would be {draft.size_bytes} bytes together: "
-                    f"report less, or remove revisions; {_MAX_STATUS_BYTES} is the most"
+                    f"the statuses of all revisions of {entry.traits.id} would be {draft.size_bytes} bytes in total, "
+                    f"at most {_MAX_STATUS_BYTES} are allowed: report less, or remove revisions"
                 )
             if await self._stored(entry, draft, deadline):
                 return
@@ -243,7 +243,7 @@ class Reports:
     async def _heard_again(self, beat: Beat, entry: Entry, deadline: float) -> bool:
         """Send a beat; False: the status changed meanwhile."""
         if self._r.clock.now() >= deadline:
-            raise DeadlineExceeded(f"others kept changing {entry.traits.id}; nothing was stored")
+            raise DeadlineExceeded(f"conflict: {entry.traits.id} kept changing; nothing was stored, retry")
         return (await self._r.beats.send([beat]))[0]
 
     async def _stored(self, entry: Entry, draft: statuses.Draft, deadline: float) -> bool:
@@ -259,7 +259,7 @@ class Reports:
             version = await r.committer.commit(instance_id, Write(when, ((status_key, value),)), write_id, deadline)
         except Conflict as conflict:
             if r.clock.now() >= deadline:
-                raise DeadlineExceeded(f"others kept changing {instance_id}; nothing was stored") from None
+                raise DeadlineExceeded(f"conflict: {instance_id} kept changing; nothing was stored, retry") from None
             if conflict.modified[spec_key] == 0:
                 await r.proven()
             await r.catch_up(max(conflict.modified.values()), _CATCH_UP_S)

@@ -128,7 +128,7 @@ class Freshness:
         if not epoch or epoch == r.cache.epoch:
             return
         if epoch == r.epoch.current:
-            raise NotLoaded("this replica is about to read the store's new history; ask another one or try again", 0.5)
+            raise NotLoaded("this replica is loading the store's new history; use another one or retry", 0.5)
         raise EpochChanged(epoch, r.cache.epoch)
 
     async def _wait_for(self, version: int, deadline: float | None) -> None:
@@ -139,4 +139,4 @@ class Freshness:
                 await r.cache.wait_for(version)
         except TimeoutError:
             words = f"this replica is at version {r.cache.version}, not yet at {version}"
-            raise BehindVersion(f"{words}: ask again, or another replica", 0.5) from None
+            raise BehindVersion(f"{words}: retry, or use another replica", 0.5) from None

@@ -71,4 +71,4 @@ def _is_word(value: object) -> bool:
 
 
 def _no_token(field: str) -> Exception:
-    return invalid(field, "this is not a token that HQ gave: leave it out to start from the beginning")
+    return invalid(field, "not a token from HQ: omit it to start from the beginning")

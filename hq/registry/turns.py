@@ -14,7 +14,9 @@ def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, 
         return NotFound(f"there is no instance {instance_id}")
     traits = entry.traits
     if uid and uid != traits.uid:
-        return WrongUid(instance_id, f"instance {instance_id} has another life by now, no longer that of uid {uid}")
+        return WrongUid(
+            instance_id, f"instance {instance_id} was recreated with a new uid; the report is for uid {uid}"
+        )
     if node != traits.node:
         return not_on(entry, node)
     if revision_id not in traits.revisions:
@@ -38,12 +40,12 @@ def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int)
     """A report by the reporter of the revision, and not older than what is stored. Raises Fenced, OutdatedReport."""
     revision = report.revision
     if revision.incarnation != mark.incarnation:
-        raise Fenced(subject(report), "another reporter took this revision over: stop reporting it")
+        raise Fenced(subject(report), "another reporter has taken over this revision: stop reporting it")
     # The same sequence again is a repetition, unless it says something else; a flip has no digest to differ from.
     says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
     if revision.sequence < mark.sequence or says_else:
         newer = f"report {mark.sequence} is stored already"
-        raise OutdatedReport(subject(report), f"{newer}, this one is {revision.sequence}: it changed nothing")
+        raise OutdatedReport(subject(report), f"{newer}, this one is {revision.sequence}: ignored")
 
 
 def subject(report: service_pb2.ReportStatusRequest) -> str:

@@ -70,7 +70,7 @@ class Watches:
             raise _shutting_down()
         held = tokens.resume_token(token) if token else None
         if held and held.filter_digest != query.digest:
-            raise invalid("resume_token", "it belongs to another filter: watch with the filter that it came from")
+            raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
         while True:
             try:
                 async with aclosing(self._unbroken(query, held)) as messages:
@@ -143,7 +143,7 @@ class Watches:
         """Some of what came after a version, and up to where that is. No reader keeps the steps themselves alive."""
         steps = self._replica.history.since(at, _MESSAGE_BYTES)
         if steps is None:
-            raise _Lost("the token, or this reader, is behind the history in memory")
+            raise _Lost("the token, or this watch, is older than the history in memory")
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
     async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
@@ -202,7 +202,7 @@ class Watches:
         if held.version > r.fanout.version:
             await r.fence.passed()
             if held.version > r.fanout.version:
-                raise _Lost("the token is ahead of the store")
+                raise _Lost("the token is newer than the store")
 
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._replica.fanout.version))
@@ -210,7 +210,7 @@ class Watches:
     def _check_life(self, life: int) -> None:
         """After every wait: what was read before must not be sent with a token of now."""
         if self._replica.fanout.life != life:
-            raise _Lost("the store's history is another one")
+            raise _Lost("the store has a new history")
 
     def _check(self, watcher: Watcher) -> None:
         if watcher.lost:
@@ -228,7 +228,7 @@ class Watches:
 
 
 def _shutting_down() -> ShuttingDown:
-    return ShuttingDown("this replica shuts down: resume at another one", 0.1)
+    return ShuttingDown("this replica is shutting down: resume at another one", 0.1)
 
 
 def _in_messages(snapshot: Iterator[Sequence[Entry]]) -> Iterator[list[bytes]]:

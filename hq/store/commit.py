@@ -100,7 +100,7 @@ class Committer:
             OutcomeUnknown: it was sent, and the deadline came before its outcome was settled.
         """
         if self._closed:
-            raise ShuttingDown("this replica is going away; nothing was stored")
+            raise ShuttingDown("this replica is shutting down; nothing was stored")
         if len(self._queue) >= self._queue_limit:
             raise Overloaded("too many writes are waiting for the store")
         loop = asyncio.get_running_loop()
@@ -138,8 +138,8 @@ class Committer:
     def _close(self) -> None:
         self._closed = True
         waiting = [item for item in (*self._group, *self._queue) if not item.sent]
-        fail(waiting, ShuttingDown("this replica is going away; nothing was stored"))
-        fail(self._group, OutcomeUnknown("this replica is going away before the store has answered"))
+        fail(waiting, ShuttingDown("this replica is shutting down; nothing was stored"))
+        fail(self._group, OutcomeUnknown("this replica is shutting down before the store has responded"))
 
     async def _commit_group(self) -> None:
         group = self._group
@@ -188,7 +188,7 @@ class Committer:
         return False
 
     def _turn_back(self, flight: Flight, ours: tuple[Compare, Compare]) -> None:
-        """A guard did not hold: nothing took place."""
+        """A guard did not hold: nothing was stored."""
         epoch, session = ours
         changed = self._session.guard() != session or self._session.is_changing
         if self._epoch.guard() == epoch and changed and not flight.blind:
@@ -197,7 +197,7 @@ class Committer:
             self._queue.put_back(flight.items)
         else:
             self._session.doubt()
-            fail(flight.items, Guarded("the store moved on under this write; nothing was stored", 0.1))
+            fail(flight.items, Guarded("the store has changed since this write began; nothing was stored", 0.1))
 
     def _land(self, flight: Flight, commit: Commit) -> None:
         self.group_sizes.add(len(flight.items))
@@ -231,7 +231,7 @@ class Committer:
 
     async def _settle(self, flight: Flight, error: UnknownOutcome) -> None:
         """Find out what became of a transaction without an answer: change the session, wait until that came back."""
-        log.warning("outcome of %d writes unknown (%s): changing the session", len(flight.items), error)
+        log.warning("outcome of %d writes unknown (%s): opening a new session", len(flight.items), error)
         self.unknown += 1
         await self._session.change()
         self._sort_out(flight)
@@ -239,7 +239,7 @@ class Committer:
     def _sort_out(self, flight: Flight) -> None:
         again = flight.settle()
         if lost := [item.subject for item in flight.items if not item.seen_at and item not in again]:
-            log.error("what became of %d writes will never be known: %s", len(lost), ", ".join(lost[:10]))
+            log.error("the outcome of %d writes will remain unknown: %s", len(lost), ", ".join(lost[:10]))
         self.writes += sum(bool(item.seen_at) for item in flight.items)
         flight.call_off()
         self._queue.put_back(again)

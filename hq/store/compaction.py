@@ -77,7 +77,7 @@ class Compactor:
             try:
                 await self.once()
             except (HqError, UnknownOutcome, Rejected, Compacted, FutureRevision) as error:
-                log.info("compaction was put off: %s", error)
+                log.info("compaction was postponed: %s", error)
 
     async def once(self) -> bool:
         """Put a new mark and compact at the one before; return whether this replica was the one to do it.

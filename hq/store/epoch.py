@@ -85,7 +85,7 @@ class Epoch:
             if record is not None and theirs.epoch != self.current and self.current in theirs.predecessor:
                 self._believe(record, theirs, head)
                 return
-            log.warning("the store's history is another one: epoch %s is over", self.current)
+            log.warning("the store has a new history: epoch %s is over", self.current)
             await self._replace(record, theirs)
 
     async def _settle_format(self) -> None:
@@ -94,7 +94,7 @@ class Epoch:
             stored = storage_pb2.FormatRecord.FromString(record.value) if record else storage_pb2.FormatRecord()
         except DecodeError as error:
             where = self._keys.format.decode()
-            raise Unavailable(f"the record of the storage format at {where} is broken: repair or delete it") from error
+            raise Unavailable(f"the storage format record at {where} is invalid: repair or delete it") from error
         _refuse_newer(stored)
         if stored.format < FORMAT:
             mine = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT)

@@ -196,7 +196,7 @@ class EtcdStore:
     def _leave(self, member: Member) -> None:
         if self._members[self._current] is member and len(self._members) > 1:
             self._current = (self._current + 1) % len(self._members)
-            log.warning("leaving etcd member %s for %s", member.endpoint, self._members[self._current].endpoint)
+            log.warning("switching from etcd member %s to %s", member.endpoint, self._members[self._current].endpoint)
 
 
 async def _close_later(members: Sequence[Member]) -> None:

@@ -83,7 +83,7 @@ class Member:
         try:
             answer = await _answer(rpc.AuthStub(self._calls).Authenticate, request, timeout_s, ())
         except (Unavailable, TokenRefused) as error:
-            raise Unavailable(f"nobody was let in as {user}: {error}") from error
+            raise Unavailable(f"authentication as user {user} failed: {error}") from error
         return str(answer.token)
 
     async def commit(

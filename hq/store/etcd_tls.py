@@ -22,7 +22,7 @@ class EtcdTls:
     def __init__(self, ca: str, cert: str, key: str, now: Callable[[], float]) -> None:
         """Raises BadSecurity: a file cannot be used."""
         if bool(cert) != bool(key):
-            raise BadSecurity("--etcd-cert and --etcd-key go together: give both")
+            raise BadSecurity("--etcd-cert and --etcd-key must be given together")
         paths = [Path(name) for name in (ca, cert, key) if name]
         self._files = WatchedFiles("etcd-ca", paths, _credentials)
         self._now, self._look_at = now, now() + _LOOK_EVERY_S
@@ -51,7 +51,7 @@ def _credentials(contents: Sequence[bytes]) -> grpc.ChannelCredentials:
     try:
         x509.load_pem_x509_certificates(ca)
         if cert and x509.load_pem_x509_certificate(cert).public_key() != load_pem_private_key(key, None).public_key():
-            raise BadSecurity("the client certificate and its key do not belong together")
+            raise BadSecurity("the client certificate and key do not match")
     except (ValueError, TypeError) as error:
-        raise BadSecurity("there is no certificate, or no plain key, in PEM form") from error
+        raise BadSecurity("it contains no PEM certificate or no unencrypted PEM key") from error
     return grpc.ssl_channel_credentials(ca, key or None, cert or None)

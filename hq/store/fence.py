@@ -92,7 +92,7 @@ class Fence:
             ShuttingDown: nor will it.
         """
         if self._closed:
-            raise ShuttingDown("this replica is going away")
+            raise ShuttingDown("this replica is shutting down")
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._asked.set()
@@ -117,7 +117,7 @@ class Fence:
                 await self._serve()
         finally:
             self._closed = True
-            _fail([*self._callers, *self._waiting], ShuttingDown("this replica is going away"))
+            _fail([*self._callers, *self._waiting], ShuttingDown("this replica is shutting down"))
 
     async def _serve(self) -> None:
         """One fence, for all who asked before it."""
@@ -205,7 +205,7 @@ class Fence:
         """The fence did not come back. A watch that brought nothing else is dead, whatever its connection says."""
         if self._follower.applied == before:
             self._follower.cut()
-        return StoreUnavailable("the watch is behind: the own fence did not come back")
+        return StoreUnavailable("the watch is lagging: this replica's own fence was not seen")
 
 
 def _fail(futures: Sequence[asyncio.Future[int]], error: Retry) -> None:

@@ -1,7 +1,7 @@
 """Writes that share one transaction, and what the watch has brought of it.
 
 A put is known again by the write id at the head of its value. A deletion carries none, so each transaction puts a word
-under a key of this replica's own: where that word came, the transaction took place, and so did each of its writes that
+under a key of this replica's own: where that word came, the transaction was stored, and so did each of its writes that
 came with it. The same serves puts without a write id.
 
 The word has a second use. etcd checks its quota against top-level puts only: put there, it lets a full etcd refuse the
@@ -70,9 +70,9 @@ class Item:
     def expire(self) -> None:
         """The deadline of the caller has come."""
         if self.sent:
-            self.fail(OutcomeUnknown(f"the store has not said yet whether the write of {self.subject} took place"))
+            self.fail(OutcomeUnknown(f"unknown so far whether the write of {self.subject} was stored"))
         else:
-            self.fail(DeadlineExceeded(f"the store was not reached in time; nothing of {self.subject} was stored"))
+            self.fail(DeadlineExceeded(f"the store did not respond in time; nothing of {self.subject} was stored"))
 
 
 class Flight:
@@ -102,7 +102,7 @@ class Flight:
         return [*writes, Write(always_true, ((self._word_key, encode_word(self._word)),))]
 
     def stands_in(self, record: Record | None) -> bool:
-        """Whether the word, just read, says that the transaction took place."""
+        """Whether the word, just read, says that the transaction was stored."""
         return record is not None and word_of(record.value) == self._word
 
     def call_off(self) -> None:
@@ -111,13 +111,13 @@ class Flight:
             item.sent = False
 
     def settle(self) -> list[Item]:
-        """The watch has brought all that there is of it: answer what took place; return what certainly did not."""
+        """The watch has brought all that there is of it: answer what was stored; return what certainly did not."""
         again = []
         for item in self.items:
             if item.seen_at:
                 item.answer(item.seen_at)
             elif self.blind:
-                item.fail(OutcomeUnknown("the store's history was lost sight of before it told of this write"))
+                item.fail(OutcomeUnknown("the watch on the store was lost before this write was seen"))
             else:
                 again.append(item)
         return again

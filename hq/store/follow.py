@@ -150,7 +150,7 @@ class Follower:
         """List the difference after two silent watches, and again after four, eight ...: a listing is dear, too."""
         self._silent += 1
         if self._silent > 1 and self._silent.bit_count() == 1:
-            log.warning("%d watches in a row brought nothing: listing what they would have told", self._silent)
+            log.warning("%d watches in a row delivered nothing: listing instead", self._silent)
             self._lack(_Missing.GAP)
 
     async def _follow_once(self) -> None:
@@ -173,7 +173,7 @@ class Follower:
                 async for batch in stream:
                     self._apply(batch)
         except TimeoutError:
-            raise _Silent("the watch brought nothing, not even this replica's own fence") from None
+            raise _Silent("the watch delivered nothing, not even this replica's own fence") from None
         finally:
             self._patience = None
         raise Disconnected("the watch ended")

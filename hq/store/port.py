@@ -82,7 +82,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The write took place."""
+    """The write was stored."""
 
 
 @dataclass(frozen=True, slots=True)

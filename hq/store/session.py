@@ -75,7 +75,7 @@ class Session:
         if record is None or not self._word or word_of(record.value) != self._word:
             outcome, revision = await self._put(new_word(self._rng), self._revision)
             if not isinstance(outcome, Applied):
-                raise Unavailable("the session changed under its own change")
+                raise Unavailable("the session changed while it was being replaced")
             self._revision = revision
         self._doubted = doubts != self._doubts  # one that came up meanwhile stands
 
@@ -97,7 +97,7 @@ class Session:
                     # A try before this one arrived after all, or somebody deleted the key: go on from there.
                     self._revision = outcome.modified[self._key]
                 except (UnknownOutcome, HqError, Rejected) as error:
-                    log.warning("changing the session: %s", error)
+                    log.warning("opening a new session: %s", error)
                     await asyncio.sleep(self._rng.uniform(delay_s / 2, delay_s))
                     delay_s = min(delay_s * 2, _RETRY_S[1])
             self._doubted = True

@@ -10,7 +10,7 @@ from hq.validation.resources import note_limit
 from hqpb.v1.instance_pb2 import Container, LifecycleHook, ReadinessCheck
 
 MAX_HOOK_NAME_BYTES = 253
-NUL_RULE = "no process can be given a NUL: leave it out"
+NUL_RULE = "NUL is not allowed in arguments or environments: remove it"
 
 
 def note_container(faults: Faults, container: Container, path: str) -> None:

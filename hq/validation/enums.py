@@ -26,7 +26,7 @@ def note_enums(faults: Faults, message: Message, path: str) -> None:
             if enum is None:
                 note_enums(faults, value, value_path)
             elif value not in enum.values_by_number:
-                faults.add(value_path, f"{value} is no {enum.name}: use {', '.join(enum.values_by_name)}")
+                faults.add(value_path, f"{value} is not a valid {enum.name}: use {', '.join(enum.values_by_name)}")
 
 
 @cache

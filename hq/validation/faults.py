@@ -39,7 +39,7 @@ class Faults:
         for path, value in values:
             first = first_path.setdefault(value, path)
             if value and first is not path:
-                self.add(path, f"{shown(value)} is taken by {first}: choose another one")
+                self.add(path, f"{shown(value)} is already used by {first}: choose another one")
 
     def raise_any(self) -> None:
         """Raise InvalidRequest if anything was collected."""

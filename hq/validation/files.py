@@ -18,7 +18,7 @@ def check_path(value: str, field: str) -> Violation | None:
     if value.startswith("/"):
         return Violation(field, f"{shown(value)} is absolute: paths start in the revision's directory")
     if ".." in value.split("/"):
-        return Violation(field, f"{shown(value)} has a part `..`: stay inside the revision's directory")
+        return Violation(field, f"{shown(value)} contains `..`: stay inside the revision's directory")
     return check_line(value, field, MAX_PATH_BYTES)
 
 
@@ -38,7 +38,7 @@ def check_mode(value: int, field: str) -> Violation | None:
     """Permission bits."""
     if 0 <= value <= MAX_MODE:
         return None
-    return Violation(field, f"0o{value:o} is no set of permission bits: use 0 to 0o7777 (4095)")
+    return Violation(field, f"0o{value:o} is not a valid file mode: use 0 to 0o7777 (4095)")
 
 
 def check_variable(value: str, field: str) -> Violation | None:
@@ -46,5 +46,5 @@ def check_variable(value: str, field: str) -> Violation | None:
     if not value:
         return Violation(field, "an environment variable needs a name")
     if "=" in value or "\0" in value:
-        return Violation(field, f"{shown(value)} is no name of a variable: leave out `=` and NUL")
+        return Violation(field, f"{shown(value)} is not a valid variable name: remove `=` and NUL")
     return None

@@ -49,7 +49,7 @@ def check_bytes(value: str, field: str, limit_bytes: int) -> Violation | None:
 def check_words(value: str, field: str, limit_bytes: int) -> Violation | None:
     """Text that is kept, shown and logged; may be empty, but not begin another line."""
     if has_control_characters(value):
-        return Violation(field, f"{shown(value)} has control characters: leave them out")
+        return Violation(field, f"{shown(value)} has control characters: remove them")
     return check_bytes(value, field, limit_bytes)
 
 

@@ -69,8 +69,8 @@ def note_unknown_parts(faults: Faults, instance: Instance, path: str) -> None:
     """Fields beside meta, spec and status have no record to be kept in (docs/decisions/017)."""
     known_bytes = sum(encoded_bytes(part.ByteSize()) for _, part in instance.ListFields())
     if unknown_bytes := instance.ByteSize() - known_bytes:
-        told = f"{unknown_bytes} bytes of fields beside meta, spec and status are unknown to this version of HQ"
-        faults.add(path, f"{told} and would be lost: leave them out, or ask a replica of a newer version")
+        told = f"{unknown_bytes} bytes of fields besides meta, spec and status are unknown to this version of HQ"
+        faults.add(path, f"{told} and would be lost: remove them, or use a replica of a newer version")
 
 
 def note_foreign_fields(faults: Faults, instance: Instance, path: str) -> None:
@@ -84,7 +84,7 @@ def note_foreign_fields(faults: Faults, instance: Instance, path: str) -> None:
         # Somebody copies what FindInstances gave: its secrets would silently be lost.
         if revision.secret_count not in (0, len(revision.secret)):
             field = f"{member(path, 'spec')}.revision[{index}].secret_count"
-            faults.add(field, "secret descriptors are missing: get them by GetRevision, or set this to 0")
+            faults.add(field, "secret descriptors are missing: read them with GetRevision, or set this to 0")
 
 
 def note_meta(faults: Faults, meta: InstanceMeta, path: str, service_required: bool) -> None:

@@ -31,7 +31,7 @@ def check_begin(item: BeginReportingRequest, path: str, earlier: int | None) -> 
     for name in ("instance_id", "revision_id", "node"):
         faults.note(check_id(getattr(item, name), member(path, name)))
     if earlier is not None:
-        faults.add(path, f"names the revision of begin[{earlier}], and would void what that one got: send it once")
+        faults.add(path, f"repeats the revision of begin[{earlier}], which would invalidate that one: send it once")
     faults.raise_any()
 
 
@@ -68,9 +68,9 @@ def note_ids(faults: Faults, report: ReportStatusRequest, prefix: str) -> None:
 
 def note_numbers(faults: Faults, report: ReportStatusRequest, prefix: str) -> None:
     if not report.uid:
-        faults.add(member(prefix, "uid"), "is 0: send the uid that BeginReporting gave")
+        faults.add(member(prefix, "uid"), "is 0: send the uid returned by BeginReporting")
     if not report.revision.incarnation:
-        faults.add(member(prefix, "revision.incarnation"), "is 0: send the one that BeginReporting gave")
+        faults.add(member(prefix, "revision.incarnation"), "is 0: send the one returned by BeginReporting")
     if not report.revision.sequence:
         faults.add(member(prefix, "revision.sequence"), "is 0: count the reports of an incarnation from 1")
 
@@ -78,13 +78,13 @@ def note_numbers(faults: Faults, report: ReportStatusRequest, prefix: str) -> No
 def note_condition(faults: Faults, condition: Condition, path: str) -> None:
     if condition.status not in KNOWN_STATUSES:
         names = ", ".join(ConditionStatus.keys())
-        faults.add(f"{path}.status", f"{condition.status} is no ConditionStatus: use {names}")
+        faults.add(f"{path}.status", f"{condition.status} is not a valid ConditionStatus: use {names}")
     note_reason(faults, condition.reason, f"{path}.reason")
 
 
 def note_reason(faults: Faults, reason: str, path: str) -> None:
     if not is_reason(reason):
-        faults.add(path, f"{shown(reason)} is no reason: use one CamelCase word, up to 64 letters")
+        faults.add(path, f"{shown(reason)} is not a valid reason: use one CamelCase word of up to 64 letters")
 
 
 def note_containers(

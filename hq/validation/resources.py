@@ -59,7 +59,7 @@ def note_limit(faults: Faults, amounts: ResourceRequest | ResourceAllocation | R
 def note_amount(faults: Faults, value: int, limit: int, path: str) -> None:
     """A negative number that was encoded as one arrives as a huge one: the fields are unsigned."""
     if not 0 <= value <= limit:
-        faults.add(path, f"{value} is absurd: use 0 to {limit} (mind the unit in the field's name)")
+        faults.add(path, f"{value} is out of range: use 0 to {limit} (mind the unit in the field's name)")
 
 
 def note_disks(faults: Faults, disks: Sequence[DiskRequest | DiskAllocation], path: str) -> None:
@@ -76,6 +76,6 @@ def note_ports(faults: Faults, ports: Sequence[PortRequest | PortAllocation], pa
     for index, port in enumerate(ports):
         faults.note(check_name(port.name, f"{path}[{index}].name"))
         if not lowest <= port.number <= 65_535:
-            faults.add(f"{path}[{index}].number", f"{port.number} is no port: use {lowest} to 65535")
+            faults.add(f"{path}[{index}].number", f"{port.number} is not a valid port: use {lowest} to 65535")
     faults.note_repeats((f"{path}[{index}].name", port.name) for index, port in enumerate(ports))
     faults.note_repeats((f"{path}[{index}].number", port.number) for index, port in enumerate(ports))

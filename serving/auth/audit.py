@@ -76,7 +76,7 @@ class Audit:
         self.chain = Chain(sink.last)
         self._marked, self._mark_at = "", 0.0
         if sink.last and not self.chain.sequence:
-            log.error("the last line of the audit log is none of HQ's: another chain begins behind it")
+            log.error("the last line of the audit log was not written by HQ: a new chain begins after it")
         self.tell()
 
     def record(self, line: Line) -> bool:
@@ -120,8 +120,8 @@ class Audit:
 
     def _failed(self, fault: str) -> None:
         if not self.fault:
-            log.error("the audit log cannot be written: %s; orders of operators are refused until it can", fault)
-        self.fault = fault or "no reason is known"
+            log.error("the audit log cannot be written: %s; operators' orders are refused until it can", fault)
+        self.fault = fault or "no reason given"
         self.lost += 1
 
 

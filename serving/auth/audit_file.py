@@ -20,7 +20,7 @@ _MAX_BYTES: Final = 64 << 20
 _KEPT: Final = 10
 _MODE: Final = 0o600
 _TAIL_BYTES: Final = 128 * 1024  # the longest line is far shorter
-_PARTLY: Final = "only a part of a line could be written"
+_PARTLY: Final = "only part of a line was written"
 
 
 class FileSink:
@@ -49,7 +49,7 @@ class FileSink:
                 self.last = _tail(before)[0]
         except OSError as error:
             self.close()
-            raise BadSecurity(f"--audit-log {path}: it cannot be written: {error.strerror}") from error
+            raise BadSecurity(f"--audit-log {path}: cannot be written: {error.strerror}") from error
 
     def ready(self) -> bytes:
         """Make it ready for a line. What stands at its end is no whole line, if there is anything. Raises OSError."""
@@ -103,7 +103,7 @@ class FileSink:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self.close()
-            raise OSError(errno.EBUSY, "another process writes it: each needs a file of its own") from error
+            raise OSError(errno.EBUSY, "another process is writing to it: give each process its own file") from error
 
     def _hide(self, mode: int) -> None:
         try:

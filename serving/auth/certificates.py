@@ -38,7 +38,7 @@ class Certificates:
             return
         uris, _ = _read(pem)
         if len(uris) > 1:
-            raise Unauthenticated(_wanted(f"it has {len(uris)}, whatever ticket comes along"))
+            raise Unauthenticated(_wanted(f"it has {len(uris)} (a token does not make up for that)"))
         if len(self._clear) >= _REMEMBERED:
             del self._clear[next(iter(self._clear))]
         self._clear[pem] = None
@@ -56,7 +56,7 @@ class Certificates:
                 del self._known[next(iter(self._known))]
             self._known[pem] = known
         if known.expires_at * 1000 < self._clock.wall_ms():
-            raise Unauthenticated(f"the certificate of {known.name} has expired: connect anew with a new one")
+            raise Unauthenticated(f"the certificate of {known.name} has expired: reconnect with a new one")
         return known
 
     def _named(self, pem: bytes) -> Identity:
@@ -77,16 +77,16 @@ def _read(pem: bytes) -> tuple[list[str], float]:
     except x509.ExtensionNotFound:
         return [], expires_at
     except _UNREADABLE as error:
-        raise Unauthenticated("the client certificate cannot be read") from error
+        raise Unauthenticated("cannot parse the client certificate") from error
 
 
 def spiffe_id(uri: str, trust_domain: str) -> str:
     """The uri itself. Raises Unauthenticated: it is no SPIFFE id, or one of another trust domain."""
     found = _SPIFFE.fullmatch(uri) if len(uri) <= _MAX_ID else None
     if found is None or {".", ".."}.intersection(found[2].split("/")):
-        raise Unauthenticated(_wanted("it has another URI"))
+        raise Unauthenticated(_wanted("it has a different URI"))
     if found[1] != trust_domain:
-        raise Unauthenticated(f"the client certificate is of another trust domain than {trust_domain}")
+        raise Unauthenticated(f"the client certificate is not from trust domain {trust_domain}")
     return uri
 
 

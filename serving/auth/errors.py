@@ -22,7 +22,7 @@ class AuditUnavailable(Retry):
 
     def __init__(self, fault: str) -> None:
         super().__init__(
-            f"the audit log of this replica cannot be written ({fault}): mend it, or ask another replica", 5.0
+            f"the audit log of this replica cannot be written ({fault}): fix it, or use another replica", 5.0
         )
 
 

@@ -26,7 +26,7 @@ DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 # Denied by what is stored, not by the policy: the instance is another node's, another life's, another reporter's.
 DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")
 _SCHEME: Final = "bearer "
-_BRING: Final = "send a ticket as `authorization: Bearer <ticket>`"
+_BRING: Final = "send a token as `authorization: Bearer <token>`"
 
 Admit = Callable[[Call], None]
 Run = Callable[[Any, Call], Answer | Awaitable[Answer]]
@@ -82,8 +82,8 @@ class Gate:
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
         if self.tickets is None:
-            raise Unauthenticated("it is not known who calls: connect with a client certificate (gRPC)")
-        raise Unauthenticated(f"it is not known who calls: {_BRING}")
+            raise Unauthenticated("not authenticated: connect with a client certificate (gRPC)")
+        raise Unauthenticated(f"not authenticated: {_BRING}")
 
     def access(self, identity: Identity, rule: Rule) -> Access:
         """What it may touch under a rule. Raises PermissionDenied if it has none of the rule's roles."""
@@ -100,11 +100,11 @@ class Gate:
 
     def _by_ticket(self, sent: tuple[str, ...]) -> Identity:
         if len(sent) > 1:
-            raise Unauthenticated("there are several authorization headers: send one")
+            raise Unauthenticated("several authorization headers: send one")
         if self.tickets is None:
-            raise Unauthenticated("tickets are not accepted here: connect with a client certificate (gRPC)")
+            raise Unauthenticated("tokens are not accepted here: connect with a client certificate (gRPC)")
         if sent[0][: len(_SCHEME)].lower() != _SCHEME:
-            raise Unauthenticated(f"the authorization header holds no ticket: {_BRING}")
+            raise Unauthenticated(f"the authorization header holds no token: {_BRING}")
         return self.tickets.identity(sent[0][len(_SCHEME) :], remember_as=sent[0])
 
     def _granted(self, identity: Identity, rule: Rule) -> Grants:
@@ -149,12 +149,12 @@ class Gate:
     def _still(self, access: Access) -> None:
         identity = access.identity
         if identity is not None and identity.expires_at * 1000 < self._clock.wall_ms():
-            proof = "ticket" if identity.kind is Kind.TICKET else "certificate"
-            raise Unauthenticated(f"the {proof} of {identity.name} has expired: go on with a new one")
+            proof = "token" if identity.kind is Kind.TICKET else "certificate"
+            raise Unauthenticated(f"the {proof} of {identity.name} has expired: retry with a new one")
         if identity is not None and identity.key and self.tickets is not None and not self.tickets.accepts(identity):
-            raise Unauthenticated(f"the key that signed the ticket of {identity.name} is withdrawn: bring a new ticket")
+            raise Unauthenticated(f"the key that signed the token of {identity.name} was withdrawn: get a new token")
         if identity is not None and self.access(identity, access.rule).grants != access.grants:
-            raise PermissionDenied(f"the rights of {identity.name} are others now: call again")
+            raise PermissionDenied(f"the permissions of {identity.name} have changed: call again")
 
     # --- what is in force ---------------------------------------------------------------------------------------------
 

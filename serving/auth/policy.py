@@ -75,7 +75,7 @@ def parse(text: bytes) -> Policy:
     try:
         loaded = yamltext.load(text)
     except Exception as error:
-        raise BadSecurity(f"it is no YAML: {_fault(error)}") from error
+        raise BadSecurity(f"is not valid YAML: {_fault(error)}") from error
     faults: list[str] = []
     grants = tuple(_grants(loaded, faults))
     if faults:
@@ -97,7 +97,7 @@ def _grants(loaded: Any, faults: list[str]) -> Iterator[Grant]:
         if name not in tuple(Role):
             continue
         if not isinstance(entries, list):
-            faults.append(f"roles.{name}: a list of grants is expected, each with identities")
+            faults.append(f"roles.{name}: expected a list of grants, each with identities")
             continue
         for number, entry in enumerate(entries):
             if grant := _grant(Role(name), entry, f"roles.{name}[{number}]", faults):
@@ -118,15 +118,15 @@ def _contradictions(
 ) -> Iterator[str]:
     if role is Role.AGENT:
         if not all(pattern.names_node for pattern in identities):
-            yield "the identity of an agent must say its node: write {node} where it stands"
+            yield "an agent's identity must contain its node: write {node} in its place"
         if "services" in reaches or "nodes" in reaches:
-            yield "an agent reaches its node and nothing else: leave out services and nodes"
+            yield "an agent may only access its own node: remove services and nodes"
     elif any(pattern.names_node for pattern in identities):
-        yield "only agents have a {node} in their identity"
+        yield "only agents may have {node} in their identity"
     if role is Role.UPLOADER and "services" not in reaches:
-        yield 'an uploader needs services (all of them: ["*"])'
+        yield 'an uploader needs services (["*"] for all)'
     if role is Role.OPERATOR and "services" in reaches:
-        yield "an operator's orders are about nodes: leave out services"
+        yield "operators give orders about nodes: remove services"
 
 
 def _identities(value: Any, where: str, faults: list[str]) -> Iterator[IdentityPattern]:
@@ -144,13 +144,13 @@ def _patterns(value: Any, where: str, faults: list[str]) -> Patterns:
 def _words(value: Any, where: str, faults: list[str]) -> list[str]:
     if isinstance(value, list) and value and all(isinstance(word, str) and word for word in value):
         return value
-    faults.append(f"{where}: a list of words is expected, at least one")
+    faults.append(f"{where}: expected a non-empty list of strings")
     return []
 
 
 def _mapping(value: Any, where: str, known: tuple[str, ...], faults: list[str]) -> dict[Any, Any]:
     if not isinstance(value, dict):
-        faults.append(f"{where}: a mapping is expected, with {', '.join(known)}")
+        faults.append(f"{where}: expected a mapping with {', '.join(known)}")
         return {}
-    faults += [f"{where}.{key}: there is no such setting, only {', '.join(known)}" for key in value if key not in known]
+    faults += [f"{where}.{key}: unknown setting; known are {', '.join(known)}" for key in value if key not in known]
     return value

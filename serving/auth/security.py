@@ -56,7 +56,7 @@ class Security:
 
     def note(self) -> str:
         """What an operator should know, in a sentence; empty: nothing. Anybody may read it: why stands in the log."""
-        faults = [f"--{file.name} as it is now is not in force, see the log" for file, _ in self._files if file.fault]
+        faults = [f"--{file.name} was changed but not loaded, see the log" for file, _ in self._files if file.fault]
         if self.audit.fault:
             faults.append("the audit log cannot be written, orders are refused, see the log")
         return "; ".join(faults)
@@ -79,22 +79,30 @@ def _nothing() -> None:
     """TLS asks its files at each handshake."""
 
 
-_FILE_TEXT: Final = "1 if a file of security is not in force as it is now: what it said before is."
+_FILE_TEXT: Final = "1 if a changed security file could not be loaded and the previous contents remain in force."
 METRICS: Final[tuple[Declared[Security], ...]] = (
-    Declared("counter", "hq_denied_total", "Calls that were not let in, by code.", Security.denied, ("code",)),
+    Declared(
+        "counter",
+        "hq_denied_total",
+        "Calls rejected by authentication or authorization, by code.",
+        Security.denied,
+        ("code",),
+    ),
     Declared("gauge", "hq_security_file_fault", _FILE_TEXT, Security.file_faults, ("file",)),
     Declared(
         "gauge",
         "hq_tls_certificate_expires_seconds",
-        "When the server's certificate in force expires, Unix time; NaN: no TLS.",
+        "When the server certificate in use expires, Unix time; NaN without TLS.",
         Security.certificate_expires_at,
     ),
     Declared("counter", "hq_audit_lines_total", "Lines written to the audit log.", lambda s: s.audit.lines),
-    Declared("counter", "hq_audit_lines_lost_total", "Lines of it that could not be written.", lambda s: s.audit.lost),
+    Declared(
+        "counter", "hq_audit_lines_lost_total", "Audit log lines that could not be written.", lambda s: s.audit.lost
+    ),
     Declared(
         "gauge",
         "hq_audit_sequence",
-        "Sequence of the last line of the audit log, which outlives restarts: `hq audit verify --expect` takes it.",
+        "Sequence number of the last line of the audit log, kept across restarts; for `hq audit verify --expect`.",
         lambda s: s.audit.chain.sequence,
     ),
     Declared("gauge", "hq_audit_fault", "1 if the audit log cannot be written.", lambda s: float(bool(s.audit.fault))),

@@ -22,30 +22,30 @@ from serving.flags import Duration, Flags, is_loopback, together
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILES: Final = {
-    "--tls-cert": "Serve TLS with this certificate and chain (PEM). All files here are read again when they change.",
-    "--tls-key": "Its key (PEM).",
-    "--client-ca": "Callers over gRPC need a certificate of this CA (PEM), unless --grpc-mtls asks for it elsewhere.",
-    "--jwks": "Callers may bring tickets (JWT) signed by one of these public keys.",
-    "--policy": "Who has which roles; YAML.",
-    "--audit-log": "A JSON line for each denied call and each write; default: in the log.",
+    "--tls-cert": "Serve TLS with this certificate chain (PEM). All these files are reloaded when they change.",
+    "--tls-key": "Its private key (PEM).",
+    "--client-ca": "Accept client certificates of this CA (PEM) as identities; --grpc-mtls requires them.",
+    "--jwks": "Accept tokens (JWT) signed by one of these public keys.",
+    "--policy": "Policy: which identity has which role (YAML).",
+    "--audit-log": "Write a JSON line for each denied call and each write; default: to the log.",
 }
 
 
 def flags(made: Flags) -> Callable[[F], F]:
     """All flags of security."""
     files = [made.option(name, default="", metavar="FILE", help=text) for name, text in _FILES.items()]
-    address = "A second address for gRPC: there a certificate is needed, on --grpc it is not; port 0: a free one."
+    address = "Second gRPC address, which requires client certificates (--grpc then does not); port 0: a free one."
     return together(
         *files,
         made.option("--grpc-mtls", default="", metavar="HOST:PORT", help=address),
-        made.option("--trust-domain", default="", help="Of the SPIFFE ids in certificates of callers."),
-        made.option("--audience", default="hq", help="Tickets must be for it (aud)."),
-        made.option("--issuer", default="", help="Tickets must be from it (iss)."),
+        made.option("--trust-domain", default="", help="Trust domain of the SPIFFE ids in client certificates."),
+        made.option("--audience", default="hq", help="Required audience of tokens (aud)."),
+        made.option("--issuer", default="", help="Required issuer of tokens (iss)."),
         made.option(
-            "--clock-skew", type=Duration(), default="30s", help="How far an issuer's clock may be off (exp and nbf)."
+            "--clock-skew", type=Duration(), default="30s", help="Allowed clock skew of token issuers (exp and nbf)."
         ),
         made.option(
-            "--max-ticket-life", type=Duration(), default="24h", help="Tickets that are good for longer are refused."
+            "--max-ticket-life", type=Duration(), default="24h", help="Reject tokens that are valid for longer."
         ),
     )
 
@@ -59,8 +59,8 @@ def check_exposure(given: Mapping[str, Any]) -> None:
         if given.get(flag) and not is_loopback(given[flag]) and not is_safe:
             raise BadSecurity(
                 f"{_flag(flag)} {given[flag]} is reachable from other machines: give --tls-cert and --tls-key, and "
-                "--jwks or --client-ca with --policy; or serve on 127.0.0.1; or say --insecure if the network itself "
-                "is guarded"
+                "--jwks or --client-ca with --policy; or serve on 127.0.0.1; or give --insecure if the network itself "
+                "is protected"
             )
 
 
@@ -74,7 +74,9 @@ def security_of(given: Mapping[str, Any], clock: Clock, cluster: str | None) -> 
     """
     _check(given)
     if cluster is None and given["policy"] and not given["jwks"]:
-        raise BadSecurity("--policy needs --jwks at a front: it passes tickets on, and cannot pass on certificates")
+        raise BadSecurity(
+            "--policy needs --jwks at a federation gateway: it forwards tokens, and cannot forward certificates"
+        )
     tls = None
     if given["tls_cert"]:
         client_ca = Path(given["client_ca"]) if given["client_ca"] else None
@@ -122,7 +124,7 @@ def _check(given: Mapping[str, Any]) -> None:
         if missing:
             raise BadSecurity(f"{_flag(name)} needs {' and '.join(map(_flag, missing))}")
     if given["policy"] and not given["jwks"] and not given["client_ca"]:
-        raise BadSecurity("--policy is of no use while nobody can say who they are: give --jwks or --client-ca")
+        raise BadSecurity("--policy has no effect without authentication: give --jwks or --client-ca")
 
 
 def _flag(name: str) -> str:

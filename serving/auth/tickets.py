@@ -56,21 +56,21 @@ def parse_jwks(contents: Sequence[bytes]) -> Keys:
         listed = json.loads(contents[0])["keys"]
         keys = [_key(entry) for entry in listed]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise BadSecurity("it is no JSON Web Key Set: an object with a list named keys") from error
+        raise BadSecurity("not a JSON Web Key Set: expected an object with a list named keys") from error
     found = {key.key_id: key for key in keys if key.key_id}
     if len(found) != len(keys):
-        raise BadSecurity("every key needs a kid of its own")
+        raise BadSecurity("every key needs a kid, each a different one")
     if not found:
-        raise BadSecurity("it holds no key")
+        raise BadSecurity("it contains no key")
     return found
 
 
 def _key(entry: Any) -> jwt.PyJWK:
     kid = str(entry.get("kid", ""))[:100] if isinstance(entry, dict) else ""
     if not isinstance(entry, dict) or not isinstance(entry.get("kid"), str):
-        raise BadSecurity("every key is an object with a kid, a word")
+        raise BadSecurity("every key must be an object with a string kid")
     if _SECRET.intersection(entry):
-        raise BadSecurity(f"key {kid!r} is a secret one: publish public keys only, and make a new pair")
+        raise BadSecurity(f"key {kid!r} is a private or secret key: publish public keys only, and replace the pair")
     try:
         key = jwt.PyJWK(entry, "RS256" if entry.get("kty") == "RSA" else "EdDSA")
     except (jwt.PyJWTError, ValueError, TypeError, KeyError) as error:  # whose words may quote all of the key
@@ -79,7 +79,9 @@ def _key(entry: Any) -> jwt.PyJWK:
         isinstance(key.key, RSAPublicKey) and key.key.key_size >= _LEAST_RSA_BITS
     )
     if not fits or entry.get("alg", key.algorithm_name) != key.algorithm_name or entry.get("use", "sig") != "sig":
-        raise BadSecurity(f"key {kid!r} cannot be used: it takes Ed25519 (EdDSA) or RSA of 2048 bits (RS256), to sign")
+        raise BadSecurity(
+            f"key {kid!r} cannot be used: use Ed25519 (EdDSA) or RSA of at least 2048 bits (RS256), for signatures"
+        )
     return key
 
 
@@ -115,7 +117,7 @@ class Tickets:
         found = self._verified(ticket)
         if found.expires_at * 1000 < self._clock.wall_ms():
             self._known.pop(remember_as, None)
-            raise Unauthenticated(f"the ticket of {found.name} has expired: bring a new one")
+            raise Unauthenticated(f"the token of {found.name} has expired: get a new one")
         if remember_as:
             if len(self._known) >= _REMEMBERED:
                 del self._known[next(iter(self._known))]
@@ -124,7 +126,7 @@ class Tickets:
 
     def _verified(self, ticket: str) -> Identity:
         if len(ticket) > _LONGEST:
-            raise Unauthenticated(f"the ticket is longer than {_LONGEST} characters")
+            raise Unauthenticated(f"the token is longer than {_LONGEST} characters")
         key, demands = self._key(ticket), self._demands
         try:
             claims = jwt.decode(
@@ -139,32 +141,32 @@ class Tickets:
                 json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=_once)
         except jwt.InvalidAudienceError as error:
             raise Unauthenticated(
-                f"the ticket is for another service: its audience must be {demands.audience}"
+                f"the token is for another service: its audience must be {demands.audience}"
             ) from error
         except (jwt.PyJWTError, ValueError, OverflowError, RecursionError) as error:
-            raise Unauthenticated(f"the ticket is refused: {_reason(error)}") from error
+            raise Unauthenticated(f"invalid token: {_reason(error)}") from error
         return self._in_time(claims, self._fingerprints[key.key_id or ""])
 
     def _key(self, ticket: str) -> jwt.PyJWK:
         try:
             kid = jwt.get_unverified_header(ticket).get("kid")
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise Unauthenticated("the ticket is no JWT: send `authorization: Bearer <ticket>`") from error
+            raise Unauthenticated("the token is not a JWT: send `authorization: Bearer <token>`") from error
         key = self._keys.get(kid) if isinstance(kid, str) else None
         if key is None:
-            raise Unauthenticated("the ticket names no key (kid) that this server knows")
+            raise Unauthenticated("the token's key (kid) is unknown to this server")
         return key
 
     def _in_time(self, claims: Mapping[str, Any], key: str) -> Identity:
         now_s, skew_s = self._clock.wall_ms() / 1000, self._demands.skew_s
         name, expires_at = claims["sub"], _time(claims, "exp")
         if not 0 < len(name) <= _MAX_SUBJECT or not name.isprintable():
-            raise Unauthenticated("the ticket's subject (sub) is no name")
+            raise Unauthenticated("the token's subject (sub) is not a valid name")
         if expires_at > now_s + self._demands.max_life_s + skew_s:
             hours = f"{self._demands.max_life_s / 3_600:g} h"
-            raise Unauthenticated(f"the ticket is good for more than {hours} from now: bring one that ends earlier")
+            raise Unauthenticated(f"the token is valid for more than {hours} from now: get one that expires earlier")
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
-            raise Unauthenticated("the ticket is not valid yet (nbf): check the clocks, or wait")
+            raise Unauthenticated("the token is not valid yet (nbf): check the clocks, or wait")
         return Identity(name, Kind.TICKET, expires_at + skew_s, key)
 
 
@@ -172,7 +174,7 @@ def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object whose members have names of their own: of two, others may heed the one that we do not (RFC 7519, 4)."""
     found = dict(members)
     if len(found) != len(members):
-        raise ValueError("a member occurs twice")
+        raise ValueError("a member is duplicated")
     return found
 
 
@@ -180,18 +182,18 @@ def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims[name]
     # Compared before it is converted: an integer may have hundreds of digits.
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_FAR_S < value < _FAR_S:
-        raise Unauthenticated(f"the ticket's {name} is no time")
+        raise Unauthenticated(f"the token's {name} is not a valid time")
     return float(value)
 
 
 _REASONS: Final = {
-    jwt.InvalidSignatureError: "its signature is not of the key that it names",
-    jwt.InvalidIssuerError: "it is of another issuer",
-    jwt.InvalidAlgorithmError: "its algorithm is not that of the key that it names",
+    jwt.InvalidSignatureError: "the signature does not match the key (kid) that it names",
+    jwt.InvalidIssuerError: "wrong issuer (iss)",
+    jwt.InvalidAlgorithmError: "the algorithm (alg) is not the one of its key (kid)",
 }
 
 
 def _reason(error: Exception) -> str:
     if isinstance(error, jwt.MissingRequiredClaimError):
-        return f"it lacks {error.claim}"
+        return f"claim {error.claim} is missing"
     return next((words for kind, words in _REASONS.items() if isinstance(error, kind)), "it is malformed")

@@ -128,13 +128,13 @@ def _reader(cert: Path, key: Path, clock: Clock) -> Callable[[Sequence[bytes]], 
         try:
             context.load_cert_chain(cert, key, password=_NO_PASSWORD)
         except (ssl.SSLError, OSError, ValueError) as error:
-            raise BadSecurity(f"the certificate and its key do not belong together, or are none: {error}") from error
+            raise BadSecurity(f"the certificate and key do not match or are invalid: {error}") from error
         try:
             now = cert.read_bytes(), key.read_bytes()
         except OSError:
             now = b"", b""
         if now != tuple(contents):
-            raise BadSecurity("the files changed while they were read")
+            raise BadSecurity("the files changed while being read")
         return Pair(contents[0], contents[1], context, expires_at)
 
     return read
@@ -145,7 +145,7 @@ def _check_time(chain: bytes, now_s: float) -> float:
     try:
         leaf = x509.load_pem_x509_certificate(chain)
     except ValueError as error:
-        raise BadSecurity("there is no certificate in PEM form") from error
+        raise BadSecurity("it contains no PEM certificate") from error
     expires_at = leaf.not_valid_after_utc.timestamp()
     if expires_at <= now_s:
         raise BadSecurity(f"the certificate expired at {datetime.fromtimestamp(expires_at, UTC):%Y-%m-%d %H:%M} UTC")
@@ -171,5 +171,5 @@ def _authority(contents: Sequence[bytes]) -> bytes:
     try:
         x509.load_pem_x509_certificates(contents[0])
     except ValueError as error:
-        raise BadSecurity("there is no certificate in PEM form") from error
+        raise BadSecurity("it contains no PEM certificate") from error
     return contents[0]

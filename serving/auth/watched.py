@@ -60,7 +60,7 @@ class WatchedFiles(Generic[T]):
             return False
         self._contents = contents
         self._blame("")
-        log.info("--%s: %s is in force as it is now", self.name, ", ".join(map(str, self._paths)))
+        log.info("--%s: %s is loaded and in force", self.name, ", ".join(map(str, self._paths)))
         return True
 
     def _made(self, contents: Sequence[bytes]) -> T:
@@ -69,15 +69,15 @@ class WatchedFiles(Generic[T]):
         except BadSecurity:
             raise
         except Exception as error:  # a library that stumbles over a file must not end a replica that runs
-            raise BadSecurity(f"it cannot be understood ({type(error).__name__})") from error
+            raise BadSecurity(f"cannot be parsed ({type(error).__name__})") from error
 
     def _read(self) -> tuple[bytes, ...]:
         try:
             return tuple(path.read_bytes() for path in self._paths)
         except OSError as error:
-            raise BadSecurity(f"it cannot be read: {error.strerror}") from error
+            raise BadSecurity(f"cannot be read: {error.strerror}") from error
 
     def _blame(self, fault: str) -> None:
         if fault and fault != self.fault:
-            log.error("--%s: the file is not in force, what it said before still is: %s", self.name, fault)
+            log.error("--%s: cannot load the file, its previous contents remain in force: %s", self.name, fault)
         self.fault = fault

@@ -59,8 +59,8 @@ class Lasting:
             await self._limit.__aexit__(*raised)
         except TimeoutError as error:
             if self._timeout_s is not None and self._timeout_s <= self._age_s:
-                raise DeadlineExceeded(f"the stream ends at its deadline, after {self._timeout_s:g} s") from error
-            raise Retry(f"the stream ends after {self._age_s:g} s: go on at any replica", 0.0) from error
+                raise DeadlineExceeded(f"the stream has reached its deadline, after {self._timeout_s:g} s") from error
+            raise Retry(f"the stream ends after {self._age_s:g} s: reconnect to any replica", 0.0) from error
 
 
 def connect_timeout_s(headers: Mapping[bytes, bytes]) -> float | None:

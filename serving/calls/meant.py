@@ -14,5 +14,7 @@ def meant_cluster(call: Call) -> str:
     """What the header says; empty: nothing. Raises InvalidRequest: it names two clusters."""
     named = dict.fromkeys(call.all_headers(CLUSTER_HEADER))
     if len(named) > 1:
-        raise invalid(CLUSTER_HEADER, f"it names both {' and '.join(name[:100] for name in [*named][:2])}: which one?")
+        raise invalid(
+            CLUSTER_HEADER, f"it names both {' and '.join(name[:100] for name in [*named][:2])}: send only one"
+        )
     return "".join(named)

@@ -32,7 +32,7 @@ class Envelopes:
 
         Raises:
             TooLarge: one is over the limit; nothing of it is kept.
-            InvalidRequest: flags that mean nothing in a request; or it ends within a message.
+            InvalidRequest: flags that are not valid in a request; or it ends within a message.
         """
         self._held += chunk
         found, at, held = [], 0, self._held
@@ -46,12 +46,12 @@ class Envelopes:
             at = stop
         del held[:at]
         if end and held:
-            raise invalid("", "the request ends within a message")
+            raise invalid("", "the request ends in the middle of a message")
         return found
 
     def _check(self, flags: int, size: int) -> None:
         if flags & ~COMPRESSED:
-            raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
+            raise invalid("", f"envelope flags {flags:#04x} are not valid in a request")
         if size > self.max_bytes:
             raise TooLarge(f"the message is over the limit of {self.max_bytes} bytes")
 
@@ -77,5 +77,5 @@ def envelope(flags: int, payload: bytes) -> bytes:
 def gunzip(encoding: str, payload: bytes, max_bytes: int) -> bytes:
     """A compressed message. Raises UnexpectedCompression, InvalidRequest, TooLarge."""
     if encoding != "gzip":
-        raise UnexpectedCompression("a message says that it is compressed, but the headers do not say how")
+        raise UnexpectedCompression("a message is marked compressed, but no header names the encoding")
     return gzipping.decompressed(payload, max_bytes)

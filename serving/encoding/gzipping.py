@@ -47,7 +47,7 @@ def decompressed(data: bytes, max_bytes: int) -> bytes:
         member = zlib.decompressobj(_GZIP)
         while not member.eof:
             if at >= len(data):
-                raise invalid("", "the gzip data is cut short")
+                raise invalid("", "the gzip data is truncated")
             part, at = _some(member, data, at, left_bytes + 1)
             left_bytes -= len(part)
             if left_bytes < 0:
@@ -63,5 +63,5 @@ def _some(member: zlib._Decompress, data: bytes, at: int, max_bytes: int) -> tup
     try:
         part = member.decompress(fed, max_bytes)
     except zlib.error as error:
-        raise invalid("", f"the body is not well-formed gzip: {error}") from error
+        raise invalid("", f"the body is not valid gzip: {error}") from error
     return part, at + len(fed) - len(member.unused_data)

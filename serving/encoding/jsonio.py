@@ -36,7 +36,7 @@ def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
         try:
             return from_string(body)
         except DecodeError as error:
-            raise invalid("", f"the body is not a well-formed {name} in binary encoding") from error
+            raise invalid("", f"the body is not a valid binary {name}") from error
 
     return parse
 
@@ -57,7 +57,9 @@ def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
             raise InvalidRequest(_violation(error)) from error
         # json_format stumbles over unforeseen shapes in many ways; its own Parse catches all of them, too.
         except Exception as error:
-            raise invalid("", _short(f"the JSON does not fit: {type(error).__name__}: {error}")) from error
+            raise invalid(
+                "", _short(f"the JSON does not match the message: {type(error).__name__}: {error}")
+            ) from error
 
     return parse
 
@@ -97,7 +99,7 @@ def _load(body: bytes) -> Any:
     except json.JSONDecodeError as error:
         raise invalid("", f"the body is not JSON: {_short(str(error))}") from error
     except (ValueError, RecursionError) as error:  # e.g. an integer of thousands of digits
-        raise invalid("", f"the JSON cannot be read: {_short(str(error))}") from error
+        raise invalid("", f"cannot parse the JSON: {_short(str(error))}") from error
 
 
 def refuse_deep(body: bytes, max_depth: int) -> None:
@@ -107,7 +109,7 @@ def refuse_deep(body: bytes, max_depth: int) -> None:
         InvalidRequest: more than `max_depth` are open at the same time.
     """
     if _deeper_than(body, max_depth):
-        error = invalid("", f"the JSON is nested more than {max_depth} levels deep")
+        error = invalid("", f"the JSON is nested deeper than {max_depth} levels")
         error.limit = "max_json_depth"
         raise error
 
@@ -130,7 +132,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise invalid("", f"{name} is not JSON; a float field takes it in quotes")
+    raise invalid("", f"{name} is not JSON; put it in quotes (float fields only)")
 
 
 def _violation(error: json_format.ParseError) -> Violation:

@@ -22,7 +22,7 @@ _UPPER: Final = re.compile(r"\[[^\]]*\]|[A-Z]")
 _NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and no more of what Python reads as one
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
     FieldDescriptor.TYPE_STRING: ((str,), "a string"),
-    FieldDescriptor.TYPE_BYTES: ((str,), "a string of base64"),
+    FieldDescriptor.TYPE_BYTES: ((str,), "a base64 string"),
     FieldDescriptor.TYPE_BOOL: ((bool,), "true or false"),
     FieldDescriptor.TYPE_ENUM: ((str, int), "the name of an enum value"),
 }
@@ -54,7 +54,7 @@ def _of_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Viola
         if field is None:
             yield Violation(where, f"{descriptor.full_name} has no such field")
         elif own_name in seen:
-            yield Violation(where, "the field is there twice, by both of its names")
+            yield Violation(where, "the field is given twice, under both of its names")
         elif item is not None:
             seen.add(own_name)
             yield from _of_field(item, field, where)
@@ -97,11 +97,11 @@ def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation
     """A name nobody knows; a number in quotes is left to json_format."""
     names = _names(cast("EnumDescriptor", field.enum_type))
     if name not in names and not (name.isascii() and name.lstrip("-").isdecimal()):
-        yield Violation(path, f"{name[:_MAX_NAME]!r} is none of {', '.join(names)}")
+        yield Violation(path, f"{name[:_MAX_NAME]!r} is not one of {', '.join(names)}")
 
 
 def _mismatch(path: str, value: Any, expected: str) -> Violation:
-    return Violation(path, f"{expected} is expected, not {kind_of(value)}")
+    return Violation(path, f"expected {expected}, not {kind_of(value)}")
 
 
 def proto_path(path: str) -> str:

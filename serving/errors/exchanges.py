@@ -38,7 +38,7 @@ class MethodNotAllowed(HqError):
     ours = False
 
     def __init__(self, sent: str, allowed: str) -> None:
-        super().__init__(f"{sent[:20]} is not possible here: send {allowed}")
+        super().__init__(f"{sent[:20]} is not allowed here: use {allowed}")
         self.allowed = allowed
 
 
@@ -91,4 +91,4 @@ class TooManyConnections(Retry):
     reason = "TOO_MANY_CONNECTIONS"
 
     def __init__(self, limit: str) -> None:
-        super().__init__("there are too many connections: try again later, or elsewhere", limit=limit)
+        super().__init__("too many connections: retry later, or use another replica", limit=limit)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from serving.errors.base import Code, HqError
 
-_UNREADABLE = "its record cannot be read (`hqctl quarantine` names it)"
+_UNREADABLE = "its record cannot be decoded (see `hqctl quarantine`)"
 
 
 class StartOver(HqError):
@@ -23,7 +23,7 @@ class EpochChanged(StartOver):
     reason = "EPOCH_CHANGED"
 
     def __init__(self, held: str, current: str) -> None:
-        super().__init__(f"epoch {held} is over, the current one is {current}: read again and use its versions")
+        super().__init__(f"epoch {held} is over, the current one is {current}: read it again and use the new version")
         self.current = current
 
     @property
@@ -40,8 +40,8 @@ class VersionConflict(HqError):
 
     def __init__(self, instance_id: str, expected: int, current: int, *, readable: bool = True) -> None:
         """`readable` False: the record is in quarantine, and an older state is shown in its place."""
-        unreadable = f"{_UNREADABLE}: name no version, or delete it"
-        next_step = "read it again and repeat the change" if readable else unreadable
+        unreadable = f"{_UNREADABLE}: omit the version, or delete it"
+        next_step = "read it again and retry" if readable else unreadable
         super().__init__(f"instance {instance_id} is at version {current}, not {expected}: {next_step}")
         self.current = current
 

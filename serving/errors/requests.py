@@ -55,7 +55,7 @@ class StoreLimit(HqError):
 
     def __init__(self, used_bytes: int, most_bytes: int) -> None:
         super().__init__(
-            f"instances take {used_bytes} bytes of the store, of {most_bytes} that they may (--max-store-bytes): "
+            f"instances take {used_bytes} bytes of the store, of {most_bytes} allowed (--max-store-bytes): "
             "delete some, or have an operator raise etcd's quota and then this limit"
         )
         self._used_bytes, self._most_bytes = used_bytes, most_bytes

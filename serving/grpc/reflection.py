@@ -43,5 +43,7 @@ class BoundedReflection(reflection.aio.ReflectionServicer):  # type: ignore[misc
 async def _small(requests: Any, context: Any) -> AsyncIterator[Any]:
     async for request in requests:
         if request.ByteSize() > _MAX_REQUEST_BYTES:
-            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"{_MAX_REQUEST_BYTES} bytes are enough for a name")
+            await context.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, f"{_MAX_REQUEST_BYTES} bytes are the limit for a name"
+            )
         yield request

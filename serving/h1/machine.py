@@ -61,7 +61,7 @@ class Machine:
             self._is_over = True  # the parser stops there: the answer is the last on this connection
         except httptools.HttpParserCallbackError as error:  # what they raise is its context
             cause = error.__context__
-            self._fault(cause if isinstance(cause, Fault) else Fault("the request cannot be read"))
+            self._fault(cause if isinstance(cause, Fault) else Fault("cannot parse the request"))
         except httptools.HttpParserError as error:
             if not (self._was_last and not self.is_reading_body):
                 self._fault(Fault(str(error)))
@@ -85,7 +85,7 @@ class Machine:
     def on_message_begin(self) -> None:
         self._in_this += 1
         if self._in_this > _MOST_WAITING:
-            raise Fault("too many requests were sent before the first was answered")
+            raise Fault("too many pipelined requests")
         raw = self._raw_bytes
         self._begin()
         self._raw_bytes = raw if self._in_this == 1 else 0
@@ -140,20 +140,20 @@ class Machine:
     def _check(self, method: bytes, version: str, named: dict[bytes, bytes], has_upgrade: bool) -> bytes:
         """The authority. Raises Fault."""
         if version not in ("1.0", "1.1"):
-            raise Fault("this is neither HTTP/1.0 nor HTTP/1.1")
+            raise Fault("not HTTP/1.0 or HTTP/1.1")
         names = [name for name, _ in self._fields]
         if names.count(b"host") > 1 or (b"host" not in named and version != "1.0"):
-            raise Fault("a request needs one Host")
+            raise Fault("send exactly one Host header")
         coding = named.get(b"transfer-encoding")
         has_body = coding is not None or named.get(b"content-length", b"0") != b"0"
         if coding is not None and (coding.lower() != b"chunked" or names.count(b"transfer-encoding") > 1):
-            raise Fault("transfer-encoding can only be chunked")
+            raise Fault("transfer-encoding must be chunked")
         if coding is not None and version == "1.0":
-            raise Fault("HTTP/1.0 has no transfer-encoding")
+            raise Fault("transfer-encoding is not allowed in HTTP/1.0")
         if has_upgrade and has_body:
-            raise Fault("this server switches to no other protocol: send no Upgrade")
+            raise Fault("protocol upgrades are not supported: send no Upgrade header")
         if method == b"CONNECT":
-            raise Fault("CONNECT is not served")
+            raise Fault("CONNECT is not supported")
         return self._check_target(method, named.get(b"host", b""))
 
     def _check_target(self, method: bytes, host: bytes) -> bytes:
@@ -162,6 +162,6 @@ class Machine:
             return host
         found = urlsplit(target)
         if found.scheme not in (b"http", b"https") or not found.netloc or (host and found.netloc != host):
-            raise Fault("the target is not a path")
+            raise Fault("the request target is not a path")
         self._target = (found.path or b"/") + (b"?" + found.query if found.query else b"")
         return found.netloc

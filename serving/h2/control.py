@@ -72,7 +72,7 @@ class Control(State):
             raise ConnectionFault(f"setting {name} cannot be {value}", fault)
 
     def _on_push(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
-        raise ConnectionFault("nobody asked for a push")
+        raise ConnectionFault("PUSH_PROMISE is not allowed")
 
     def _on_unknown(self, _flags: int, _stream_id: int, _payload: bytes) -> None:
         self._pay(1)

@@ -63,7 +63,7 @@ def request(fields: list[Field]) -> Head:
     if not method or not target or b":scheme" not in pseudo or len(pseudo) > 3 + (b":authority" in pseudo):
         raise StreamFault("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
     if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
-        raise StreamFault("a request needs a path; CONNECT is not served")
+        raise StreamFault("a request needs a path; CONNECT is not supported")
     has_twins = len(named) + len(pseudo) < len(fields)
     head = Head(method, target, authority or host or b"", fields, named, has_twins=has_twins)
     if host is not None and ((authority and authority != host) or _differ(head, b"host")):

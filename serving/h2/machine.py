@@ -81,7 +81,7 @@ class Machine(Control):
     def _check_order(self, kind: int, flags: int, stream_id: int) -> None:
         """The rare cases: at the beginning, and within a list of headers."""
         if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block[0]):
-            raise ConnectionFault("a list of headers was not continued")
+            raise ConnectionFault("a CONTINUATION frame is missing")
         if not self.has_settings:
             if kind != frames.SETTINGS or flags & frames.ACK:
                 raise ConnectionFault("the first frame is not SETTINGS")
@@ -114,7 +114,7 @@ class Machine(Control):
 
     def _on_continuation(self, flags: int, _stream_id: int, payload: bytes) -> None:
         if self._block is None:
-            raise ConnectionFault("nothing is to be continued")
+            raise ConnectionFault("unexpected CONTINUATION frame")
         self._pay(1)
         stream_id, first_flags, block = self._block
         block += payload
@@ -159,7 +159,7 @@ class Machine(Control):
             self._note_gone(stream_id, by=BY_US)
             return
         if len(self.streams) >= self.settings.max_streams:
-            raise StreamFault("there are too many streams", ErrorCode.REFUSED_STREAM)
+            raise StreamFault("too many concurrent streams", ErrorCode.REFUSED_STREAM)
         head = None if fields is None else heads.request(fields)
         stream = Stream(stream_id, self.outgoing.initial_window, self.settings.window_bytes, self._turn)
         if head is not None and b"content-length" in head.named:
@@ -174,7 +174,7 @@ class Machine(Control):
         if 100 <= head.status < 200:
             self._pay(1)
             if end:
-                raise StreamFault("an interim answer ends the stream")
+                raise StreamFault("an interim response ends the stream")
             return
         stream.has_head = True
         if b"content-length" in head.named and not end:
@@ -197,7 +197,7 @@ class Machine(Control):
         stream.credit -= size
         end = bool(flags & frames.END_STREAM)
         if stream.credit < 0:
-            raise StreamFault("more came than the window of the stream allows", ErrorCode.FLOW_CONTROL_ERROR)
+            raise StreamFault("the stream's flow-control window is exceeded", ErrorCode.FLOW_CONTROL_ERROR)
         if stream.expected >= 0:
             self._check_length(stream, len(data), end=end)
         if size > len(data):
@@ -216,7 +216,7 @@ class Machine(Control):
     def _open_window(self) -> None:
         """Of the connection, as soon as half of it was used: what is kept is bounded by streams."""
         if self._window < 0:
-            raise ConnectionFault("more came than the window of the connection allows", ErrorCode.FLOW_CONTROL_ERROR)
+            raise ConnectionFault("the connection's flow-control window is exceeded", ErrorCode.FLOW_CONTROL_ERROR)
         self.outgoing.control(frames.window_update(0, self._unread))
         self._window += self._unread
         self._unread = 0

@@ -145,7 +145,7 @@ class State:
     def _pay(self, cost: int) -> None:
         self._credit -= cost
         if self._credit < 0:
-            raise ConnectionFault("too many frames that carry nothing", ErrorCode.ENHANCE_YOUR_CALM)
+            raise ConnectionFault("too many empty frames", ErrorCode.ENHANCE_YOUR_CALM)
 
     def _event(self, kind: int, stream: Stream | None, what: Any, *, end: bool) -> None:
         self._events.append((kind, stream, what, end))

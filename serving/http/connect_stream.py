@@ -67,7 +67,7 @@ class StreamEndpoint:
         except ClientGone:
             return
         except asyncio.CancelledError:
-            failure = ShuttingDown("this replica shuts down: go on at another one", 0.0)
+            failure = ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
         except BaseException as error:
             failure = wire.as_hq_error(error, call)
         if failure is not None:
@@ -123,7 +123,7 @@ class StreamEndpoint:
         if not compressed:
             return payload
         if not gzip:
-            raise invalid("", "the envelope says compressed, but connect-content-encoding does not say how")
+            raise invalid("", "the envelope is marked compressed, but connect-content-encoding is missing")
         return await gzipping.decompress(payload, max_bytes)
 
 

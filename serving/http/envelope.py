@@ -18,11 +18,11 @@ def unwrap_only(body: bytes, max_bytes: int) -> tuple[bool, bytes]:
     flags, size_bytes = PREFIX.unpack_from(body)
     payload = body[PREFIX_BYTES:]
     if flags & ~COMPRESSED:
-        raise invalid("", f"envelope flags {flags:#04x} mean nothing in a request")
+        raise invalid("", f"envelope flags {flags:#04x} are not valid in a request")
     if size_bytes > max_bytes:
         raise TooLarge(f"the message is over the limit of {max_bytes} bytes")
     if len(payload) < size_bytes:
         raise invalid("", f"the envelope announces {size_bytes} bytes, only {len(payload)} follow")
     if len(payload) > size_bytes:
-        raise invalid("", "there is more than one message: this call takes one")
+        raise invalid("", "more than one message: this call takes one")
     return bool(flags & COMPRESSED), payload

@@ -103,7 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._head_bytes > self._max_header_bytes:
             self._refuse_head()
         elif self._body_is_too_long(size_bytes):
-            self._refuse(TooLarge("the body comes with more around it than a body may have"))
+            self._refuse(TooLarge("the body has too much chunking overhead"))
         elif self._body_open and self.cycle is not None and self.cycle.response_complete and self._drop(size_bytes):
             self._hang_up()
         elif self._slow_timer is None:
@@ -158,7 +158,7 @@ class BoundedProtocol(HttpToolsProtocol):
         # The parser threw the body away, if there was one.
         headers = dict(self.scope["headers"])
         if headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
-            self._refuse(MalformedHttp("this server switches to no other protocol: send no Upgrade"))
+            self._refuse(MalformedHttp("protocol upgrades are not supported: send no Upgrade header"))
         elif self.cycle is not None:
             self.cycle.keep_alive = False
 

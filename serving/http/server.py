@@ -65,7 +65,7 @@ class HttpServer:
         return 0 if self._server is None else len(self._server.server_state.connections)
 
     async def stop(self, grace_s: float) -> None:
-        """Take no new connections, give calls under way `grace_s` to finish, then break them off."""
+        """Take no new connections, give calls in progress `grace_s` to finish, then break them off."""
         if self._server is None or self._socket is None or self._ticking is None:
             return
         self._ticking.cancel()

@@ -32,10 +32,10 @@ class Admission:
         self.streams = 0
         self.bodies_bytes = self.answers_bytes = 0
         self.refused: Counter[str] = Counter()
-        self.calls_of = Shares("max_calls_per_peer", limits.max_calls_per_peer, "calls under way")
+        self.calls_of = Shares("max_calls_per_peer", limits.max_calls_per_peer, "calls in progress")
         self.streams_of = Shares("max_streams_per_peer", limits.max_streams_per_peer, "streams open")
-        self.bodies_of = Shares("max_bodies_bytes_per_peer", limits.max_bodies_bytes_per_peer, "bytes on their way")
-        self.answers_of = Shares("max_answers_bytes_per_peer", limits.max_answers_bytes_per_peer, "bytes not taken yet")
+        self.bodies_of = Shares("max_bodies_bytes_per_peer", limits.max_bodies_bytes_per_peer, "bytes in transit")
+        self.answers_of = Shares("max_answers_bytes_per_peer", limits.max_answers_bytes_per_peer, "unread bytes")
         self.connections_of = Shares("max_connections_per_peer", limits.max_connections_per_peer, "connections")
         rate = limits.max_calls_per_peer_s
         self.peer_rate = PeerRate(rate, clock) if rate else None
@@ -52,7 +52,7 @@ class Admission:
             Overloaded: there are `max_calls` already, or the peer has its share of them; nothing was counted.
         """
         if self.calls >= self.max_calls:
-            words = f"{self.calls} calls are under way already: send it again later, or elsewhere"
+            words = f"{self.calls} calls are in progress already: retry later, or use another replica"
             raise Overloaded(words, limit="max_calls")
         self.calls_of.take(peer)
         self.calls += 1
@@ -83,7 +83,7 @@ class Admission:
             Overloaded: there are `max_streams` already, or the peer has its share of them; nothing was counted.
         """
         if self.streams >= self.max_streams:
-            words = f"{self.streams} streams are open already: try again later, or elsewhere"
+            words = f"{self.streams} streams are open already: retry later, or use another replica"
             raise Overloaded(words, 5.0, limit="max_streams")
         self.streams_of.take(peer)
         self.streams += 1
@@ -99,8 +99,8 @@ class Admission:
         Raises:
             TooLarge: always.
         """
-        words = f"the answer has {size_bytes} bytes, {self.max_response_bytes} are allowed"
-        raise TooLarge(f"{words}: ask for fewer items, or less of each", limit="max_response_bytes")
+        words = f"the response has {size_bytes} bytes, {self.max_response_bytes} are allowed"
+        raise TooLarge(f"{words}: request fewer items or fields", limit="max_response_bytes")
 
     def hold_body(self, peer: str, size_bytes: int) -> None:
         """Count part of a body in that is still being received.
@@ -109,7 +109,7 @@ class Admission:
             Overloaded: all bodies together, or those of this peer, are over their limit; nothing was counted.
         """
         if self.bodies_bytes + size_bytes > self.max_bodies_bytes:
-            words = "too many large requests are being received: send it again later, or elsewhere"
+            words = "too many large requests are being received: retry later, or use another replica"
             raise Overloaded(words, limit="max_bodies_bytes")
         self.bodies_of.take(peer, size_bytes)
         self.bodies_bytes += size_bytes
@@ -140,7 +140,7 @@ class Admission:
             Overloaded: all of them together, or those to this peer, are over their limit; nothing was counted.
         """
         if self.answers_bytes + size_bytes > self.max_answers_bytes:
-            words = "too many large answers are on their way: ask again later, or elsewhere"
+            words = "too many large responses are being sent: retry later, or use another replica"
             raise Overloaded(words, limit="max_answers_bytes")
         self.answers_of.take(peer, size_bytes)
         self.answers_bytes += size_bytes
@@ -158,7 +158,7 @@ class Admission:
             Overloaded: too much waits already, for all or for this peer.
         """
         if self.answers_bytes + size_bytes > self.max_answers_bytes:
-            words = "too many large answers are on their way: ask again later, or elsewhere"
+            words = "too many large responses are being sent: retry later, or use another replica"
             raise Overloaded(words, limit="max_answers_bytes")
         self.answers_of.check(peer, size_bytes)
 

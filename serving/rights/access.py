@@ -74,7 +74,7 @@ class Access:
     def check(self, instance_id: str, service: str, node: str, roles: Iterable[Role] = READERS) -> None:
         """Raises PermissionDenied unless the instance is within reach."""
         if not self.covers(service, node, roles):
-            self.deny(f"instance {instance_id}: its service or node is out of reach", roles, instance_id)
+            self.deny(f"instance {instance_id}: its service or node is outside the granted scope", roles, instance_id)
 
     def proves(self, services: Collection[str], nodes: Collection[str]) -> bool:
         """Whatever matches a filter with these services and nodes is within reach."""
@@ -83,7 +83,7 @@ class Access:
     def check_filter(self, services: Collection[str], nodes: Collection[str]) -> None:
         """Raises PermissionDenied unless whatever matches a filter with these is within reach."""
         if not self.proves(services, nodes):
-            self.deny("all that the filter matches: name your services in service_id, or your node in node_name")
+            self.deny("a filter this wide: name your services in service_id, or your node in node_name")
 
     def covers_node(self, node: str, roles: Iterable[Role] = READERS) -> bool:
         """All of the node is within reach in one of these roles."""
@@ -96,7 +96,7 @@ class Access:
     def check_all(self, what: str) -> None:
         """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
         if not self.is_unlimited:
-            self.deny(f"{what}: it concerns all services and nodes, and the reach does not")
+            self.deny(f"{what}: it affects all services and nodes, the grant does not")
 
     def check_node(self, node: str, roles: Iterable[Role], field: str = "node") -> None:
         """Raises PermissionDenied unless all of the node is within reach."""

@@ -61,7 +61,7 @@ class IdentityPattern:
     def __init__(self, text: str) -> None:
         """Raises ValueError: it is empty, or holds `{node}` twice."""
         if not text or text.count(_NODE) > 1:
-            raise ValueError(f"{text!r} is no pattern of identities: write a name, with * and at most one {_NODE}")
+            raise ValueError(f"{text!r} is not a valid identity pattern: write a name, with * and at most one {_NODE}")
         self.text = text
         self.names_node = _NODE in text
         quoted = re.escape(text).replace(re.escape("*"), "[^/]+").replace(re.escape(_NODE), _NODE_NAME)

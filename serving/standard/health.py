@@ -58,7 +58,7 @@ class HealthCalls:
 
     def _check(self, is_known: bool, _: Call) -> Answer:
         if not is_known:
-            raise NotFound("there is no such service here")
+            raise NotFound("unknown service")
         return MessageAnswer(_STATUS(status=self._now()))
 
     async def _watch(self, is_known: bool, _: Call) -> AsyncIterator[Answer]:

@@ -47,7 +47,7 @@ class PageRequest:
             text = self.query_string.decode("latin-1")
             return parse_qs(text, keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
         except ValueError as error:
-            raise invalid("", f"the query cannot be read: {error}") from error
+            raise invalid("", f"cannot parse the query: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Pages:
         if path in self._calls:
             raise MethodNotAllowed(method, "POST")
         if page is None:
-            raise UnknownMethod(f"there is no {path[:200]!r} here: a call is POST /<service>/<method>")
+            raise UnknownMethod(f"there is no {path[:200]!r}: calls are POST /<service>/<method>")
         if method not in _METHODS:
             raise MethodNotAllowed(method, ", ".join(_METHODS))
         return page

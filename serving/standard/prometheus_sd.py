@@ -58,15 +58,15 @@ def asked(request: PageRequest) -> Asked:
     """What a request asks for. Raises InvalidRequest, naming the parameter."""
     query = request.query()
     for name in query.keys() - _PARAMETERS:
-        raise invalid(name[:100], f"there is no such parameter: write {', '.join(sorted(_PARAMETERS))}")
+        raise invalid(name[:100], f"unknown parameter: use {', '.join(sorted(_PARAMETERS))}")
     ports, ready = query.get("port", []), query.get("ready", ["true"])
     if len(ports) != 1 or not ports[0]:
-        raise invalid("port", "name one port as it is named in the allocations, e.g. port=metrics")
+        raise invalid("port", "name one port as in the allocations, e.g. port=metrics")
     if len(ready) != 1 or ready[0] not in _READY:
-        raise invalid("ready", "write true (only instances that are ready, the default) or any")
+        raise invalid("ready", "write true (only ready instances, the default) or any")
     services = query.get("service", [])
     if "" in services:
-        raise invalid("service", "it is empty: name a service, several by repeating it, or leave it out for all")
+        raise invalid("service", "is empty: name a service (repeatable), or omit it for all")
     return Asked(tuple(services), ports[0], _READY[ready[0]])
 
 
@@ -147,15 +147,15 @@ METRICS: Final = (
     D(
         "counter",
         "hq_sd_answers_total",
-        "Answers of /sd/prometheus.",
+        "Responses of /sd/prometheus.",
         lambda sd: {(code,): count for code, count in sd.answers.items()},
         ("code",),
     ),
-    D("counter", "hq_sd_targets_total", "Targets in answers of /sd/prometheus.", lambda sd: sd.targets),
+    D("counter", "hq_sd_targets_total", "Targets in responses of /sd/prometheus.", lambda sd: sd.targets),
     D(
         "counter",
         "hq_sd_left_out_total",
-        "Instances left out of answers of /sd/prometheus: they have no port of that name.",
+        "Instances omitted from responses of /sd/prometheus because they have no port of that name.",
         lambda sd: sd.left_out,
     ),
 )

@@ -65,7 +65,7 @@ class Reflection:
                 answer.file_descriptor_response.file_descriptor_proto.extend(_with_dependencies(finders[kind]()))
         except KeyError:
             answer.error_response.error_code = _NOT_FOUND
-            answer.error_response.error_message = "there is nothing of that name here"
+            answer.error_response.error_message = "unknown symbol or file"
         return answer
 
     def _symbol(self, name: str) -> FileDescriptor:
@@ -106,7 +106,7 @@ def _encoded(file: FileDescriptor) -> bytes:
 
 def _check_size(request: Any) -> None:
     if request.ByteSize() > _MAX_REQUEST_BYTES:
-        raise invalid("", f"{_MAX_REQUEST_BYTES} bytes are enough for a name")
+        raise invalid("", f"{_MAX_REQUEST_BYTES} bytes are the limit for a name")
 
 
 def _is_known(service: str) -> bool:

@@ -24,7 +24,7 @@ METRICS: Final[tuple[Declared[LogCounts], ...]] = (
     Declared(
         "counter",
         "hq_log_messages_total",
-        "Warnings and errors that were logged; docs/logs.md tells what they mean.",
+        "Warnings and errors logged; docs/logs.md explains them.",
         lambda counts: counts.by_level,
         ("level",),
     ),

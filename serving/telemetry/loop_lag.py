@@ -31,7 +31,7 @@ METRICS: Final[tuple[Declared[LoopLag], ...]] = (
     Declared(
         "histogram",
         "hq_event_loop_lag_seconds",
-        "How much later than asked for the event loop came back, looked at ten times a second.",
+        "Delay of the event loop, sampled ten times a second.",
         lambda lag: lag.seconds,
     ),
 )

@@ -71,37 +71,37 @@ class Traffic:
 
 D = Declared[Traffic]
 METRICS: Final = (
-    D("counter", "hq_calls_total", "Calls that ended.", Traffic.calls, ("transport", "method", "code")),
+    D("counter", "hq_calls_total", "Finished calls.", Traffic.calls, ("transport", "method", "code")),
     D(
         "histogram",
         "hq_call_seconds",
-        "From a call's request being complete to its answer being ready; successful calls only.",
+        "Time from the complete request to the finished response; successful calls only.",
         Traffic.seconds,
         ("transport", "method"),
     ),
     D(
         "counter",
         "hq_refused_total",
-        "What was refused by a limit.",
+        "Calls and connections refused by a limit.",
         Traffic.refused,
         ("limit",),
     ),
     D(
         "gauge",
         "hq_calls_in_flight",
-        "Calls with one answer that are under way.",
+        "Unary calls in progress.",
         lambda traffic: traffic.under_way(lambda admission: admission.calls),
     ),
     D(
         "gauge",
         "hq_streams_in_flight",
-        "Streams that are open.",
+        "Open streams.",
         lambda traffic: traffic.under_way(lambda admission: admission.streams),
     ),
     D(
         "gauge",
         "hq_bodies_bytes",
-        "Bytes of large HTTP bodies being received, of large requests, and of what open watches ask for.",
+        "Bytes of HTTP bodies in transit, of large requests, and of open watches' requests.",
         lambda traffic: traffic.under_way(lambda admission: admission.bodies_bytes),
     ),
 )

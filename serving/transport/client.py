@@ -114,7 +114,7 @@ class Channel:
             if attempt is not None:
                 attempt.cancel()
             for connection in [*self._connections]:
-                connection.abort("the client has closed it")
+                connection.abort("closed by the client")
         await asyncio.gather(*ends, *([attempt] if attempt is not None else ()), return_exceptions=True)
 
     async def _finish(self) -> None:
@@ -143,7 +143,7 @@ class Channel:
                 # Shielded: others wait for the same connection.
                 connection = await asyncio.shield(self._attempt)
         except TimeoutError:
-            text = f"{self.address} did not accept a connection in time"
+            text = f"{self.address} did not accept the connection in time"
             raise CallFailed(DEADLINE_EXCEEDED, text, is_unprocessed=True) from None
         except CallFailed as error:  # a new one for each that waits
             raise _unsent(error.message) from None
@@ -152,7 +152,7 @@ class Channel:
             if not self._connecting:
                 self._all_connected.set()
         if not connection.is_usable:
-            raise _unsent(f"{self.address} takes no calls")
+            raise _unsent(f"{self.address} accepts no calls")
         return connection
 
     async def _connect(self) -> ClientConnection:
@@ -164,11 +164,11 @@ class Channel:
                 await self._dial(connection)
                 reason = await connection.ready
         except TimeoutError:
-            reason = "no answer in time"
+            reason = "no response in time"
         except (OSError, ValueError) as error:
             reason = str(error) or type(error).__name__
         except asyncio.CancelledError:  # only `close` does
-            reason = "the client has closed it"
+            reason = "closed by the client"
         if reason:
             connection.abort(reason)
             self._failed(f"cannot connect to {self.address}: {reason}")
@@ -245,7 +245,7 @@ class Messages(AsyncIterator[bytes]):
     async def __anext__(self) -> bytes:
         if self._begun is None:
             if self._is_left:
-                raise _unsent("the call was left before it began")
+                raise _unsent("the call was abandoned before it began")
             self._begun = await self._channel.begin(*self._asked)
         connection, call = self._begun
         if self._is_left:

@@ -146,11 +146,11 @@ class Call:
         named = dict(fields)
         status = named.get(b"grpc-status")
         if status == b"0" and self._held:
-            self.fail(CallFailed(INTERNAL, "the answer ends within a message"))
+            self.fail(CallFailed(INTERNAL, "the response ends in the middle of a message"))
         elif status == b"0":
             self._end()
         elif status is None:
-            self.fail(CallFailed(UNKNOWN, "the answer ended without a status", fields))
+            self.fail(CallFailed(UNKNOWN, "the response ended without a status", fields))
         else:
             code = int(status) if status.isdigit() and len(status) < 3 else UNKNOWN
             text = unquote_to_bytes(named.get(b"grpc-message", b"")).decode("utf-8", "replace")
@@ -199,7 +199,7 @@ class Call:
             flags, size = _PREFIX.unpack_from(held, at)
             start, at_next = at + _PREFIX.size, at + _PREFIX.size + size
             if flags:
-                self.fail(CallFailed(INTERNAL, "a message is compressed, which was not asked for, or is none"))
+                self.fail(CallFailed(INTERNAL, "a message is compressed without request, or malformed"))
             elif size > self._max_bytes:
                 text = f"a message of {size} bytes is over the limit of {self._max_bytes}"
                 self.fail(CallFailed(RESOURCE_EXHAUSTED, text))
@@ -223,12 +223,12 @@ class UnaryCall(Call):
 
     def _message(self, message: bytes) -> None:
         if self._got is not None:
-            self.fail(CallFailed(INTERNAL, "there are several answers to a call that has one"))
+            self.fail(CallFailed(INTERNAL, "more than one response to a unary call"))
         self._got = message
 
     def _end(self) -> None:
         if self._got is None:
-            self.fail(CallFailed(INTERNAL, "there is no answer, although its status is OK"))
+            self.fail(CallFailed(INTERNAL, "status OK without a response"))
             return
         self.close()
         if not self.answer.done():
@@ -297,5 +297,5 @@ def timeout_text(left_s: float) -> bytes:
 
 def _not_grpc(head: Head) -> CallFailed:
     kind = head.named.get(b"content-type", b"of no type")[:100].decode("latin-1")
-    text = f"the answer is not gRPC's: HTTP status {head.status}, {kind}"
+    text = f"the response is not gRPC: HTTP status {head.status}, {kind}"
     return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), text, head.fields)

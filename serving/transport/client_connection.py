@@ -182,7 +182,7 @@ class ClientConnection(asyncio.Protocol):
                     self._machine.reset(stream, ErrorCode.CANCEL)
                     stream.owner.fail(_closing(self._name))
         elif kind == state.FAILED:
-            self._end_all(f"it broke the protocol ({what})")
+            self._end_all(f"HTTP/2 protocol error ({what})")
 
     def eof_received(self) -> None:
         """Whoever does not speak any more answers nothing, either: the transport closes."""
@@ -246,7 +246,7 @@ class ClientConnection(asyncio.Protocol):
         if machine.outgoing.window > 0 or not machine.outgoing.waiting:
             self._open_at = now
         elif now - self._open_at >= options.ping_after_s + options.ping_timeout_s:
-            self.abort("it takes no requests")
+            self.abort("it accepts no requests")
 
     # --- ends ---
 
@@ -256,7 +256,7 @@ class ClientConnection(asyncio.Protocol):
             return
         self._is_retired, self.is_usable = True, False
         if not self.ready.done():
-            self.ready.set_result("it takes no calls")
+            self.ready.set_result("it accepts no calls")
         self._retired(self)
         self._flush_soon()
 
@@ -294,4 +294,4 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _closing(name: str) -> CallFailed:
-    return CallFailed(UNAVAILABLE, f"{name} takes no more calls on this connection", is_unprocessed=True)
+    return CallFailed(UNAVAILABLE, f"{name} accepts no more calls on this connection", is_unprocessed=True)

@@ -75,17 +75,17 @@ class ConnectUnary(Wire):
         try:
             told = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_GET_FIELDS))
         except ValueError as error:
-            raise invalid("", f"the query cannot be read: {error}") from error
+            raise invalid("", f"cannot parse the query: {error}") from error
         if told.get("connect", "v1") != "v1":
-            raise invalid("connect", "the version of the protocol must be v1")
+            raise invalid("connect", "the protocol version must be v1")
         if "message" not in told:
-            raise invalid("message", "a call by GET brings its message in the query: encoding=json&message={...}")
+            raise invalid("message", "a GET call takes its message in the query: encoding=json&message={...}")
         message = told["message"].encode("latin-1")
         if told.get("base64") == "1":
             try:
                 message = base64.urlsafe_b64decode(message + b"=" * (-len(message) % 4))
             except (ValueError, binascii.Error) as error:
-                raise invalid("message", "it is not base64") from error
+                raise invalid("message", "not valid base64") from error
         self._body, self._size = [message], len(message)
         self._encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
         encoding = told.get("encoding", "")

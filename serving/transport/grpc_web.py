@@ -76,4 +76,4 @@ def _decoded(text: bytes) -> bytes:
         pieces = text.replace(b"=", b"= ").replace(b"= = ", b"== ").split()
         return b"".join([base64.b64decode(piece, validate=True) for piece in pieces])
     except (ValueError, binascii.Error) as error:
-        raise invalid("", "the body is not base64") from error
+        raise invalid("", "the body is not valid base64") from error

@@ -163,7 +163,7 @@ class H1Side(Connection):
     def _count(self, size: int) -> None:
         self._body_bytes += size
         if self._body_bytes > 2 * self.core.limits.max_request_bytes:
-            self._refuse(TooLarge("the body comes with more around it than a body may have"))
+            self._refuse(TooLarge("the body has too much chunking overhead"))
 
     def _drop(self, size: int) -> None:
         """More that nobody reads: as much as one request may have is let through; then the sender has to wait."""

@@ -105,7 +105,7 @@ class Rpc:
         """Part of a request, or one that does not hold one message."""
         for message in messages:
             if self._message is not None:
-                raise WrongNumberOfMessages("there is more than one message: this call takes one")
+                raise WrongNumberOfMessages("more than one message: this call takes one")
             self._message = message
         if not end:
             self._count_body(self._body_bytes + len(chunk))
@@ -133,7 +133,7 @@ class Rpc:
         if self._task is not None:
             self._cancel(self._task)
         elif not self._is_closed:
-            self._fail(ShuttingDown("this replica shuts down: send the call to another one", 0.0))
+            self._fail(ShuttingDown("this replica is shutting down: use another one", 0.0))
 
     def _cancel(self, task: asyncio.Task[None]) -> None:
         task.cancel()

@@ -77,7 +77,7 @@ class StreamRpc(Rpc):
 
     def _meant(self, error: BaseException) -> BaseException:
         if isinstance(error, asyncio.CancelledError):
-            return ShuttingDown("this replica shuts down: go on at another one", 0.0)
+            return ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
         return error
 
 

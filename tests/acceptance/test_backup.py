@@ -142,7 +142,7 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
 
         async def refused() -> bool:
             status, words = await replica.get("/readyz")
-            return status == 503 and "`hq restore` has to run to its end" in words
+            return status == 503 and "`hq restore` must be completed" in words
 
         await eventually(refused, what="a replica that serves nothing, and says why")
         with pytest.raises(grpc.aio.AioRpcError) as told:
@@ -150,7 +150,7 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
         assert reason_of(told.value) == "NOT_LOADED"
         # Broken off here. Another backup of this store would be half a one.
         code, _, said = await hq("backup", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, "-")
-        assert (code, "a restore is under way" in said) == (1, True)
+        assert (code, "a restore is in progress" in said) == (1, True)
         code, _, said = await hq("restore", "--etcd", etcd.endpoint, "--prefix", etcd.prefix, str(file))
         assert code == 0, said
         await eventually(lambda: shows(replica, {"a-1"}), what="what was restored")
@@ -180,6 +180,6 @@ async def test_a_backup_goes_through_a_pipe_and_into_another_installation(
     code, _, said = await hq("restore", "--etcd", etcd.endpoint, "--prefix", other, "-", stdin=backup)
     assert code == 0, said
     code, _, said = await hq("restore", "--etcd", etcd.endpoint, "--prefix", other, "-", stdin=backup)
-    assert (code, "--replace takes them away" in said) == (1, True)
+    assert (code, "--replace deletes them" in said) == (1, True)
     elsewhere = await replicas.start([etcd.endpoint], other)
     assert set(await listed(elsewhere)) == {"a-1"}

@@ -98,7 +98,7 @@ async def test_a_store_that_comes_back_empty_is_doubted_by_everybody_until_an_op
         third = await replicas.start([etcd.endpoint])
         for replica in (first, second, third):
             status, text = await replica.get("/readyz?trusted")
-            assert (status, "holds 0 instances (0 ready) where there were 3 (3 ready)" in text) == (503, True)
+            assert (status, "holds 0 instances (0 ready), previously 3 (3 ready)" in text) == (503, True)
             assert (await replica.get("/readyz"))[0] == 200
             assert await metric(replica, "hq_epoch_doubted") == "1.0"
             assert (await replica.get("/sd/prometheus?service=web&port=http"))[0] == 503

@@ -82,7 +82,7 @@ async def test_the_commands_of_the_page_make_a_replica_that_knows_its_callers(tm
         stranger = calling.splitlines()[-1].replace("node-1", "node-2") + " || echo denied"
         assert "denied" in await run(stranger, tmp_path)
     [verifying] = re.findall(r"^```sh\n(hq audit verify .*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert "nothing was changed" in await run(verifying, tmp_path)
+    assert "intact" in await run(verifying, tmp_path)
     assert (tmp_path / "audit.jsonl").stat().st_mode & 0o777 == 0o600
     written = (tmp_path / "audit.jsonl").read_text()
     assert '"deny"' in written

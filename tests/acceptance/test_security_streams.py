@@ -57,9 +57,9 @@ def _other_rights(files: Secured) -> None:
 
 
 ENDS = {
-    "ticket": (_nothing, GOOD_FOR_S, ("UNAUTHENTICATED", "the ticket of reader/ann has expired")),
-    "key": (_another_key, 600.0, ("UNAUTHENTICATED", "the key that signed the ticket of reader/ann is withdrawn")),
-    "rights": (_other_rights, 600.0, ("PERMISSION_DENIED", "the rights of reader/ann are others now")),
+    "ticket": (_nothing, GOOD_FOR_S, ("UNAUTHENTICATED", "the token of reader/ann has expired")),
+    "key": (_another_key, 600.0, ("UNAUTHENTICATED", "the key that signed the token of reader/ann was withdrawn")),
+    "rights": (_other_rights, 600.0, ("PERMISSION_DENIED", "the permissions of reader/ann have changed")),
 }
 
 

@@ -69,7 +69,7 @@ async def test_a_worker_that_is_killed_is_started_again_and_that_is_logged(etcd:
         victim, other = workers_of(minder)
         os.kill(victim, signal.SIGKILL)
         await eventually(lambda: minder.log_text().count("listening: gRPC") == 3, what="a third worker listens")
-        assert "ended with SIGKILL: starting it again" in minder.log_text()
+        assert "ended with SIGKILL: restarting it" in minder.log_text()
         now = workers_of(minder)
         assert other in now
         assert victim not in now

@@ -20,7 +20,7 @@ from tests.checker.watches.word import WatchWord
 
 # What HQ may answer a token with where it cannot go on. Another history, a slow reader and a token that history in
 # memory does not reach back to are promised; everything else is not.
-EXCUSES = ("history", "fell behind", "the token is of epoch", "the token is ahead", "compacted")
+EXCUSES = ("history", "behind by", "the token is of epoch", "the token is newer", "compacted")
 
 
 class Filtered:

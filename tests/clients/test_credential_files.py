@@ -46,12 +46,12 @@ def no_ticket(tmp_path: Path, good: Certificate) -> CredentialFiles:
 
 
 FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
-    without_key: "name both",
+    without_key: "give both",
     not_there: "--ca .*no-such-file: cannot be read: No such file",
-    no_pem: "--ca .*ca: holds no certificate",
-    key_for_certificate: "--cert .*holds no certificate",
-    no_key: "--key .*key: holds no private key",
-    no_ticket: "--ticket-file .*ticket: holds no ticket",
+    no_pem: "--ca .*ca: contains no PEM certificate",
+    key_for_certificate: "--cert .*contains no PEM certificate",
+    no_key: "--key .*key: contains no PEM private key",
+    no_ticket: "--ticket-file .*ticket: contains no token",
 }
 
 

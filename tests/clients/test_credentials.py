@@ -103,7 +103,7 @@ async def test_an_unusable_ticket_leaves_the_old_one_in_force(
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("clients")]
     assert len(warnings) == 1, "it is said once, not for each call"
     assert str(ticket_file) in warnings[0]
-    assert "stays in force" in warnings[0]
+    assert "remain in force" in warnings[0]
     assert "words" not in warnings[0]
 
 

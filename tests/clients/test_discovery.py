@@ -227,7 +227,7 @@ async def test_a_handle_says_how_to_use_it() -> None:
     with pytest.raises(NoEndpoints):
         web.pick()
     async with web:
-        with pytest.raises(RuntimeError, match="entered once"):
+        with pytest.raises(RuntimeError, match="entered only once"):
             await web.__aenter__()
     with pytest.raises(ValueError, match="a port for each"):
         Discovery("127.0.0.1:1").services(["web"])

@@ -125,7 +125,7 @@ async def test_a_directory_that_cannot_be_written_is_no_obstacle(
     (tmp_path / "file").touch()
     async with discovery(telling, tmp_path / "file").service("web", port="http") as web:
         await web.ready()
-    assert "would find older addresses" in caplog.text or "cannot be read" in caplog.text
+    assert "would use older addresses" in caplog.text or "cannot be read" in caplog.text
 
 
 async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
@@ -196,4 +196,4 @@ async def test_metadata_that_cannot_be_had_for_a_while_does_not_end_the_watch(
     async with discovery(telling, metadata=metadata).service("web", port="http") as web:
         await web.ready(live=True)
         assert ids(web) == ["web-1"]
-    assert caplog.text.count("beginning again") == 2
+    assert caplog.text.count("starting over") == 2

@@ -21,9 +21,9 @@ async def test_an_installation_that_is_late_is_away_and_no_agent_is_blamed(repli
     slow.order("CountInstances", hang)
     session = Session({}, {}, (), timeout_s=3.0)
     [asked] = await session.each({"default": (slow.address,)}, lambda _, client: client.count())
-    next_step = "`hqctl status` tells why; --timeout waits longer"
+    next_step = "See `hqctl status`, or raise --timeout"
     assert asked.exit is Exit.UNAVAILABLE
-    assert asked.error == f"{slow.address} did not answer in time. {next_step}"
+    assert asked.error == f"{slow.address} did not respond in time. {next_step}"
 
 
 async def test_something_that_is_no_hq_is_told_with_a_next_step(replicas: list[FakeReplica]) -> None:

@@ -102,7 +102,7 @@ async def test_an_operators_day_with_hqctl(two: list[ReplicaProcess]) -> None:
     assert "Released" in await done("guard", "release", "--for", "1m", "--reason", "test")
     assert "STORE-MEMBER" in await done("status")
     assert "is suspended until" in await done("suspend", "n1", "--for", "1h", "--reason", "disks")
-    assert "judged as usual" in await done("resume", "n1")
+    assert "no longer suspended" in await done("resume", "n1")
     assert "Nothing is in quarantine" in await done("quarantine")
     assert await done("delete", "web-1") == "web-1 deleted\n"
     assert "there is no instance" in await done("get", "web-1", "--strong", code=3)

@@ -99,7 +99,7 @@ async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: Ow
         client.key.write_text("broken")
         second = store._members
         async with asyncio.timeout(30):
-            while "no plain key" not in store.files_fault:
+            while "no unencrypted PEM key" not in store.files_fault:
                 await works(place)
                 await asyncio.sleep(0.1)
         assert store._members is second
@@ -120,7 +120,7 @@ async def test_etcd_lets_in_who_knows_the_password(own_etcd: OwnEtcd) -> None:
         await works(place)
         assert [member.error for member in await place.store.members()] == [""]
     async with opened(EtcdConfig((etcd.endpoint,), user=USER, password="wrong")) as place:
-        with pytest.raises(Unavailable, match="nobody was let in as root"):
+        with pytest.raises(Unavailable, match="authentication as user root failed"):
             await place.put("a")
     async with opened(EtcdConfig((etcd.endpoint,))) as place:
         with pytest.raises(Unavailable, match="user name is empty"):

@@ -42,7 +42,7 @@ async def test_instances_alone_never_fill_etcd(replicas: Replicas, own_etcd: Own
         await agent.report()
         told = await hqctl(replica.grpc, "status")
         assert told.code == 1
-        assert "that HQ lets them take" in told.out
+        assert "that HQ allows" in told.out
         assert "etcd is full" not in told.out
         await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=instance("a-1", text="shorter")))
         await stub.DeleteInstance(pb.DeleteInstanceRequest(id="a-2"))

@@ -84,11 +84,11 @@ async def refused_beside_the_parts(stub: service_pb2_grpc.InstanceServiceAsyncSt
     creating = stub.CreateInstance(pb.CreateInstanceRequest(instance=beside))
     updating = stub.UpdateInstance(pb.UpdateInstanceRequest(instance=beside))
     for call in (creating, updating):
-        with pytest.raises(grpc.aio.AioRpcError, match="fields beside meta, spec and status are unknown") as refused:
+        with pytest.raises(grpc.aio.AioRpcError, match="fields besides meta, spec and status are unknown") as refused:
             await call
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
     [result] = (await stub.ApplyInstances(pb.ApplyInstancesRequest(instance=[beside]))).result
-    assert "fields beside meta, spec and status are unknown" in result.error.message
+    assert "fields besides meta, spec and status are unknown" in result.error.message
 
 
 async def put_newer_fields(store: EtcdStore, keys: Keys) -> int:

@@ -53,7 +53,7 @@ async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_
     error = await getting
     assert list(front.front.locations.by_name) == ["east"]
     assert error.code() is grpc.StatusCode.UNAVAILABLE
-    assert "west: it has just left" in (error.details() or "")
+    assert "west: it was just removed" in (error.details() or "")
 
 
 async def test_a_replica_of_another_cluster_does_not_silence_those_beside_it(

@@ -82,11 +82,11 @@ async def test_the_page_can_be_followed(shell: Shell) -> None:
 
     async def answers() -> bool:
         said = await shell.run(find)
-        return "No instance matches" in said and "did not answer" not in said
+        return "No instance matches" in said and "did not respond" not in said
 
     async def whole_table() -> str:
         said = await shell.run(find)
-        return "" if "did not answer" in said else said
+        return "" if "did not respond" in said else said
 
     await eventually(answers, what="both locations answer through the front")
     assert "web-1 created" in await shell.run(apply)
@@ -102,4 +102,4 @@ async def test_the_page_can_be_followed(shell: Shell) -> None:
     await asyncio.wait_for(running[1].communicate(), 60)
     without = await shell.run(find)
     assert "web-9" not in without
-    assert "west did not answer" in without
+    assert "west did not respond" in without

@@ -149,7 +149,7 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(st
     told = {source.cluster: source for source in old.sources}["west"]
     assert told.stale
     assert told.staleness.ToMilliseconds() >= 5
-    assert "this is the last one" in told.error
+    assert "showing the last one" in told.error
     assert [g.total for g in (await front.stub.CountInstances(count)).groups] == [2]
     never_asked = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=["b"]), read=allowing.read)
     assert not (await front.stub.FindInstances(never_asked)).instances

@@ -106,7 +106,7 @@ async def test_hqctl_names_the_location_of_an_id_that_exists_in_two(
     assert (await hqctl(front.grpc, "--cluster", "west", "why", "twin")).code == 0
     east = world.replicas["east"][0].grpc
     strayed = await hqctl(east, "delete", "twin", "--cluster", "west")
-    assert (strayed.code, "this is the cluster east, not west" in strayed.err) == (1, True), strayed.err
+    assert (strayed.code, "this is cluster east, not west" in strayed.err) == (1, True), strayed.err
     assert (await hqctl(front.grpc, "delete", "twin", "--cluster", "west")).code == 0
     assert json.loads((await hqctl(front.grpc, "get", "twin", "-o", "json")).out)["meta"]["cluster"] == "east"
 
@@ -160,7 +160,7 @@ async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) ->
         assert error.code() is Code.UNAVAILABLE
         assert "west: " in (error.details() or "")
     listed = await hqctl(front.grpc, "find", "--service", "slow")
-    assert "west did not answer" in listed.err
+    assert "west did not respond" in listed.err
     world.delay("west", 0)
     await eventually(lambda: whole(front, "slow"), timeout_s=60, what="west is back")
 

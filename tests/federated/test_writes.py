@@ -43,7 +43,7 @@ async def test_a_new_instance_goes_where_the_caller_says(start_pair: StartPair) 
         assert error.code() is Code.INVALID_ARGUMENT
         assert "east, west" in (error.details() or "")
     error = await refused(front.stub.CreateInstance(create("c", "east"), metadata=WEST))
-    assert "which one?" in (error.details() or "")
+    assert "send only one" in (error.details() or "")
 
 
 async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(start_pair: StartPair) -> None:

@@ -20,7 +20,7 @@ _CERTIFIED: Final = re.compile(r"gRPC with certificates (\S+)$", re.MULTILINE)
 FLAGS: Final = ("--slow-request", "2s")
 _ACCIDENTS: Final = ("Traceback", "failed unexpectedly", " ERROR ", " CRITICAL ", "Exception")
 _SERVES: Final = re.compile("Ctrl-C stops it")
-_DESIGNED: Final = "the file is not in force, what it said before still is"
+_DESIGNED: Final = "cannot load the file, its previous contents remain in force"
 
 
 class Target:

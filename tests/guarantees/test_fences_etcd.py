@@ -82,7 +82,7 @@ async def test_while_etcd_is_frozen_lookups_go_on_and_nobody_is_told_that_someth
         try:
             entry, _ = await registry.reads.get("web-1", PLAIN, None)
             assert entry.traits.id == "web-1"
-            with pytest.raises(StoreUnavailable, match=r"memory has no instance nobody as of .* s ago"):
+            with pytest.raises(StoreUnavailable, match=r"this replica has no instance nobody in memory as of .* s ago"):
                 await registry.reads.get("nobody", PLAIN, None)
             while not registry.replica.fence.error:
                 await asyncio.sleep(0.05)

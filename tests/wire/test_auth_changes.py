@@ -60,7 +60,7 @@ async def test_a_stream_ends_with_its_ticket(replica: Served, reader: Caller, cl
     stream = reader.watch(WATCH)
     await stream.read()
     clock.ahead_ms = 640_000
-    assert await last_words(stream) == ("UNAUTHENTICATED", "the ticket of reader/ann has expired")
+    assert await last_words(stream) == ("UNAUTHENTICATED", "the token of reader/ann has expired")
     assert (await reader.refusal("CountInstances", COUNT))[0] == "UNAUTHENTICATED"
 
 
@@ -84,7 +84,7 @@ async def test_a_stream_ends_when_its_caller_may_not_any_more(replica: Served, r
     await stream.read()
     files.policy.write_text("roles: {reader: [{identities: ['reader/*'], services: [web]}]}")
     assert not refresh(replica)
-    assert await last_words(stream) == ("PERMISSION_DENIED", "the rights of reader/ann are others now")
+    assert await last_words(stream) == ("PERMISSION_DENIED", "the permissions of reader/ann have changed")
     assert (await reader.refusal("CountInstances", COUNT))[0] == "PERMISSION_DENIED"
 
 
@@ -101,7 +101,7 @@ async def test_a_stream_ends_also_while_its_first_message_is_being_sent(
         await asyncio.sleep(0)
     files.policy.write_text("roles: {reader: [{identities: ['reader/*'], services: [web]}]}")
     assert not refresh(replica)
-    assert await last_words(stream) == ("PERMISSION_DENIED", "the rights of reader/ann are others now")
+    assert await last_words(stream) == ("PERMISSION_DENIED", "the permissions of reader/ann have changed")
 
 
 @pytest.mark.parametrize("subject", ["reader/ann", "web-reader", "agent/n1"])
@@ -138,7 +138,7 @@ async def test_a_broken_policy_keeps_the_old_one_and_says_so(replica: Served, re
 
 async def test_what_anybody_may_read_names_the_file_at_fault_and_nothing_of_it(replica: Served, files: Secured) -> None:
     files.policy.write_text("roles: {confidential-name: [{identities: [x]}]}")
-    assert refresh(replica) == "--policy as it is now is not in force, see the log"
+    assert refresh(replica) == "--policy was changed but not loaded, see the log"
     async with secured_http(replica, files) as anybody:
         text = (await anybody.get("/readyz")).text
     assert ("--policy" in text, "confidential" in text) == (True, False)
@@ -158,7 +158,7 @@ async def test_a_stream_ends_with_the_key_of_its_ticket_and_others_go_on(
         assert not refresh(replica)
         assert await last_words(ending) == (
             "UNAUTHENTICATED",
-            "the key that signed the ticket of reader/ann is withdrawn",
+            "the key that signed the token of reader/ann was withdrawn",
         )
         await Caller(channel, following.ticket("admin")).call("CreateInstance", create("web-1"))
         while not (await going_on.read()).events:

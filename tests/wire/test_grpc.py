@@ -51,7 +51,7 @@ async def test_an_unexpected_error_is_logged_and_not_told(
     with caplog.at_level(logging.ERROR), pytest.raises(aio.AioRpcError) as raised:
         await grpc_client.get("boom", metadata=(("x-request-id", "abc-3"),))
     assert raised.value.code() is grpc.StatusCode.INTERNAL
-    assert raised.value.details() == "internal error; the log has it as call abc-3"
+    assert raised.value.details() == "internal error; see call abc-3 in the log"
     assert "a secret of the machine room" in caplog.text
     assert "abc-3" in caplog.text
 

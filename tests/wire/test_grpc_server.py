@@ -96,4 +96,4 @@ async def test_stopping_breaks_off_what_outlives_the_grace(registry: FakeRegistr
         with pytest.raises(aio.AioRpcError) as raised:
             await call
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert "broken off by a replica that shuts down" in (raised.value.details() or "")
+    assert "aborted by a replica that is shutting down" in (raised.value.details() or "")

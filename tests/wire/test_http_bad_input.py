@@ -49,10 +49,10 @@ BAD = {
         "read.minVersoin: hq.v1.ReadOptions has no such field",
     ),
     "an extension": Bad(b'{"[a.b]":1}', 400, "invalid_argument", "[a.b]: "),
-    "a number for a string": Bad(b'{"id":17}', 400, "invalid_argument", "id: a string is expected, not a number"),
-    "a string for an object": Bad(b'{"read":""}', 400, "invalid_argument", "read: a JSON object is"),
+    "a number for a string": Bad(b'{"id":17}', 400, "invalid_argument", "id: expected a string, not a number"),
+    "a string for an object": Bad(b'{"read":""}', 400, "invalid_argument", "read: expected a JSON object"),
     "an object for a string": Bad(b'{"id":{}}', 400, "invalid_argument", "id: "),
-    "a list for an object": Bad(b'{"read":[]}', 400, "invalid_argument", "read: a JSON object is"),
+    "a list for an object": Bad(b'{"read":[]}', 400, "invalid_argument", "read: expected a JSON object"),
     "a fraction for an integer": Bad(b'{"read":{"minVersion":1.5}}', 400, "invalid_argument", "read.min_version: "),
     "a negative for an unsigned": Bad(b'{"read":{"minVersion":-1}}', 400, "invalid_argument", "read.min_version: "),
     "an integer too large": Bad(b'{"read":{"minVersion":1e30}}', 400, "invalid_argument", "read.min_version: "),
@@ -63,7 +63,7 @@ BAD = {
         b'{"read":{"consistency":"VERY"}}',
         400,
         "invalid_argument",
-        "read.consistency: 'VERY' is none of READ_CONSISTENCY_UNSPECIFIED, READ_CONSISTENCY_STRONG",
+        "read.consistency: 'VERY' is not one of READ_CONSISTENCY_UNSPECIFIED, READ_CONSISTENCY_STRONG",
     ),
     "NaN": Bad(b'{"read":{"minVersion":NaN}}', 400, "invalid_argument", "NaN is not JSON"),
     "Infinity": Bad(b'{"read":{"minVersion":-Infinity}}', 400, "invalid_argument", "-Infinity is not JSON"),
@@ -77,29 +77,29 @@ BAD = {
     "not UTF-8": Bad(b'{"id":"\xff\xfe"}', 400, "invalid_argument", "not UTF-8: invalid start byte at byte 7"),
     "UTF-16": Bad('{"id":"a"}'.encode("utf-16"), 400, "invalid_argument", "not UTF-8"),
     "a byte order mark": Bad(b'\xef\xbb\xbf{"id":"a"}', 400, "invalid_argument", "BOM"),
-    "nested 10,000 deep": Bad(b"[" * 10_000, 400, "invalid_argument", "more than 64 levels"),
+    "nested 10,000 deep": Bad(b"[" * 10_000, 400, "invalid_argument", "deeper than 64 levels"),
     "nested 10,000 deep in a field": Bad(
-        b'{"id":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, 400, "invalid_argument", "more than 64 levels"
+        b'{"id":' + b'{"a":' * 10_000 + b"1" + b"}" * 10_001, 400, "invalid_argument", "deeper than 64 levels"
     ),
     "nested 60 deep": Bad(b'{"read":' * 60 + b"1" + b"}" * 60, 400, "invalid_argument", ""),
     "a bad field mask": Bad(
         b'{"fieldMask":17}', 400, "invalid_argument", "field_mask: FieldMask JSON value not a string"
     ),
-    "truncated protobuf": Bad(b"\x0a\x05ab", 400, "invalid_argument", "not a well-formed hq.v1.Get", PROTO),
-    "random protobuf": Bad(b"\xff" * 40, 400, "invalid_argument", "not a well-formed", PROTO),
+    "truncated protobuf": Bad(b"\x0a\x05ab", 400, "invalid_argument", "not a valid binary hq.v1.Get", PROTO),
+    "random protobuf": Bad(b"\xff" * 40, 400, "invalid_argument", "not a valid binary", PROTO),
     "protobuf with a string that is not UTF-8": Bad(
-        b"\x0a\x01\xff", 400, "invalid_argument", "not a well-formed", PROTO
+        b"\x0a\x01\xff", 400, "invalid_argument", "not a valid binary", PROTO
     ),
-    "protobuf nested 10,000 deep": Bad(b"\x1b" * 10_000, 400, "invalid_argument", "not a well-formed", PROTO),
-    "JSON called protobuf": Bad(b'{"id":"a"}', 400, "invalid_argument", "not a well-formed", PROTO),
+    "protobuf nested 10,000 deep": Bad(b"\x1b" * 10_000, 400, "invalid_argument", "not a valid binary", PROTO),
+    "JSON called protobuf": Bad(b'{"id":"a"}', 400, "invalid_argument", "not a valid binary", PROTO),
     "no content type": Bad(b"{}", 415, "unknown", "", {"content_type": ""}),
     "a form": Bad(b"{}", 415, "unknown", "", {"content_type": "application/x-www-form-urlencoded"}),
     "Latin-1": Bad(b"{}", 415, "unknown", "", {"content_type": "application/json; charset=latin1"}),
     "a stream's type": Bad(b"{}", 415, "unknown", "", {"content_type": "application/connect+json"}),
-    "no gzip": Bad(b"{}", 400, "invalid_argument", "not well-formed gzip", GZIP),
-    "gzip cut short": Bad(gzip.compress(b"{}")[:-4], 400, "invalid_argument", "cut short", GZIP),
+    "no gzip": Bad(b"{}", 400, "invalid_argument", "not valid gzip", GZIP),
+    "gzip cut short": Bad(gzip.compress(b"{}")[:-4], 400, "invalid_argument", "truncated", GZIP),
     "gzip with a wrong checksum": Bad(
-        gzip.compress(b"{}")[:-5] + b"\0" * 5, 400, "invalid_argument", "not well-formed gzip", GZIP
+        gzip.compress(b"{}")[:-5] + b"\0" * 5, 400, "invalid_argument", "not valid gzip", GZIP
     ),
     "gzip and garbage": Bad(gzip.compress(b"{}") + b"x", 400, "invalid_argument", "gzip", GZIP),
     "a gzip bomb": Bad(gzip.compress(b" " * 50_000_000, 9), 413, "resource_exhausted", "after decompression", GZIP),

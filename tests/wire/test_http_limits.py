@@ -125,7 +125,7 @@ async def test_an_old_stream_is_ended_to_be_resumed_elsewhere(http: RawHttp) -> 
     answer = await http.post(body, f"/{WATCH}", content_type="application/connect+json")
     assert answer.status == 200
     assert b'"code":"unavailable"' in answer.body
-    assert b"go on at any replica" in answer.body
+    assert b"reconnect to any replica" in answer.body
 
 
 def _deaf(port: int) -> socket.socket:

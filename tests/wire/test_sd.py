@@ -169,9 +169,9 @@ async def test_a_beat_changes_no_etag(sd: RawHttp, stub: Stub) -> None:
         ("service=web&port=", "port: name one port"),
         ("service=web&port=a&port=b", "port: name one port"),
         ("service=web&port=a&ready=false", "ready: write true"),
-        ("service=&port=a", "service: it is empty"),
+        ("service=&port=a", "service: is empty"),
         ("service=a%20b&port=a", 'service: "a b" is malformed'),
-        ("services=web&port=a", "services: there is no such parameter"),
+        ("services=web&port=a", "services: unknown parameter"),
     ],
 )
 async def test_a_wrong_query_is_refused_by_its_parameter(sd: RawHttp, query: str, words: str) -> None:

@@ -14,5 +14,5 @@ def addresses(given: tuple[str, ...]) -> tuple[str, ...]:
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     if not named:
-        raise click.UsageError("no server is named: give --server HOST:PORT or set HQ_SERVER")
+        raise click.UsageError("no server given: use --server HOST:PORT or set HQ_SERVER")
     return named

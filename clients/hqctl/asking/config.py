@@ -114,7 +114,7 @@ def _context(name: str, value: Any, path: Path) -> Context:
         raise BadConfig(f"{where}: must hold fields such as servers")
     for key in value:
         if key not in FIELDS:
-            raise BadConfig(f"{where}.{key}: there is no such field; there are {', '.join(FIELDS)}")
+            raise BadConfig(f"{where}.{key}: unknown field; there are {', '.join(FIELDS)}")
     servers = value.get("servers") or ()
     listed = (servers,) if isinstance(servers, str) else tuple(map(str, servers))
     if not listed:
@@ -127,7 +127,7 @@ def _context(name: str, value: Any, path: Path) -> Context:
     except ValueError as error:
         raise BadConfig(f"{where}.timeout: {error}") from None
     if not timeout_s:
-        raise BadConfig(f"{where}.timeout: a call needs some time")
+        raise BadConfig(f"{where}.timeout: must be more than 0")
     return replace(context, timeout_s=timeout_s)
 
 

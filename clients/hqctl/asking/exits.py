@@ -29,15 +29,15 @@ class Exit(enum.IntEnum):
 
 MEANINGS = {
     Exit.OK: "done",
-    Exit.REFUSED: "refused or failed (of several items, at least one); diff: it differs; status: there is a problem",
-    Exit.USAGE: "the command line makes no sense; diff: refused or failed",
-    Exit.NOT_FOUND: "there is no such instance, revision or node",
-    Exit.CONFLICT: "somebody else was faster, or the id is taken",
-    Exit.UNAVAILABLE: "no HQ is reached, or it asks to try later; nothing was stored",
-    Exit.OUTCOME_UNKNOWN: "the write may have been stored or not: look",
-    Exit.NOT_ALLOWED: "you may not do this, or a file of credentials is of no use",
-    Exit.TIMEOUT: "the time was up before an answer, or what was waited for",
-    Exit.INTERRUPTED: "stopped by Ctrl-C",
+    Exit.REFUSED: "refused or failed (any of several items); diff: differences found; status: problems found",
+    Exit.USAGE: "usage error; diff: refused or failed",
+    Exit.NOT_FOUND: "not found: no such instance, revision or node",
+    Exit.CONFLICT: "conflict: the instance changed meanwhile, or the id already exists",
+    Exit.UNAVAILABLE: "HQ is unreachable or asked to retry later; nothing was stored",
+    Exit.OUTCOME_UNKNOWN: "unknown whether the write was stored: check",
+    Exit.NOT_ALLOWED: "not authenticated or not authorized, or a credential file cannot be used",
+    Exit.TIMEOUT: "timed out before a response, or before the condition was met",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C",
 }
 
 _BY_CODE = {
@@ -57,8 +57,8 @@ LOOK = "hqctl get"
 NOTHING_STORED = re.compile(r"\bnothing of .* was stored\b")
 _NOT_AN_HQ = ("UNKNOWN", "UNIMPLEMENTED", "INTERNAL")
 _BY_WORDS = {
-    "is not suspended": "`hqctl suspensions` shows who is.",
-    "has no revision": "`hqctl revision show` with the instance's id lists those it has.",
+    "is not suspended": "See `hqctl suspensions`.",
+    "has no revision": "List them with `hqctl revision show INSTANCE`.",
 }
 # Fields of requests that were never written as such: what the user typed instead.
 _TYPED = {
@@ -70,7 +70,7 @@ _TYPED = {
     "revision.ready.reason": "--reason",
 }
 _BY_STATUS = {
-    "DEADLINE_EXCEEDED": "`hqctl status` tells why; --timeout waits longer.",
+    "DEADLINE_EXCEEDED": "See `hqctl status`, or raise --timeout.",
     "UNAVAILABLE": "Try again, or another --server.",
     "NOT_FOUND": "`hqctl find` shows what there is.",
 }
@@ -111,7 +111,7 @@ def _surely_not_stored(error: HqApiError) -> bool:
 
 def _what(error: HqApiError) -> str:
     if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
-        return f"{error.endpoint or 'the server'} did not answer in time."
+        return f"{error.endpoint or 'the server'} did not respond in time."
     if error.violations and all(v.field in _TYPED for v in error.violations):
         typed = dict.fromkeys(f"{_TYPED[v.field]}: {v.description}" for v in error.violations)
         return "; ".join(typed).rstrip(".") + "."
@@ -121,15 +121,15 @@ def _what(error: HqApiError) -> str:
 
 def _next(error: HqApiError, writing: bool, look: str) -> str:
     if not error.sent:
-        return "Does an HQ serve gRPC there (usually at port 7071)? Name others with --server or HQ_SERVER."
+        return "Is it the gRPC address of an HQ (usually port 7071)? Choose others with --server or HQ_SERVER."
     if _surely_not_stored(error):
-        return "Is the store there? `hqctl status` tells more."
+        return "Is the store available? See `hqctl status`."
     if writing and error.outcome_unknown:
-        return f"It may have been stored or not: look with `{look}` before you repeat it."
+        return f"It may or may not be stored: check with `{look}` before you retry."
     if CLUSTER_HEADER in error.message:
-        return "--server or --context names one." if "this is the cluster" in error.message else NAME_IT
+        return "Choose one with --server or --context." if "this is cluster" in error.message else NAME_IT
     if error.retry_delay_s is not None:
-        store = "`hqctl status` shows how the store is. " if error.reason.startswith("STORE_") else ""
+        store = "See `hqctl status` about the store. " if error.reason.startswith("STORE_") else ""
         return f"{store}Try again in {max(1, round(error.retry_delay_s))} s."
     if is_no_hq(error):
         return f"Is {error.endpoint} the gRPC address of an HQ?"

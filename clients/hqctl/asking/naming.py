@@ -11,7 +11,7 @@ _KEY = "hqctl.cluster"
 
 def cluster_option() -> click.Option:
     """The option, whose value `named_cluster` tells: all commands have it, so it is no argument of theirs."""
-    text = "The cluster that is meant, where a front serves several; a replica of another one refuses."
+    text = "Cluster to call, where a federation gateway serves several; replicas of other clusters refuse."
     return click.Option(["--cluster"], metavar="NAME", expose_value=False, callback=_remember, help=text)
 
 

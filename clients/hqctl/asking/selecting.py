@@ -16,7 +16,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def strong_option(function: F) -> F:
     """Give a command the option --strong."""
-    text = "See everything acknowledged anywhere before now; costs a round trip to the store."
+    text = "Read everything acknowledged so far (strong consistency); costs a round trip to the store."
     return click.option("--strong", is_flag=True, help=text)(function)
 
 
@@ -28,13 +28,13 @@ def selecting(function: F) -> F:
 def selecting_by_options(function: F) -> F:
     """The same without the argument SERVICE."""
 
-    @click.option("--service", "more_services", multiple=True, help="Of this service; may be repeated.")
-    @click.option("--node", "nodes", multiple=True, help="On this node; may be repeated.")
-    @click.option("--revision", "revisions", multiple=True, help="With this revision in the spec.")
-    @click.option("--cluster", "clusters", multiple=True, help="In this cluster.")
-    @click.option("-l", "--selector", multiple=True, metavar="KEY=VALUE,...", help="With these labels.")
-    @click.option("--ready/--not-ready", default=None, help="Only those ready, or not ready.")
-    @click.option("--allocated/--unallocated", default=None, help="Only those with, or without, an allocation.")
+    @click.option("--service", "more_services", multiple=True, help="Only this service; repeatable.")
+    @click.option("--node", "nodes", multiple=True, help="Only this node; repeatable.")
+    @click.option("--revision", "revisions", multiple=True, help="Only with this revision in the spec.")
+    @click.option("--cluster", "clusters", multiple=True, help="Only in this cluster.")
+    @click.option("-l", "--selector", multiple=True, metavar="KEY=VALUE,...", help="Only with these labels.")
+    @click.option("--ready/--not-ready", default=None, help="Only ready, or only not ready instances.")
+    @click.option("--allocated/--unallocated", default=None, help="Only with, or only without, an allocation.")
     @functools.wraps(function)
     def command(
         *args: Any,
@@ -88,6 +88,6 @@ def parse_selector(texts: tuple[str, ...]) -> dict[str, str]:
     for part in (part.strip() for text in texts for part in text.split(",")):
         key, equals, value = part.partition("=")
         if not key or not equals or key.endswith("!"):
-            raise click.BadParameter(f"{part!r}: write KEY=VALUE; labels can only be equal", param_hint="-l")
+            raise click.BadParameter(f"{part!r}: write KEY=VALUE; only equality is supported", param_hint="-l")
         labels[key] = value.removeprefix("=")  # kubectl also takes ==
     return labels

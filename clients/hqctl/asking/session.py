@@ -101,7 +101,7 @@ class Session:
         """Say on stderr what went wrong; return the exit code for it."""
         prefix = f"{subject}: " if subject else ""
         if not error.sent and len(self.servers) > 1:
-            prefix += f"none of {', '.join(self.servers)} answers: "
+            prefix += f"no server responds ({', '.join(self.servers)}): "
         complain(prefix + sentence(error, writing=writing, look=look))
         return exit_of(error, writing=writing)
 
@@ -126,9 +126,11 @@ def colour_of(stream: Any) -> bool:
 def connection_options(*timeout_names: str) -> Callable[[F], F]:
     """The options that say whom to ask and how; they stand before or after the name of a command."""
     options = (
-        click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; may be repeated."),
-        click.option("--context", "context", metavar="NAME", help="A context of the config file."),
-        click.option(*timeout_names, "call_timeout", type=Span(A_CALL_S), help="For each call, e.g. 5s. Default: 10s."),
+        click.option("--server", "servers", multiple=True, metavar="HOST:PORT", help="A replica; repeatable."),
+        click.option("--context", "context", metavar="NAME", help="Context of the config file to use."),
+        click.option(
+            *timeout_names, "call_timeout", type=Span(A_CALL_S), help="Timeout of each call, e.g. 5s. Default: 10s."
+        ),
         click.option("-v", "--verbose", "verbose", is_flag=True, help="Show each call on stderr."),
     )
 

@@ -41,14 +41,14 @@ OUTCOMES = {
     flag_value="server",
     default="none",
     type=click.Choice(["none", "server", "client"]),
-    help="Let HQ check everything, store nothing; client: only read the files.",
+    help="Validate by HQ without storing; client: only parse the files.",
 )
 @connected
 def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: str) -> None:
     """Create or replace instances from YAML or JSON, one or many, as `get -o yaml` shows them.
 
-    Nothing is sent if any document is faulty. With meta.version in a document, it is stored only if the
-    instance is still at that version. Allocation and node are left as they are where a document has none.
+    Nothing is sent if any document is invalid. With meta.version in a document, it is stored only if the
+    instance is still at that version. Allocation and node are kept if a document has none.
     """
     documents = documents_or_exit(names, recursive=recursive)
     if dry_run == "client":
@@ -127,9 +127,9 @@ def tell(document: Document, result: pb.ApplyResult, dry_run: bool) -> Exit:
     if CLUSTER_HEADER in message:
         next_step = f" {NAME_IT}"
     elif code == "ABORTED":
-        next_step = " Get it again, or leave meta.version out to overwrite what others wrote."
+        next_step = " Get it again, or omit meta.version to overwrite others' changes."
     elif code == "UNAVAILABLE" and error.reason != "OUTCOME_UNKNOWN":
-        next_step = " Nothing was stored: try again."
+        next_step = " Nothing was stored: retry."
     complain(f"{document.place}: {name}: {where}{message}.{next_step}")
     return Exit.OUTCOME_UNKNOWN if error.reason == "OUTCOME_UNKNOWN" else exit_of_code(code)
 
@@ -158,4 +158,4 @@ async def _warn_of_ports(client: Client, documents: Sequence[Document]) -> None:
     ours = {document.instance.meta.id for document in documents}
     for clash in clashes(found):
         if ours.intersection(clash.ids):
-            warn(f"{clash.node}: port {clash.port} is given to {plural(len(clash.ids), 'instance')}: {clash}")
+            warn(f"{clash.node}: port {clash.port} is allocated to {plural(len(clash.ids), 'instance')}: {clash}")

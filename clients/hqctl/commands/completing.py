@@ -22,6 +22,6 @@ def completion(ctx: click.Context, shell: str) -> None:
     """
     kind = get_completion_class(shell)
     if kind is None:
-        complain(f"{shell}: there is no completion for this shell")
+        complain(f"{shell}: no completion for this shell")
         raise SystemExit(Exit.REFUSED)
     click.echo(kind(ctx.find_root().command, {}, "hqctl", "_HQCTL_COMPLETE").source())

@@ -15,12 +15,12 @@ from clients.hqctl.output.tables import print_table
 def config() -> None:
     """Show and choose contexts: installations by name, with their servers and credentials.
 
-    They stand in the file HQ_CONFIG, else ~/.config/hq/config.yaml.
+    They are in the file HQ_CONFIG, else ~/.config/hq/config.yaml.
     """
 
 
 @config.command("get-contexts")
-@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option("table", "name")
 def get_contexts(no_headers: bool, output: str) -> None:
     """List the contexts; the current one has a star."""
@@ -39,7 +39,7 @@ def current_context() -> None:
     """Show the name of the current context."""
     found = loaded_config()
     if not found.current:
-        complain(f"no context is current; `hqctl config use-context NAME` makes one so ({found.path})")
+        complain(f"no current context; choose one with `hqctl config use-context NAME` ({found.path})")
         raise SystemExit(Exit.NOT_FOUND)
     click.echo(found.current)
 
@@ -61,7 +61,7 @@ def use_context(name: str) -> None:
 @config.command()
 @output_option("yaml", "json", "jsonpath=…")
 def view(output: str) -> None:
-    """Show the config as it is understood. Credentials are names of files, never their content."""
+    """Show the parsed config. Credentials are names of files, never their content."""
     found = loaded_config()
     print_data({"current-context": found.current, "contexts": _as_data(found)}, output)
 

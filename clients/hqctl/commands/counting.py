@@ -27,9 +27,9 @@ GROUPS = {
 
 @click.command()
 @selecting
-@click.option("--by", type=click.Choice(list(GROUPS)), help="One line for each.")
+@click.option("--by", type=click.Choice(list(GROUPS)), help="Group by; one line for each.")
 @strong_option
-@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option(*LISTS)
 @connected
 def count(

@@ -35,11 +35,11 @@ class Doomed:
 @click.argument("ids", nargs=-1, metavar="[INSTANCE]...")
 @filenames(required=False)
 @selecting_by_options
-@click.option("--all", "everything", is_flag=True, help="All instances there are.")
-@click.option("--version", type=click.IntRange(1), help="Only if it is at this version (of one instance).")
-@click.option("--ignore-not-found", is_flag=True, help="What is not there counts as deleted.")
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted, delete nothing.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--all", "everything", is_flag=True, help="All instances.")
+@click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
+@click.option("--ignore-not-found", is_flag=True, help="Treat missing instances as deleted.")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted without deleting.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 @connected
 def delete(
     session: Session,
@@ -53,10 +53,10 @@ def delete(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Remove instances with their secrets and status: by id, by file, or all that match the options.
+    """Delete instances with their secrets and status: by id, by file, or all that match the options.
 
-    Of instances chosen by options, one that somebody changes meanwhile is left alone. On a terminal you are
-    asked before two or more go; where nobody can be asked, options need --yes.
+    An instance chosen by options is kept if somebody changes it meanwhile. On a terminal you are
+    asked before two or more are deleted; without a terminal, options need --yes.
     """
     session = session.of_cluster(where) if ids or names else session
     chosen = everything or not is_everything(where)
@@ -81,9 +81,9 @@ def delete(
 
 def _check(ids: tuple[str, ...], names: tuple[str, ...], chosen: bool, version: int | None) -> None:
     if sum(map(bool, (ids, names, chosen))) != 1:
-        raise click.UsageError("say what: either ids, or -f FILE, or options that choose instances (--all: every one)")
+        raise click.UsageError("choose instances: ids, or -f FILE, or selection options (--all: every instance)")
     if version is not None and len(ids) != 1:
-        raise click.UsageError("--version is for one instance: each has its own")
+        raise click.UsageError("--version takes exactly one instance")
 
 
 async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
@@ -102,7 +102,9 @@ def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
     """A person says yes; a script that named each id has said so."""
     if not sys.stdin.isatty():
         if chosen:
-            complain(f"{plural(len(doomed), 'instance')} would be deleted, and nobody can be asked: give --yes.")
+            complain(
+                f"{plural(len(doomed), 'instance')} would be deleted, and there is no terminal to confirm: give --yes."
+            )
         return not chosen
     if len(doomed) < ASK_FROM and not chosen:
         return True

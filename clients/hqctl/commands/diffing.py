@@ -31,9 +31,9 @@ _NOISE = ("modificationTime", "version", "statusVersion")
 @filenames()
 @connected
 def diff(session: Session, names: tuple[str, ...], recursive: bool) -> None:
-    """Show what `apply -f` would change, as HQ itself works it out. Exits with 1 if that is anything.
+    """Show what `apply -f` would change, as computed by HQ. Exits with 1 if there are differences.
 
-    Secret descriptors are only counted: HQ shows them to agents alone.
+    Secret descriptors are only counted: HQ shows them to agents only.
     """
     documents = documents_or_exit(names, recursive=recursive, code=FAILED)
 
@@ -89,7 +89,7 @@ def unified(
 ) -> Iterator[str]:
     """The lines of a unified diff of two states of an instance; none: they are the same."""
     old = [] if now is None else comparable(now).splitlines()
-    name = f"{instance_id} as it is" if now is not None else f"{instance_id} does not exist"
+    name = f"{instance_id} as stored" if now is not None else f"{instance_id} does not exist"
     return difflib.unified_diff(old, comparable(after).splitlines(), name, f"{instance_id} by {place}", lineterm="")
 
 

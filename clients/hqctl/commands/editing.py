@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from clients.client import Client, HqApiError
 
 HEAD = """\
-# Change what you like, save and leave the editor; leave it without a change to do nothing.
-# Status and times are left out: agents and HQ write them.
+# Edit, save and quit; quit without changes to cancel.
+# Status and times are omitted: agents and HQ write them.
 """
 
 
@@ -61,10 +61,10 @@ class Draft:
 @click.argument("instance_id", metavar="INSTANCE")
 @connected
 def edit(session: Session, instance_id: str) -> None:
-    """Change meta and spec of an instance in an editor: VISUAL, EDITOR, or what there is.
+    """Edit meta and spec of an instance in VISUAL, EDITOR, or a default editor.
 
-    What somebody else changes meanwhile stays, unless both changed the same field: then you see it and decide.
-    A text that cannot be stored is kept in a file, which is named.
+    Concurrent changes by others are merged; if both changed the same field, you see it and decide.
+    A text that cannot be stored is kept in a file, whose name is shown.
     """
 
     async def work(client: Client) -> Exit:
@@ -147,7 +147,7 @@ def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     except BadDocument as fault:
         raise _Unusable(str(fault)) from None
     except (ValueError, yaml.YAMLError):
-        raise _Unusable("there must be one document: the instance") from None
+        raise _Unusable("expected exactly one document: the instance") from None
     if wanted.meta.id != instance_id:
         raise _Unusable(f"meta.id: an instance cannot be renamed; it is {instance_id}")
     return wanted
@@ -164,7 +164,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
             raise stored  # nothing newer can be shown, so there is nothing to merge
         wanted = _merge(base, wanted, theirs)
         base = theirs
-        click.echo(f"{base.meta.id} was changed meanwhile (now version {base.meta.version}): merged.", err=True)
+        click.echo(f"{base.meta.id} changed meanwhile (now version {base.meta.version}): merged.", err=True)
     outcome = "unchanged" if stored.meta.version == wanted.meta.version else "edited"
     click.echo(f"{base.meta.id} {outcome} (version {stored.meta.version})")
 
@@ -204,7 +204,7 @@ async def _contradicted(client: Client, draft: Draft, fault: Contradiction) -> s
     fault.ours_first["meta"]["version"] = str(theirs.meta.version)
     draft.write(fault.ours_first)
     told = "\n".join(changed)
-    return f"Somebody else changed {', '.join(fault.fields)}, too. Saving again overwrites this change:\n{told}"
+    return f"Conflict: somebody else also changed {', '.join(fault.fields)}. Saving again overwrites that:\n{told}"
 
 
 def _asks_again(complaint: str) -> bool:
@@ -217,19 +217,19 @@ def _open_editor(file: Path) -> None:
     try:
         click.edit(filename=str(file), require_save=False)
     except click.ClickException as error:
-        complain(f"{error.format_message()}; the text is in {file}. Is EDITOR right?")
+        complain(f"{error.format_message()}; your text is in {file}. Check EDITOR.")
         raise SystemExit(Exit.REFUSED) from None
 
 
 def _given_up(draft: Draft, refused: Exit) -> Exit:
     if refused is Exit.OK:
         draft.file.unlink()
-        click.echo("No change: nothing was stored.", err=True)
+        click.echo("No changes: nothing was stored.", err=True)
         return Exit.OK
     return _kept(draft, "", refused)
 
 
 def _kept(draft: Draft, complaint: str, code: Exit) -> Exit:
     told = f"{complaint} " if complaint else ""
-    complain(f"{told}Your text is kept in {draft.file}; mended, `hqctl apply -f {draft.file}` stores it.")
+    complain(f"{told}Your text is kept in {draft.file}; correct it, then `hqctl apply -f {draft.file}`.")
     return code

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @click.group()
 def epoch() -> None:
-    """Show whether what the store holds is believed, or confirm it.
+    """Show whether HQ trusts the store's contents, or confirm them.
 
     A store that was lost comes back empty and looks healthy. HQ doubts an epoch that holds far less than the one
-    before, and discovery keeps the addresses that it had. A backup (`hq restore`) ends that, or `confirm`.
+    before, and discovery keeps its addresses. Restoring a backup (`hq restore`) or `confirm` ends that.
     """
 
 
-@epoch.command(short_help="Whether what the store holds is believed, and why.")
+@epoch.command(short_help="Show whether HQ trusts the store's contents, and why.")
 @output_option(*TEXTS)
 @connected
 def status(session: Session, output: str) -> None:
-    """Show whether what the store holds is believed, as the answering replica sees it."""
+    """Show whether HQ trusts the store's contents, as seen by the answering replica."""
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.get_epoch()
@@ -46,15 +46,15 @@ def status(session: Session, output: str) -> None:
     session.run(work)
 
 
-@epoch.command(short_help="Say that what the store holds is all there is.")
+@epoch.command(short_help="Confirm that the store's contents are complete.")
 @click.argument("epoch", required=False)
-@click.option("--by", default=who, help="Who; default: you.")
-@click.option("--reason", required=True, help="Why; kept with the record.")
+@click.option("--by", default=who, help="Who does this; default: you.")
+@click.option("--reason", required=True, help="Reason, kept with the record.")
 @connected
 def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
-    """Say that what the store holds is all there is: readers believe it, and drop what they kept.
+    """Confirm that the store's contents are complete: readers trust them, and drop what they kept.
 
-    EPOCH, as `hqctl epoch status` shows it, makes sure that you confirm what you have looked at. Without it the epoch
+    EPOCH, as shown by `hqctl epoch status`, ensures that you confirm the epoch you have checked. Without it the epoch
     is the current one.
     """
 

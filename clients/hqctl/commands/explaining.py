@@ -33,9 +33,9 @@ READY_COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
 @output_option(*TEXTS)
 @connected
 def why(session: Session, instance_id: str, output: str) -> None:
-    """Tell why an instance is ready or not, since when, and what to do next.
+    """Show why an instance is ready or not, since when, and what to do next.
 
-    Below that: each revision with its last report, deadline and receipt; what happened; and the guard. It is the
+    Also shows each revision with its last report, deadline and decision; what happened; and the guard. It is the
     view of one replica, on its own clock.
     """
 
@@ -59,7 +59,7 @@ def why(session: Session, instance_id: str, output: str) -> None:
 @output_option(*TEXTS)
 @connected
 def describe(session: Session, instance_id: str, output: str) -> None:
-    """Show all that is known of an instance: what `why` tells, then the instance itself as YAML.
+    """Show everything about an instance: what `why` shows, then the instance itself as YAML.
 
     As JSON or YAML it is one object with `instance` and `explanation`.
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @selecting
-@click.option("--only-changes", is_flag=True, help="Leave out what is there already.")
+@click.option("--only-changes", is_flag=True, help="Show changes only, not the current instances.")
 @output_option("table", "lines", "json")
 @connected
 def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output: str) -> None:
@@ -35,13 +35,13 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
     line is one thing:
 
     \b
-    is      it was there when the watch began
+    is      it existed when the watch began
     put     created or changed
     gone    deleted
-    left    still there, but it no longer matches
-    synced  everything that was there has been shown
-    resync  continuity is lost: everything is shown anew
-    broken  no connection at the moment; the watch goes on by itself
+    left    it exists, but no longer matches
+    synced  all existing instances have been shown
+    resync  continuity is lost: everything is shown again
+    broken  no connection at the moment; the watch resumes automatically
     """
 
     async def work(client: Client) -> Exit:

@@ -31,13 +31,13 @@ def get(
 ) -> None:
     """Show instances by id; without ids, all that match the options (like find).
 
-    `-o yaml` shows what `hqctl apply -f` takes: edit it and apply it, and a change by somebody else in
-    between is found out.
+    `-o yaml` prints what `hqctl apply -f` takes: edit and apply it; a concurrent change by somebody else
+    is detected.
     """
     if ids:
         session = session.of_cluster(where)
         if not is_everything(where):
-            raise click.UsageError("give ids, or options that choose instances, not both")
+            raise click.UsageError("give either ids or selection options, not both")
 
     async def work(client: Client) -> Exit:
         if not ids:
@@ -67,8 +67,8 @@ def get(
 def find(session: Session, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> None:
     """List the instances that match all of the options, in order of their ids.
 
-    REVISION is the one wanted READY; `v2(now:v1)` means that v1 is ready in its place. HEARTBEAT is how long
-    ago an agent of the instance was heard.
+    REVISION is the one that should be READY; `v2(now:v1)` means that v1 is ready instead. HEARTBEAT is the time
+    since the last report of an agent of the instance.
     """
 
     async def work(client: Client) -> Exit:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from clients.client import Client
 
 ORDERS = {
-    pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: flips pass, whatever the share",
-    pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all flips are held",
+    pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: silent revisions expire, whatever the share",
+    pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all expiries are held",
 }
 
 
@@ -35,13 +35,13 @@ def who() -> str:
 
 @click.group()
 def guard() -> None:
-    """Show, release or force the guard that holds flips back.
+    """Show, release or force the guard, which holds expiries.
 
-    When many revisions fall silent at once, HQ suspects itself and waits before it calls them not ready.
+    When many revisions fall silent at once, HQ or the network may be the cause, and HQ waits before they expire.
     """
 
 
-@guard.command(short_help="What the guard does, and why.")
+@guard.command(short_help="Show what the guard does, and why.")
 @output_option(*TEXTS)
 @connected
 def status(session: Session, output: str) -> None:
@@ -62,9 +62,9 @@ def status(session: Session, output: str) -> None:
 def _order(command: Callable[..., Any]) -> Callable[..., Any]:
     """An order to the guard, with what each of them takes."""
     for option in (
-        click.option("--by", default=who, help="Who; default: you."),
-        click.option("--reason", required=True, help="Why; kept with the record."),
-        click.option("--for", "span_s", type=Span(1), help="For how long, at most 24h. Default: the liveness timeout."),
+        click.option("--by", default=who, help="Who does this; default: you."),
+        click.option("--reason", required=True, help="Reason, kept with the record."),
+        click.option("--for", "span_s", type=Span(1), help="Duration, at most 24h. Default: the liveness timeout."),
     ):
         command = option(command)
     return command
@@ -81,19 +81,19 @@ def _give(
     session.run(work, writing=True, look="hqctl guard status")
 
 
-@guard.command(short_help="Let flips through for a while.")
+@guard.command(short_help="Let silent revisions expire for a while.")
 @_order
 @connected
 def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
-    """Let flips through for a while: what is silent is called not ready."""
+    """Let silent revisions expire for a while, whatever their share."""
     _give(session, lambda client: client.admin.release_guard(by=by, reason=reason, duration_s=span_s))
 
 
-@guard.command(short_help="Hold all flips for a while.")
+@guard.command(short_help="Hold all expiries for a while.")
 @_order
 @connected
 def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
-    """Hold all flips for a while: nothing is called not ready for silence."""
+    """Hold all expiries for a while: nothing is marked not ready for silence."""
     _give(session, lambda client: client.admin.force_guard(by=by, reason=reason, duration_s=span_s))
 
 
@@ -102,7 +102,7 @@ def print_guard(state: pb.GuardState) -> None:
     words = guard_words(state)
     click.echo(words[:1].upper() + words[1:])
     if state.waiting:
-        click.echo(f"{plural(state.waiting, 'flip')} waiting; held since {clock_time(state.since)}.")
+        click.echo(f"{plural(state.waiting, 'expiry')} waiting; held since {clock_time(state.since)}.")
     print_order(state)
 
 

@@ -28,15 +28,15 @@ WIDTHS = [25, 8, 16, 8, 12, 10]
 
 @click.command()
 @click.argument("instance_id", metavar="[INSTANCE]", default="")
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many.")
-@click.option("-w", "--watch", "watching", is_flag=True, help="Go on showing new ones, oldest first, until Ctrl-C.")
-@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Show at most this many.")
+@click.option("-w", "--watch", "watching", is_flag=True, help="Keep showing new ones, oldest first, until Ctrl-C.")
+@click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option("table", "wide", "json", "yaml", "jsonpath=…")
 @connected
 def events(session: Session, instance_id: str, limit: int, watching: bool, no_headers: bool, output: str) -> None:
-    """Show recent flips (HQ called a silent revision not ready) and recoveries, newest first.
+    """Show recent expiries (HQ marked a silent revision not ready) and recoveries, newest first.
 
-    It is what the replicas that are named remember since their starts: the last 1,000 each.
+    Each given replica remembers the last 1,000 since its start.
     """
 
     async def work(client: Client) -> Exit:
@@ -53,7 +53,7 @@ def events(session: Session, instance_id: str, limit: int, watching: bool, no_he
             names = [source.replica for source in found.sources]
             verb = "remembers" if len(names) == 1 else "remember"
             of_it = f" of {instance_id}" if instance_id else ""
-            click.echo(f"{', '.join(names)} {verb} no flip or recovery{of_it}.", err=True)
+            click.echo(f"{', '.join(names)} {verb} no expiry or recovery{of_it}.", err=True)
         return Exit.OK
 
     session.run(work)
@@ -63,7 +63,7 @@ def row(transition: admin_pb2.Transition) -> list[str]:
     """The cells of a transition."""
     return [
         stamp(transition.time),
-        "recovery" if transition.ready else "flip",
+        "recovery" if transition.ready else "expiry",
         transition.instance_id,
         transition.revision_id,
         transition.node_name or "-",

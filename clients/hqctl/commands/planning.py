@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("node")
-@click.option("--for", "span_s", type=Span(), required=True, help="For how long, at most 7d, e.g. 2h.")
-@click.option("--reason", required=True, help="Why; kept with the record.")
-@click.option("--by", default=who, help="Who; default: you.")
+@click.option("--for", "span_s", type=Span(), required=True, help="Duration, at most 7d, e.g. 2h.")
+@click.option("--reason", required=True, help="Reason, kept with the record.")
+@click.option("--by", default=who, help="Who does this; default: you.")
 @connected
 def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
-    """Planned work: nothing on NODE is called silent for a while."""
+    """Suspend expiry on NODE for a while, during planned work."""
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
         until = clock_time(answer.suspension.until)
-        click.echo(f"{node} is suspended until {until}. End it early with `hqctl resume {node}`.")
+        click.echo(f"{node} is suspended until {until}. To end it early: `hqctl resume {node}`.")
         await _warn_of_a_node_nobody_is_on(client, node)
         return Exit.OK
 
@@ -48,7 +48,7 @@ def resume(session: Session, node: str) -> None:
 
     async def work(client: Client) -> Exit:
         await client.admin.resume_node(node)
-        click.echo(f"{node} is judged as usual again.")
+        click.echo(f"{node} is no longer suspended.")
         return Exit.OK
 
     session.run(work, writing=True, look="hqctl suspensions")
@@ -58,7 +58,7 @@ def resume(session: Session, node: str) -> None:
 @output_option(*LISTS)
 @connected
 def suspensions(session: Session, output: str) -> None:
-    """List the nodes under planned work."""
+    """List suspended nodes."""
 
     async def work(client: Client) -> Exit:
         answer = await client.admin.list_suspensions()
@@ -84,7 +84,7 @@ async def _warn_of_a_node_nobody_is_on(client: Client, node: str) -> None:
     except HqApiError:
         return
     if not any(group.total for group in counted.groups):
-        warn(f"no instance is on {node} now: is the name right? `hqctl count --by node` lists the nodes.")
+        warn(f"no instance is on {node}: check the name with `hqctl count --by node`.")
 
 
 def _row(suspension: admin_pb2.Suspension) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def quarantine(session: Session, output: str) -> None:
     """Show records that the answering replica could not decode.
 
-    The instances concerned are shown as they were before; a good write or a delete clears the record.
+    The affected instances are shown as last decoded; a valid write or a delete replaces the record.
     """
 
     async def work(client: Client) -> Exit:

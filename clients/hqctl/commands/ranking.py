@@ -72,11 +72,11 @@ ORDERS = {
 
 @click.command()
 @selecting
-@click.option("--since", type=Span(), default=3600.0, help="What counts as lately. Default: 1h.")
+@click.option("--since", type=Span(), default=3600.0, help="How far back to look. Default: 1h.")
 @click.option("--sort-by", type=click.Choice(list(ORDERS)), default="size", show_default=True)
-@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="At most so many services.")
-@click.option("-w", "--watch", "watching", is_flag=True, help="On a terminal: every two seconds anew, until Ctrl-C.")
-@click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Show at most this many services.")
+@click.option("-w", "--watch", "watching", is_flag=True, help="Refresh every two seconds until Ctrl-C (on a terminal).")
+@click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option(*LISTS)
 @connected
 def top(
@@ -91,8 +91,8 @@ def top(
 ) -> None:
     """Show services by size, readiness and churn.
 
-    CHANGED counts instances whose spec was written lately, TURNED those whose readiness changed. All instances
-    are read for that: mind the load with a million of them.
+    CHANGED counts instances whose spec changed recently, TURNED those whose readiness changed. All instances
+    are read for this: with a million of them, mind the load.
     """
 
     async def work(client: Client) -> Exit:

@@ -43,12 +43,14 @@ class Reporter:
 @click.command()
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="REVISION")
-@click.option("--ready/--not-ready", default=None, help="Whether the revision runs and can serve.")
-@click.option("--installed/--not-installed", default=True, help="Whether it is installed. Default: it is.")
-@click.option("--reason", default=BY_HAND, show_default=True, help="One word in CamelCase.")
-@click.option("--message", default="", help="A sentence for people.")
-@click.option("--every", metavar="SPAN", help="Go on reporting: 3m, 30s, or `auto` for when HQ asks.")
-@click.option("--node", help="The reporter's node. Default: the node that the instance is on.")
+@click.option("--ready/--not-ready", default=None, help="Whether the revision is running and can serve.")
+@click.option(
+    "--installed/--not-installed", default=True, help="Whether the revision is installed. Default: installed."
+)
+@click.option("--reason", default=BY_HAND, show_default=True, help="Reason, one word in CamelCase.")
+@click.option("--message", default="", help="Message for people.")
+@click.option("--every", metavar="SPAN", help="Keep reporting: 3m, 30s, or `auto` for HQ's interval.")
+@click.option("--node", help="Node of the reporter. Default: the instance's node.")
 @connected
 def report(
     session: Session,
@@ -63,11 +65,11 @@ def report(
 ) -> None:
     """Report the status of a revision as its agent would.
 
-    This takes the revision over: its real agent, if there is one, is told to stop. Without --every it is one
-    report, and HQ calls the revision not ready when nothing follows.
+    This takes over the revision: its real agent, if any, has to stop. Without --every it is a single
+    report, and the revision expires unless another one follows.
     """
     if ready is None:
-        raise click.UsageError("say which: --ready or --not-ready")
+        raise click.UsageError("give --ready or --not-ready")
     every_s = _every(every)
     status = instance_pb2.RevisionStatus(
         id=revision_id,
@@ -84,7 +86,7 @@ def report(
         _told(answer)
         if every_s is None:
             timeout = span(seconds_of(begun.liveness_timeout))
-            click.echo(f"That was one report: after {timeout} of silence it counts as not ready. See --every.")
+            click.echo(f"That was a single report: without another one it expires after {timeout}. See --every.")
             return Exit.OK
         return await _go_on(reporter, every_s, seconds_of(answer.next_report_in))
 
@@ -116,7 +118,7 @@ async def _begin(
     found = answer.instance
     node = node or found.spec.node_name
     if not node:
-        raise click.UsageError(f"{instance_id} is on no node yet: name the reporter's node with --node")
+        raise click.UsageError(f"{instance_id} has no node yet: give the reporter's node with --node")
     begun = await client.begin_reporting(instance_id, status.id, node=node)
     status.incarnation = begun.incarnation
     status.spec_version = found.meta.version
@@ -134,7 +136,7 @@ async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
         except HqApiError as error:
             if _is_final(error):
                 raise
-            complain(f"{sentence(error, writing=False)} Going on.")
+            complain(f"{sentence(error, writing=False)} Continuing.")
             next_s = RETRY_S
             continue
         next_s = seconds_of(answer.next_report_in)
@@ -147,4 +149,4 @@ def _is_final(error: HqApiError) -> bool:
 
 def _told(answer: pb.ReportStatusResponse) -> None:
     asked = span(seconds_of(answer.next_report_in))
-    click.echo(f"{time.strftime('%H:%M:%S')} taken; HQ asks for the next report in {asked}.")
+    click.echo(f"{time.strftime('%H:%M:%S')} accepted; HQ asks for the next report in {asked}.")

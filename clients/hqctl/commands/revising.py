@@ -27,15 +27,15 @@ def revision() -> None:
     """Show, add, replace, remove and activate single revisions of an instance."""
 
 
-@revision.command(short_help="Show the revisions of an instance, wanted and real.")
+@revision.command(short_help="Show the revisions of an instance, desired and actual.")
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="[REVISION]", default="")
 @output_option("table", *TEXTS[1:])
 @connected
 def show(session: Session, instance_id: str, revision_id: str, output: str) -> None:
-    """Show the revisions of an instance, wanted and real; `-o yaml` is what `put` takes.
+    """Show the revisions of an instance, desired and actual; `-o yaml` prints what `put` takes.
 
-    SINCE and HEARTBEAT are how long ago: the last change of READY, the last report.
+    SINCE is the time since the last change of READY, HEARTBEAT since the last report.
     """
 
     async def work(client: Client) -> Exit:
@@ -63,13 +63,13 @@ def show(session: Session, instance_id: str, revision_id: str, output: str) -> N
 @click.argument("instance_id", metavar="INSTANCE")
 @click.option("-f", "--filename", "name", required=True, metavar="FILE", help="One revision, YAML or JSON; - is stdin.")
 @click.option("--version", type=click.IntRange(1), help="Only if the instance is at this version.")
-@click.option("--clear-secrets", is_flag=True, help="Without secrets in FILE: remove them. Default: they stay.")
-@click.option("--dry-run", is_flag=True, help="Let HQ check everything, store nothing.")
+@click.option("--clear-secrets", is_flag=True, help="Remove the secrets that FILE omits. Default: keep them.")
+@click.option("--dry-run", is_flag=True, help="Validate by HQ without storing.")
 @connected
 def put(session: Session, instance_id: str, name: str, version: int | None, clear_secrets: bool, dry_run: bool) -> None:
     """Add a revision to an instance, or replace the one of the same id.
 
-    Wanted READY, it turns the one that was wanted READY so far to INSTALLED.
+    If it is READY, the revision that was READY so far becomes INSTALLED.
     """
     wanted = revision_or_exit(name)
 
@@ -100,14 +100,14 @@ def delete(session: Session, instance_id: str, revision_id: str, version: int | 
     session.run(work, writing=True)
 
 
-@revision.command(short_help="Make a revision the one wanted READY.")
+@revision.command(short_help="Make a revision the desired READY one.")
 @click.argument("instance_id", metavar="INSTANCE")
 @click.argument("revision_id", metavar="REVISION")
 @connected
 def activate(session: Session, instance_id: str, revision_id: str) -> None:
-    """Make a revision the one wanted READY; the one before it stays INSTALLED, for the way back.
+    """Make a revision the desired READY one; the previous one stays INSTALLED, for a roll-back.
 
-    This is the roll-back too: activate the older one.
+    To roll back, activate the older one.
     """
 
     async def work(client: Client) -> Exit:

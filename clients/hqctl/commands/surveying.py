@@ -34,10 +34,10 @@ LATELY_S = 3600.0
 @output_option(*TEXTS)
 @connected
 def status(session: Session, output: str) -> None:
-    """Tell what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
+    """Show what is wrong, since when, why, and what to do next; then the replicas, the store and the guard.
 
-    Every server that is named is asked by itself: name all replicas. AGE is for how long at most a replica may
-    have missed changes. Against a front: its locations. Leaves with 1 if there is a problem (a line with `!`).
+    Queries each given server: name all replicas. AGE is the longest time for which a replica may
+    have missed changes. At a federation gateway: its locations. Exits with 1 if there is a problem (a line with `!`).
     """
 
     async def work(client: Client) -> Exit:
@@ -126,7 +126,7 @@ def _print(facts: Facts, found: list[Finding]) -> None:
     word = plural(len(problems), "problem").upper() if problems else "no problem"
     told = f"{_name(facts)}: {word}, {facts.ready} of {plural(facts.total, 'instance')} ready"
     if not facts.sources():
-        complain(f"no server answers: {', '.join(r.address for r in facts.reached)}")
+        complain(f"no server responds: {', '.join(r.address for r in facts.reached)}")
         told = f"{_name(facts)}: {word}"
     colour = "red" if problems else "green"
     line = f"{told}  ({time.strftime('%Y-%m-%d %H:%M:%S %Z')})"
@@ -140,7 +140,7 @@ def _print(facts: Facts, found: list[Finding]) -> None:
             click.echo()
             print_table(names, rows)
     if facts.refused:
-        click.echo("\nA front: replicas, store and guard are each location's own: ask there.")
+        click.echo("\nFederation gateway: replicas, store and guard belong to each location: ask there.")
     if facts.guard is not None and not facts.guard.holding:  # else it is among the findings
         click.echo(f"\nGuard: {guard_words(facts.guard)}")
 

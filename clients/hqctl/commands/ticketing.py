@@ -36,12 +36,12 @@ class TicketGroup(click.Group):
 
 @click.group(cls=TicketGroup, invoke_without_command=True)
 @click.option("--key", type=_FILE, help="Private key to sign with (PEM; Ed25519 or RSA).")
-@click.option("--kid", help="Id of the key, as in the servers' --jwks file.")
-@click.option("--subject", help="Whose ticket it is, as the policy names identities.")
-@click.option("--issuer", default="hqctl", show_default=True, help="As the servers' --issuer says.")
-@click.option("--audience", default="hq", show_default=True, help="As the servers' --audience says.")
-@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="How long it is good.")
-@click.option("--out", type=_FILE, help="Write it there, readable by nobody else, at once and whole.")
+@click.option("--kid", help="Id of the key (kid), as in the servers' --jwks file.")
+@click.option("--subject", help="Subject (sub) of the token, as the policy names it.")
+@click.option("--issuer", default="hqctl", show_default=True, help="Issuer (iss), as in the servers' --issuer.")
+@click.option("--audience", default="hq", show_default=True, help="Audience (aud), as in the servers' --audience.")
+@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="Validity of the token.")
+@click.option("--out", type=_FILE, help="Write it to this file atomically, mode 0600.")
 @click.pass_context
 def ticket(
     ctx: click.Context,
@@ -54,7 +54,7 @@ def ticket(
     span_s: float,
     out: Path | None,
 ) -> None:
-    """Sign a ticket: it tells HQ who the caller is.
+    """Sign a token (JWT), which authenticates a caller.
 
     \b
       openssl genpkey -algorithm ed25519 -out ticket-key.pem
@@ -65,23 +65,23 @@ def ticket(
     if ctx.invoked_subcommand is not None:
         return
     if key is None or not kid or not subject:
-        raise click.UsageError("name --key FILE, --kid ID and --subject NAME")
+        raise click.UsageError("give --key FILE, --kid ID and --subject NAME")
     from clients.hqctl.tickets import Claims, read_private, sign
 
     now = int(time.time())
     if span_s > _LONG_S:
-        warn("a ticket cannot be called back: give it hours, not days")
+        warn("a token cannot be revoked: use hours, not days")
     claims = Claims(subject, issuer, audience, now, now + int(span_s), secrets.token_hex(8))
     with _told():
         _emit(sign(claims, read_private(key), kid), out)
 
 
-@ticket.command(short_help="Show header and claims of a ticket.")
+@ticket.command(short_help="Show the header and claims of a token.")
 @click.argument("file", type=click.File("r"), default="-", metavar="[FILE]")
 def inspect(file: Any) -> None:
-    """Show header and claims of a ticket, without its signature: what is shown lets nobody in.
+    """Show the header and claims of a token, without its signature: the output cannot be used as a token.
 
-    Whether the signature is good, and whether a server would take it, this does not say.
+    Does not check the signature, nor whether a server would accept the token.
     """
     from clients.hqctl.tickets import look_into
 
@@ -98,14 +98,14 @@ def inspect(file: Any) -> None:
 @click.option(
     "--key", "keys", type=_FILE, multiple=True, required=True, help="Private or public key (PEM); repeatable."
 )
-@click.option("--kid", "kids", multiple=True, required=True, help="Its id; one for each --key, in the same order.")
+@click.option("--kid", "kids", multiple=True, required=True, help="Key id; one for each --key, in the same order.")
 def jwks(keys: tuple[Path, ...], kids: tuple[str, ...]) -> None:
     """Print the public keys as a JWKS, for the servers' --jwks."""
     from clients.hqctl.tickets import jwks as as_jwks
     from clients.hqctl.tickets import public_jwk, read_public
 
     if len(keys) != len(kids) or len(set(kids)) != len(kids):
-        raise click.UsageError("give each --key a --kid of its own, in the same order")
+        raise click.UsageError("give one --kid for each --key, in the same order")
     with _told():
         click.echo(as_jwks([public_jwk(read_public(key), kid) for key, kid in zip(keys, kids, strict=True)]))
 

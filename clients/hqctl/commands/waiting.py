@@ -56,19 +56,19 @@ class Goal(click.ParamType["Goal"]):
     type=Goal(),
     default="ready",
     metavar="ready|not-ready|revision=REVISION|gone",
-    help="What to wait for. Default: ready.",
+    help="Condition to wait for. Default: ready.",
 )
-@click.option("--timeout", type=Span(), default=30.0, help="Give up after so long, e.g. 5m; 0: never. Default: 30s.")
+@click.option("--timeout", type=Span(), default=30.0, help="Give up after this time, e.g. 5m; 0: never. Default: 30s.")
 @connected_with_its_own_timeout
 def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal: Goal, timeout: float) -> None:
     """Wait until instances, named or chosen by options, are ready (or not ready, or gone).
 
-    Each is told when it gets there; it ends when all of them are at the same time. Of instances chosen by
-    options at least one must be there to be ready.
+    Each is printed when it meets the condition; the command ends when all meet it at the same time. Of instances chosen
+    by options at least one must exist.
     """
     session = session.of_cluster(where) if ids else session
     if bool(ids) != is_everything(where):
-        raise click.UsageError("say for which: either ids, or options that choose instances")
+        raise click.UsageError("choose instances: either ids or selection options")
     where.instance_id.extend(ids)
 
     async def work(client: Client) -> Exit:
@@ -101,12 +101,12 @@ def _late(goal: Goal, awaited: Awaited, timeout_s: float) -> str:
     if not awaited.shown.is_whole:
         whose = ", ".join(awaited.shown.missing) or "HQ"
         why = f" ({awaited.trouble})" if awaited.trouble else ""
-        return f"{after} {whose} has not told how things are{why}: is it there? `hqctl status` says more."
+        return f"{after} {whose} did not respond{why}: see `hqctl status`."
     if not missing:
-        return f"{after} there is no instance that matches."
+        return f"{after} no instance matches."
     named = ", ".join(f"{instance_id} ({state})" for instance_id, state in missing[:NAMED])
     more = ", …" if len(missing) > NAMED else ""
     told = f"{after} {plural(len(missing), 'instance')} not {goal.word}: {named}{more}"
     if awaited.trouble:
-        return f"{told}, as far as is known: HQ was lost ({awaited.trouble}). `hqctl status` says more."
-    return f"{told}. `hqctl why` tells why."
+        return f"{told}, as far as known: the connection to HQ was lost ({awaited.trouble}). See `hqctl status`."
+    return f"{told}. See `hqctl why`."

@@ -41,7 +41,7 @@ def read_documents(names: tuple[str, ...], *, recursive: bool = False) -> list[D
     """
     found: list[Document] = []
     bad: list[str] = []
-    deeper = "" if recursive else "; -R looks into the folders in it, too"
+    deeper = "" if recursive else "; use -R to include its subfolders"
     for name, text in texts(names, recursive=recursive, hint=deeper):
         for place, value in _values(name, text, bad):
             try:

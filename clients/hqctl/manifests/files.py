@@ -29,9 +29,9 @@ def filenames(*, required: bool = True) -> Callable[[F], F]:
             multiple=True,
             required=required,
             metavar="FILE",
-            help="File, folder or - (stdin); may be repeated.",
+            help="File, folder or - (stdin); repeatable.",
         )
-        recursive = click.option("-R", "--recursive", is_flag=True, help="Also the folders in a folder.")
+        recursive = click.option("-R", "--recursive", is_flag=True, help="Include subfolders.")
         return named(recursive(function))
 
     return decorate

@@ -40,7 +40,7 @@ def faults(value: Any, message: Descriptor, path: str = "") -> Iterator[str]:
         own_name = name if field is None else field.name  # as HQ's own errors name it
         inner_path = f"{path}.{own_name}" if path else str(own_name)
         if field is None:
-            yield f"{inner_path}: there is no such field; {_instead(str(name), _known(message))}"
+            yield f"{inner_path}: unknown field; {_instead(str(name), _known(message))}"
         elif inner is not None:
             yield from _field_faults(inner, field, inner_path)
 
@@ -97,7 +97,7 @@ def _value_faults(value: Any, field: FieldDescriptor, path: str) -> Iterator[str
 
 def _enum_faults(value: Any, enum: EnumDescriptor, path: str) -> Iterator[str]:
     if isinstance(value, str) and value not in enum.values_by_name:
-        yield f"{path}: {value!r} is not possible; {_instead(value, [v.name for v in enum.values])}"
+        yield f"{path}: {value!r} is not a valid value; {_instead(value, [v.name for v in enum.values])}"
 
 
 def _is_integer(value: Any) -> bool:

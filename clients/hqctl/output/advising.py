@@ -16,19 +16,19 @@ def next_steps(answer: pb.ExplainInstanceResponse) -> Iterator[str]:
     wanted = next((revision for revision in answer.revision if revision.target == READY), None)
     name, node = answer.meta.id, answer.node_name
     if not node:
-        yield "It is on no node yet: a scheduler has to place it (spec.node_name and spec.allocation)."
+        yield "It has no node yet: a scheduler must place it (spec.node_name and spec.allocation)."
     elif wanted is None:
         yield from _nothing_wanted(answer)
     elif not wanted.last_heartbeat_time.seconds:
         yield f"No agent has ever reported {wanted.id}: does instancectl run on {node}, and is {name} in its log?"
-        yield f"Does anything on {node} report? `hqctl find --node {node} --sort-by heartbeat`"
+        yield f"Does any agent on {node} report? `hqctl find --node {node} --sort-by heartbeat`"
     elif _was_flipped(wanted.ready):
         yield f"Is the agent alive, and does it reach HQ from {node}? Its next report makes {wanted.id} ready again."
         yield f"Is it the whole node? `hqctl find --node {node} --not-ready`"
     elif truth(wanted.ready) == "unknown":
-        yield f"Its agent has begun and not said more: look at its log on {node}, it may still be installing."
+        yield f"Its agent began reporting but sent no status yet: check its log on {node}, it may still be installing."
     elif truth(wanted.ready) != "yes":
-        yield f"The agent itself says so: look at its containers, `hqctl get {name} -o yaml`, and at its log on {node}."
+        yield f"The agent itself reports this: check its containers, `hqctl get {name} -o yaml`, and its log on {node}."
         yield from _way_back(answer, wanted.id)
     elif _is_late(wanted):
         yield from _silence(answer, node)
@@ -39,7 +39,7 @@ def _nothing_wanted(answer: pb.ExplainInstanceResponse) -> Iterator[str]:
     if ids:
         yield f"No revision is wanted READY; to run one: `hqctl revision activate {answer.meta.id} {ids[-1]}`"
     else:
-        yield "It has no revision: the deploy system has to put one (`hqctl revision put`)."
+        yield "It has no revision: the deploy system must add one (`hqctl revision put`)."
 
 
 def _way_back(answer: pb.ExplainInstanceResponse, wanted_id: str) -> Iterator[str]:
@@ -49,10 +49,10 @@ def _way_back(answer: pb.ExplainInstanceResponse, wanted_id: str) -> Iterator[st
 
 
 def _silence(answer: pb.ExplainInstanceResponse, node: str) -> Iterator[str]:
-    yield f"It is still called ready, but silent: look at its agent on {node} now."
+    yield f"It is still ready, but silent: check its agent on {node} now."
     if answer.guard.holding:
         until = f" until {clock_time(answer.guard.until)} at the latest" if answer.guard.until.seconds else ""
-        yield f"The guard holds flips back{until}: `hqctl status` tells why, `hqctl guard release` lets them through."
+        yield f"The guard holds expiries{until}: see `hqctl status` for why; `hqctl guard release` lets them proceed."
 
 
 def _was_flipped(condition: instance_pb2.Condition) -> bool:

@@ -32,9 +32,9 @@ class Board:
         self._shown.took(item)
         match item:
             case progress.Resync():
-                self._state = "reading anew"
+                self._state = "reloading"
             case progress.Interrupted():
-                self._state = "NO CONNECTION, this may be getting old"
+                self._state = "NO CONNECTION, data may be stale"
             case progress.Synced() | progress.Changes() | progress.Bookmark():
                 self._silent -= {source.cluster for source in item.sources}
                 self._silent |= {source.cluster for source in item.sources if source.error}
@@ -57,7 +57,7 @@ class Board:
 
     def _completeness(self) -> str:
         if self._silent:
-            return f"{', '.join(sorted(self._silent)).upper()} SILENT (may be old)"
+            return f"{', '.join(sorted(self._silent)).upper()} UNREACHABLE (may be stale)"
         return "up to date" if self._shown.is_whole else f"reading {', '.join(self._shown.missing)}"
 
     def _readiness(self, instances: Sequence[instance_pb2.Instance]) -> str:

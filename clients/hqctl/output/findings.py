@@ -33,25 +33,25 @@ def findings(facts: Facts, now_s: float) -> list[Finding]:
 
 
 def _servers(facts: Facts) -> Iterator[Finding]:
-    others = "The others serve meanwhile" if any(r.sources for r in facts.reached) else "Nobody serves"
+    others = "The others keep serving" if any(r.sources for r in facts.reached) else "Reads and writes fail"
     for one in facts.reached:
         if one.error:
             yield Finding(
-                f"{one.address} does not answer: {one.error.removeprefix(one.address).lstrip(' :')}.",
-                f"{others}. Is its process running (`systemctl status hq`), and is the address right?",
+                f"{one.address} does not respond: {one.error.removeprefix(one.address).lstrip(' :')}.",
+                f"{others}. Check its process (`systemctl status hq`) and the address.",
             )
     for peer in facts.replicas:
         silent_s = seconds_of(peer.silent_for)
         if not peer.self and SILENT_PEER_S < silent_s < FORGOTTEN_PEER_S:
             yield Finding(
-                f"replica {peer.replica} gave no sign of life for {span(silent_s)}: it stopped or lost its store.",
-                "Nothing to do if it was restarted (each process has a name of its own); else look at its log.",
+                f"replica {peer.replica} has been silent for {span(silent_s)}: it stopped or lost its store.",
+                "If it was restarted, nothing to do (each process has a new name); else check its log.",
                 severe=False,
             )
     if len({source.epoch for source in facts.sources() if source.epoch and not facts.refused}) > 1:
         yield Finding(
-            "replicas answer from different epochs: the store was restored or replaced.",
-            "Replicas that lag behind follow by themselves; if not, do they all name the same etcd and prefix?",
+            "replicas serve different epochs: the store was restored or replaced.",
+            "Lagging replicas catch up by themselves; if not, check that all use the same --etcd and --prefix.",
         )
 
 
@@ -62,14 +62,14 @@ def _sources(facts: Facts) -> Iterator[Finding]:
         since = f" for {span(late_s)}" if late_s >= 1 else ""
         if source.error and not source.replica:
             yield Finding(
-                f"{name} did not answer the front: {source.error}. Its instances are missing in every answer.",
-                f"Ask a replica of {name} itself: `hqctl status --server HOST:PORT`.",
+                f"{name} did not respond to the gateway: {source.error}. Responses lack its instances.",
+                "Ask one of its replicas: `hqctl status --server HOST:PORT`.",
             )
         elif source.stale:
             why = f": {source.error}" if source.error else ""
             yield Finding(
                 f"{name} is stale{since}{why}.",
-                "Reads go on from memory, writes fail, nothing flips. Look at etcd, and the network to it from there.",
+                "Reads continue from memory, writes fail, nothing expires. Check etcd and its network from there.",
             )
 
 
@@ -77,7 +77,7 @@ def _doubts(facts: Facts) -> Iterator[Finding]:
     doubts = {s.cluster: s.error for s in facts.sources() if s.trust == pb.EPOCH_TRUST_DOUBTED}
     for cluster, doubt in doubts.items():
         yield Finding(
-            f"{cluster} may have lost its instances: {doubt}. Discovery keeps what it had.",
+            f"{cluster} may have lost its instances: {doubt}. Discovery keeps its last addresses.",
             "Is it the right etcd (`hqctl epoch status`)? Then restore a backup (`hq restore`), or if this is all: "
             "`hqctl epoch confirm --reason …`.",
         )
@@ -90,14 +90,14 @@ def _store(facts: Facts) -> Iterator[Finding]:
     for member in broken:
         yield Finding(
             f"etcd member {member.endpoint}: {member.error}.",
-            "It answers, and says so of itself: look at its log and at `etcdctl alarm list`."
+            "It responds and reports this itself: check its log and `etcdctl alarm list`."
             if member.version
             else _majority(silent, len(facts.members)),
         )
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
-            "no etcd member leads: nothing can be written.",
-            "An election takes seconds. If it lasts, a majority of members is away: bring them back.",
+            "etcd has no leader: nothing can be written.",
+            "An election takes seconds. If it lasts, a majority of members is down: restart them.",
         )
 
 
@@ -109,19 +109,19 @@ def _space(facts: Facts) -> Iterator[Finding]:
     )
     if any(member.full for member in facts.members):
         yield Finding(
-            f"etcd is full ({sizes}): nothing can be written, and nobody is flipped. Reads go on.",
+            f"etcd is full ({sizes}): nothing can be written and nothing expires. Reads continue.",
             "If most is in use: raise --quota-backend-bytes of each member and restart it, one by one, or remove data. "
             "Then `etcdctl compact REVISION`, `etcdctl defrag` for each member, `etcdctl alarm disarm`.",
         )
     elif quota and used > FILLING * quota:
         yield Finding(
             f"etcd is filling ({sizes}).",
-            "Raise --quota-backend-bytes of each member in time; `etcdctl defrag` gives back what is not in use.",
+            "Raise --quota-backend-bytes of each member in time; `etcdctl defrag` frees what is not in use.",
         )
     if facts.max_store_bytes and facts.store_bytes > FILLING * facts.max_store_bytes:
         yield Finding(
-            f"instances take {size(facts.store_bytes)} of the {size(facts.max_store_bytes)} that HQ lets them take; at "
-            "that, what adds more is refused.",
+            f"instances take {size(facts.store_bytes)} of the {size(facts.max_store_bytes)} that HQ allows; at the "
+            "limit, writes that add data are refused.",
             "Delete what is not needed, or raise etcd's --quota-backend-bytes, then --max-store-bytes of each replica.",
         )
 
@@ -139,21 +139,21 @@ def _guard(facts: Facts, now_s: float) -> Iterator[Finding]:
     if guard is None:
         return
     if guard.override.kind:
-        word = "released" if guard.override.kind == pb.GUARD_OVERRIDE_KIND_RELEASE else "forced to hold all flips"
+        word = "released" if guard.override.kind == pb.GUARD_OVERRIDE_KIND_RELEASE else "forced to hold all expiries"
         by = f"by {guard.override.by}: {guard.override.reason}"
         yield Finding(
             f"the guard was {word} at {clock_time(guard.override.since)} {by}.",
             f"It ends at {clock_time(guard.override.until)}, in {span(guard.override.until.seconds - now_s)}."
-            + (f" {plural(guard.waiting, 'flip')} waiting." if guard.waiting else ""),
+            + (f" {plural(guard.waiting, 'expiry')} waiting." if guard.waiting else ""),
             severe=False,
         )
     elif guard.holding:
         since = f" since {clock_time(guard.since)} ({ago(guard.since.seconds, now_s)})" if guard.since.seconds else ""
-        flips = plural(guard.waiting, "flip") if guard.waiting else "flips"
+        expiries = plural(guard.waiting, "expiry") if guard.waiting else "expiries"
         yield Finding(
-            f"the guard holds {flips} back{since}: {verdict(guard)}.",
-            "Many agents at once: is it the network, or HQ? If they are truly gone: `hqctl guard release --reason …`; "
-            f"else it ends by itself{_at_the_latest(guard, now_s)}.",
+            f"the guard holds {expiries}{since}: {verdict(guard)}.",
+            "Many agents at once: check the network and HQ. If they are really gone: `hqctl guard release --reason "
+            f"…`; else it ends by itself{_at_the_latest(guard, now_s)}.",
         )
 
 
@@ -166,7 +166,7 @@ def _records(facts: Facts) -> Iterator[Finding]:
         keys = ", ".join(record.key for record in facts.records[:3]) + (", …" if len(facts.records) > 3 else "")
         yield Finding(
             f"{plural(len(facts.records), 'record')} cannot be decoded: {keys}.",
-            "`hqctl quarantine` shows them. Applying an instance that is shown clears its record, deleting any.",
+            "`hqctl quarantine` shows them. Applying an instance replaces its record, deleting it removes the record.",
         )
 
 
@@ -175,17 +175,17 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
         newest = max(flip.time.seconds for flip in facts.flips)
         nodes = {flip.node_name for flip in facts.flips}
         yield Finding(
-            f"{plural(len(facts.flips), 'flip')} for silence in the last hour, on {plural(len(nodes), 'node')}, "
+            f"{plural(len(facts.flips), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}, "
             f"the newest {ago(newest, now_s)}.",
-            "`hqctl events` shows them, `hqctl why INSTANCE` tells one's story.",
+            "`hqctl events` shows them, `hqctl why INSTANCE` explains one.",
             severe=False,
         )
     silent = facts.guard.silent if facts.guard is not None and not facts.guard.holding else 0
     if silent:
         yield Finding(
             f"{silent} of {plural(facts.guard.expected if facts.guard else 0, 'revision')} silent for over two report "
-            "intervals, or flipped lately.",
-            "Is a node or its network away? `hqctl find --not-ready --sort-by heartbeat` shows who was heard when.",
+            "intervals, or expired recently.",
+            "Is a node or its network down? `hqctl find --not-ready --sort-by heartbeat` shows the last reports.",
             severe=False,
         )
     yield from _not_ready(facts)
@@ -213,6 +213,6 @@ def _planned(facts: Facts, now_s: float) -> Iterator[Finding]:
         until = f"until {clock_time(one.until)} ({span(one.until.seconds - now_s)} left)"
         yield Finding(
             f"planned work on {one.node_name} {until}, by {one.by}: {one.reason}.",
-            f"Nothing there is called silent meanwhile. `hqctl resume {one.node_name}` ends it.",
+            f"Nothing on it expires meanwhile. `hqctl resume {one.node_name}` ends it.",
             severe=False,
         )

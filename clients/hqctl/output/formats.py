@@ -57,7 +57,7 @@ def output_option(*formats: str) -> Callable[[F], F]:
         type=Format(formats),
         default=formats[0],
         show_default=True,
-        help="Format of the answer.",
+        help="Output format.",
     )
 
 

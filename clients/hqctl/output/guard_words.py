@@ -8,7 +8,7 @@ from hqpb.v1 import service_pb2 as pb
 
 def guard_words(guard: pb.GuardState) -> str:
     """What the guard does, in one or two sentences."""
-    doing = "holding flips back" if guard.holding else "not holding"
+    doing = "holding expiries" if guard.holding else "not holding"
     until = f" until {clock_time(guard.until)} at the latest" if guard.holding and guard.until.seconds else ""
     if guard.holding and guard.verdict:
         return f"{doing}{until}: {verdict(guard)}."

@@ -91,7 +91,7 @@ def _unquoted(text: str) -> str:
     try:
         return str(json.loads('"' + text[1:-1].replace('\\"', '"').replace('"', '\\"') + '"'))
     except json.JSONDecodeError:
-        raise BadTemplate(f"{text}: is no text in quotes") from None
+        raise BadTemplate(f"{text}: expected quoted text") from None
 
 
 def _query(path: str) -> Callable[[Any], list[Any]]:

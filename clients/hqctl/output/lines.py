@@ -50,7 +50,7 @@ class Lines:
                 self._readiness = {k: word for k, word in self._readiness.items() if cluster and k[0] != cluster}
                 yield "resync", f"{reason}; everything{f' of {cluster}' if cluster else ''} is shown anew"
             case progress.Interrupted(error) if not self._broken:
-                yield "broken", f"{error.message}; going on by itself"
+                yield "broken", f"{error.message}; resuming automatically"
         self._broken = isinstance(item, progress.Interrupted)
 
     def _complete(self, sources: Sequence[pb.Source]) -> str:

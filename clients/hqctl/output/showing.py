@@ -62,11 +62,13 @@ class Showing:
 def showing(function: F) -> F:
     """Give a command the options of a list, and what they say as argument `how`."""
 
-    @click.option("--limit", type=click.IntRange(1), help="At most so many.")
-    @click.option("--sort-by", default="", metavar="COLUMN|PATH", help="E.g. heartbeat, node or .meta.labels.tier")
-    @click.option("-L", "--label-columns", multiple=True, metavar="KEY,...", help="These labels as columns.")
-    @click.option("--show-labels", is_flag=True, help="All labels as a last column.")
-    @click.option("--no-headers", is_flag=True, help="Leave out the first line of the table.")
+    @click.option("--limit", type=click.IntRange(1), help="Show at most this many.")
+    @click.option(
+        "--sort-by", default="", metavar="COLUMN|PATH", help="Sort by, e.g. heartbeat, node or .meta.labels.tier"
+    )
+    @click.option("-L", "--label-columns", multiple=True, metavar="KEY,...", help="Show these labels as columns.")
+    @click.option("--show-labels", is_flag=True, help="Show all labels in a last column.")
+    @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
     @functools.wraps(function)
     def command(
         *args: Any,

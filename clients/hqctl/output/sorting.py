@@ -38,7 +38,7 @@ def _by_path(path: str) -> Callable[[instance_pb2.Instance], Any]:
     from clients.hqctl.output.jsonpath import BadTemplate, values
 
     if "." not in path and "[" not in path:
-        raise _bad(f"there is no column {path}, and a path begins with a dot, e.g. .meta.labels.tier")
+        raise _bad(f"unknown column {path}; paths start with a dot, e.g. .meta.labels.tier")
     try:
         values(path.strip("{}"), {})
     except BadTemplate as fault:

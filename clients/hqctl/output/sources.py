@@ -26,17 +26,17 @@ def faults(source: pb.Source) -> list[str]:
     name = source.cluster or source.replica or "a source"
     found = []
     if source.error and not source.replica:
-        found.append(f"{name} did not answer ({source.error}): its instances are missing here.")
+        found.append(f"{name} did not respond ({source.error}): its instances are missing here.")
     elif source.error:
         found.append(f"{name}: {source.error}.")
     if source.stale:
         late_s = seconds_of(source.staleness)
         since = f" for {span(late_s)}" if late_s >= 1 else ""
-        found.append(f"the answer of {name} is stale: {source.replica} may have missed changes{since}.")
+        found.append(f"data of {name} is stale: {source.replica} may have missed changes{since}.")
     if source.quarantined:
         shown = ", ".join(source.quarantined[:3]) + (", …" if len(source.quarantined) > 3 else "")
         count = plural(len(source.quarantined), "instance")
-        old = f"{count} shown as they were before a record that cannot be read: {shown}"
+        old = f"{count} shown as last decoded, because the record cannot be decoded: {shown}"
         found.append(f"{name}: {old}. See `hqctl quarantine`.")
     return found
 
@@ -53,4 +53,7 @@ def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
     if not wanted or not answered or wanted & answered:
         return ""
     names = ", ".join(sorted(answered)), ", ".join(sorted(wanted))
-    return f"this is the cluster {names[0]}, not {names[1]}: name a server of that, or a front (--server, --context)."
+    return (
+        f"this is cluster {names[0]}, not {names[1]}: "
+        "choose a server of that cluster, or a federation gateway (--server, --context)."
+    )

@@ -72,7 +72,7 @@ def _turn(condition: instance_pb2.Condition) -> str:
     state = {"yes": "ready", "no": "not ready"}.get(truth(condition), "readiness unknown")
     if condition.receipt.decided_by:
         return f"{state}, decided by {condition.receipt.decided_by} ({condition.reason})"
-    return f"{state}, says its agent" + (f" ({condition.reason})" if condition.reason else "")
+    return f"{state}, reported by its agent" + (f" ({condition.reason})" if condition.reason else "")
 
 
 def _move(move: admin_pb2.Transition) -> str:
@@ -81,7 +81,7 @@ def _move(move: admin_pb2.Transition) -> str:
     receipt = move.condition.receipt
     silence = span(seconds_of(receipt.silence))
     by = f" by {receipt.decided_by}" if receipt.decided_by else ""
-    return f"called not ready{by} after {silence} of silence"
+    return f"expired: marked not ready{by} after {silence} of silence"
 
 
 def clock_time_of(moment_s: int) -> str:
@@ -100,11 +100,11 @@ def _head(answer: pb.ExplainInstanceResponse, now_s: float) -> Iterator[str]:
     if answer.summary:
         yield f"  {answer.summary}"
     service = f"service {meta.service_id}, " if meta.service_id else ""
-    where = f"node {answer.node_name}" if answer.node_name else "on no node yet"
+    where = f"node {answer.node_name}" if answer.node_name else "no node yet"
     yield f"  {service}{where}, version {meta.version}, status version {meta.status_version}"
     if answer.node_suspended_until.seconds:
         until = clock_time(answer.node_suspended_until)
-        yield f"  Planned work on {answer.node_name} until {until}: nothing there is called silent."
+        yield f"  Planned work on {answer.node_name} until {until}: nothing there expires."
 
 
 def _revision(revision: pb.RevisionExplanation, now_s: float, told: str) -> Iterator[str]:
@@ -118,7 +118,7 @@ def _revision(revision: pb.RevisionExplanation, now_s: float, told: str) -> Iter
     if truth(revision.installed) != "yes" and revision.last_heartbeat_time.seconds:
         yield f"  {_condition('installed', revision.installed, now_s)}"
     if revision.ready.message and not revision.ready.HasField("receipt"):
-        yield f"  It said: {revision.ready.message}"
+        yield f"  message: {revision.ready.message}"
     yield f"  last report   {_last_report(revision, now_s)}"
     yield f"  deadline      {_deadline(revision)}"
     if revision.postponed_because:
@@ -154,12 +154,12 @@ def _deadline(revision: pb.RevisionExplanation) -> str:
 
 def _receipt(receipt: instance_pb2.Receipt) -> Iterator[str]:
     if receipt.recovered_from:
-        yield f"  receipt       a report ended what had been decided before: {receipt.recovered_from}"
+        yield f"  decision      ended by a report: {receipt.recovered_from}"
         return
     heard = clock_time(receipt.last_heartbeat_time)
     heard_by = f" by {receipt.heard_by}" if receipt.heard_by else ""
     silence = span(seconds_of(receipt.silence))
     decided = f"{receipt.decided_by} decided it at version {receipt.decided_at_version}"
-    yield f"  receipt       {decided}, after {silence} of silence; heard last {heard}{heard_by}"
+    yield f"  decision      {decided}, after {silence} of silence; last heard {heard}{heard_by}"
     if receipt.guard_verdict:
         yield f"  guard then    {receipt.guard_verdict}"

@@ -36,7 +36,7 @@ def mode_of(secret: SecretDescriptor) -> int:
     """The permission bits asked for. Raises PrepareFailed: they would show the secret to everybody."""
     mode = secret.file.mode or DEFAULT_MODE
     if mode & _OTHERS:
-        message = f"secret {secret.name}: mode 0{mode:o} opens it to everybody; give the owner or group only"
+        message = f"secret {secret.name}: mode 0{mode:o} lets everybody access it; allow owner or group only"
         raise PrepareFailed("SecretModeTooOpen", message)
     return mode
 
@@ -50,5 +50,5 @@ def _owner(text: str, what: str) -> tuple[int, int] | None:
         uid = int(user) if user.isdecimal() else pwd.getpwnam(user).pw_uid if user else -1
         gid = int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid if group else -1
     except KeyError:
-        raise PrepareFailed("SecretOwnerUnknown", f"{what}: there is no user or group {text!r} here") from None
+        raise PrepareFailed("SecretOwnerUnknown", f"{what}: no user or group {text!r} on this host") from None
     return uid, gid

@@ -33,11 +33,11 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel) -> None:
             break
         except urllib.error.HTTPError as error:
             final = error.code in _NO_USE_TRYING and error.code not in _TRY_LATER
-            reason = f"the server answered {error.code} {http.client.responses.get(error.code, '')}".rstrip()
+            reason = f"the server responded {error.code} {http.client.responses.get(error.code, '')}".rstrip()
         except urllib.error.URLError as error:
             final, reason = isinstance(error.reason, FileNotFoundError), str(error.reason)
         except http.client.InvalidURL:
-            final, reason = True, "this is no address"
+            final, reason = True, "not a valid URL"
         except (OSError, http.client.HTTPException) as error:
             final, reason = isinstance(error, FileNotFoundError), str(error) or type(error).__name__
         cancel.check()

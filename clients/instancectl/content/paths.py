@@ -16,13 +16,13 @@ def inside(directory: Path, relative: str, what: str) -> Path:
     """
     path = directory / relative
     if not relative or Path(relative).is_absolute() or ".." in Path(relative).parts or path == directory:
-        raise PrepareFailed("BadPath", f"{what}: {relative!r} is no path inside the revision's directory")
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} is not a path inside the revision's directory")
     # Looked at before a directory is made: a link that leads out must not be followed even for that.
     try:
         stays = path.parent.resolve().is_relative_to(directory.resolve())
     except RuntimeError:
-        raise PrepareFailed("BadPath", f"{what}: {relative!r} leads into a loop of links") from None
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} is a loop of symbolic links") from None
     if not stays:
-        raise PrepareFailed("BadPath", f"{what}: {relative!r} leads out of the revision's directory")
+        raise PrepareFailed("BadPath", f"{what}: {relative!r} points outside the revision's directory")
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -44,11 +44,11 @@ class DirectoryProvider:
         name = f"{secret.id}@{secret.version}" if secret.version else secret.id
         asked = Path(name) / secret.key if secret.key else Path(name)
         if asked.is_absolute() or ".." in asked.parts:
-            raise SecretMissing(secret, f"{str(asked)!r} leads out of the directory of secrets")
+            raise SecretMissing(secret, f"{str(asked)!r} points outside the secrets directory")
         try:
             return await asyncio.to_thread((self._root / asked).read_bytes)
         except OSError as error:
-            raise SecretMissing(secret, f"cannot read {asked} in the directory of secrets: {error.strerror}") from None
+            raise SecretMissing(secret, f"cannot read {asked} in the secrets directory: {error.strerror}") from None
 
 
 class CommandProvider:
@@ -100,12 +100,12 @@ class SecretValues:
         provider = self._providers.get(secret.provider)
         if provider is None:
             known = ", ".join(sorted(self._providers)) or "none"
-            raise SecretMissing(secret, f"there is no provider {secret.provider!r} here (known: {known})")
+            raise SecretMissing(secret, f"unknown provider {secret.provider!r} (known: {known})")
         return provider
 
 
 def _as_text(secret: SecretDescriptor, value: bytes) -> str:
     text = os.fsdecode(value.removesuffix(b"\n").removesuffix(b"\r"))
     if "\0" in text:
-        raise SecretMissing(secret, "its value holds a NUL and fits no environment variable")
+        raise SecretMissing(secret, "its value contains NUL, which environment variables cannot hold")
     return text

@@ -45,7 +45,7 @@ def _of_container(container: Container) -> Iterator[PrepareFailed]:
     if container.image or container.layer:
         yield PrepareFailed("ImageUnsupported", f"{what}: images and layers are not supported by instancectl")
     if not container.command:
-        yield PrepareFailed("NoCommand", f"{what}: has no command to run")
+        yield PrepareFailed("NoCommand", f"{what}: has no command")
     for name in ("post_start", "pre_stop"):
         if container.HasField(name):
             yield from _of_hook(getattr(container, name), f"{what}, {name}")
@@ -53,4 +53,4 @@ def _of_container(container: Container) -> Iterator[PrepareFailed]:
 
 def _of_hook(hook: LifecycleHook, what: str) -> Iterator[PrepareFailed]:
     if not hook.command:
-        yield PrepareFailed("NoCommand", f"{what}: has no command to run")
+        yield PrepareFailed("NoCommand", f"{what}: has no command")

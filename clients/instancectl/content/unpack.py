@@ -22,7 +22,7 @@ def unpack(archive: Path, into: Path, what: str, cancel: Cancel) -> None:
     """Unpack into a directory, which is made. Nothing of an archive lands outside of it.
 
     Raises:
-        PrepareFailed: it is no such archive, is damaged, or reaches out of the directory.
+        PrepareFailed: it is no such archive, is damaged, or points outside the directory.
         OSError: the disk is full, or the like.
     """
     into.mkdir(parents=True, exist_ok=True)
@@ -60,9 +60,9 @@ def _check(member: tarfile.TarInfo, root: Path) -> None:
     elif member.islnk():
         linked = (root / member.linkname).resolve()
     if not (target.is_relative_to(root) and linked.is_relative_to(root)):
-        raise tarfile.TarError(f"{member.name!r} reaches out of the directory")
+        raise tarfile.TarError(f"{member.name!r} points outside the directory")
     if not (member.isfile() or member.isdir() or member.issym() or member.islnk()):
-        raise tarfile.TarError(f"{member.name!r} is neither a file nor a directory nor a link")
+        raise tarfile.TarError(f"{member.name!r} is not a file, directory or link")
     member.mode &= 0o755
 
 

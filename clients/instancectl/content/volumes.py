@@ -23,7 +23,7 @@ def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -
     what = f"volume {volume.name}"
     mount = inside(layout.revision(key), volume.mount_path or volume.name, what)
     if mount.is_symlink() or mount.exists():
-        raise PrepareFailed("VolumePathTaken", f"{what}: something else is at {volume.mount_path} already")
+        raise PrepareFailed("VolumePathTaken", f"{what}: {volume.mount_path} exists already and is something else")
     place = _place(volume, key, desired, layout)
     if place is None:
         mount.mkdir()

@@ -56,7 +56,7 @@ class HostAgent:
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if len(bytes(self._path)) > _MOST_PATH:
-            raise OSError(f"{self._path}: a socket's name has at most {_MOST_PATH} bytes; name a shorter --socket")
+            raise OSError(f"{self._path}: socket paths have at most {_MOST_PATH} bytes; choose a shorter --socket")
         # A second one that listens there would take the name away, and leave the first without a word.
         with locked(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
             _make_way(self._path)
@@ -76,7 +76,7 @@ class HostAgent:
             for task in following:
                 if task.done():
                     task.result()
-            log.info("the host agent ends")
+            log.info("the host agent is stopping")
         finally:
             self._picture.close()
             await server.stop(_GRACE_S)

@@ -114,7 +114,7 @@ class HostAgentCalls:
         request: pb.GetInstanceRequest = raw.message
         self._check(call, request.id, self._node)
         if request.field_mask.paths:
-            raise invalid("field_mask", "ask for the whole instance: the host agent must see which node it is on")
+            raise invalid("field_mask", "request the whole instance: the host agent must see which node it is on")
         answer = await self._passed("GetInstance", raw, call)
         if pb.GetInstanceResponse.FromString(answer).instance.spec.node_name != self._node:
             raise NotFound(f"there is no instance {request.id} on node {self._node}")
@@ -124,7 +124,7 @@ class HostAgentCalls:
         ids = list(request.filter.instance_id)
         if not ids or pb.InstanceFilter(instance_id=ids) != request.filter:
             raise invalid(
-                "filter", "the host agent tells of your own instances: name them in instance_id, and only them"
+                "filter", "the host agent only serves your own instances: name them, and only them, in instance_id"
             )
         if len(ids) > _MOST_WATCHED:
             raise invalid("filter.instance_id", f"{len(ids)} are too many: name at most {_MOST_WATCHED} in one watch")

@@ -110,10 +110,10 @@ class Gathering:
         except Failed as failed:
             _fail(items, failed.told)
         except Exception as error:
-            text = f"HQ's answer makes no sense: {error}; it may be stored or not"
+            text = f"HQ's response is invalid: {error}; it may or may not be stored"
             _fail(items, lambda: OutcomeUnknown(text))
         finally:
-            _fail(items, lambda: OutcomeUnknown("the host agent ends; it may be stored or not"))
+            _fail(items, lambda: OutcomeUnknown("the host agent is stopping; it may or may not be stored"))
             for item in items:
                 self._release(item)
 

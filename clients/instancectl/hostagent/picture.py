@@ -42,7 +42,7 @@ class _Watcher:
         if self.end is not None:
             return
         if len(self._waiting) >= _MOST_WAITING:
-            self.close(Retry("this watch lags too far behind: begin it anew", 0.1))
+            self.close(Retry("this watch is too far behind: start it again", 0.1))
             return
         self._waiting.append(message)
         self._arrived.set()
@@ -110,7 +110,9 @@ class Picture:
             raise Retry(f"HQ cannot be watched: {self.trouble or 'its snapshot takes long'}") from None
         watcher = _Watcher(ids)
         if resumes:
-            watcher.push(self._message(pb.WATCH_KIND_RESYNC, reason="the host agent keeps no history"))
+            watcher.push(
+                self._message(pb.WATCH_KIND_RESYNC, reason="the host agent keeps no history: start a new watch")
+            )
         self._show(watcher)
         self._watchers.add(watcher)
         if self._is_closing:
@@ -119,7 +121,7 @@ class Picture:
             while True:
                 yield await watcher.next()
         except TimeoutError:
-            raise Retry(f"nothing came from HQ for {_SILENCE_S:g} s: {self.trouble or 'its watch is silent'}") from None
+            raise Retry(f"no message from HQ for {_SILENCE_S:g} s: {self.trouble or 'its watch is silent'}") from None
         finally:
             self._watchers.discard(watcher)
 
@@ -211,4 +213,4 @@ class Picture:
 
 
 def _leaving() -> HqError:
-    return ShuttingDown("the host agent ends: watch again, its successor will answer", 0.2)
+    return ShuttingDown("the host agent is stopping: watch again, its successor will answer", 0.2)

@@ -42,7 +42,7 @@ class Failed(Exception):
             return made
         if error.nothing_stored:
             return Retry(f"HQ cannot be reached: {error.message}")
-        return OutcomeUnknown(f"HQ did not answer: {error.message}; it may be stored or not")
+        return OutcomeUnknown(f"HQ did not respond: {error.message}; it may or may not be stored")
 
 
 def of_item(item: pb.ItemError, path: str) -> HqError:

@@ -27,7 +27,7 @@ class Exit:
 
     @property
     def reason(self) -> str:
-        """One word in CamelCase."""
+        """Reason, one word in CamelCase."""
         if self.signal is not None:
             return "Killed"
         if self.code is None:
@@ -37,7 +37,7 @@ class Exit:
     def __str__(self) -> str:
         if self.signal is not None:
             return f"was killed by {signal_name(self.signal)}"
-        return "ended; nobody knows how" if self.code is None else f"exited with {self.code}"
+        return "ended with unknown status" if self.code is None else f"exited with {self.code}"
 
 
 def signal_name(number: int) -> str:

@@ -23,14 +23,14 @@ class Verdict:
 
 
 PENDING = Verdict(False, "Pending", "preparing has not begun")
-PREPARING = Verdict(False, "Preparing", "files, volumes, secrets and scripts are being prepared")
+PREPARING = Verdict(False, "Preparing", "preparing files, volumes, secrets and scripts")
 INSTALLED = Verdict(True, "Installed")
-NOT_WANTED = Verdict(False, "NotWantedReady", "the revision is wanted INSTALLED: nothing runs")
-NOT_INSTALLED = Verdict(False, "NotInstalled", "it starts when it is installed")
-GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the revision before it is being stopped")
-STARTING = Verdict(False, "Starting", "its sections are about to start")
-STOPPING = Verdict(False, "Stopping", "the supervisor stops it")
-STOPPED = Verdict(False, "Stopped", "the supervisor ends")
+NOT_WANTED = Verdict(False, "NotWantedReady", "the revision should be INSTALLED only: nothing runs")
+NOT_INSTALLED = Verdict(False, "NotInstalled", "starts when installed")
+GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the previous revision is stopping")
+STARTING = Verdict(False, "Starting", "its containers are about to start")
+STOPPING = Verdict(False, "Stopping", "the supervisor is stopping it")
+STOPPED = Verdict(False, "Stopped", "the supervisor is exiting")
 
 
 def readiness(sections: Sequence[ContainerStatus]) -> Verdict:
@@ -39,8 +39,8 @@ def readiness(sections: Sequence[ContainerStatus]) -> Verdict:
     if waiting:
         return Verdict(False, "SectionNotReady", "; ".join(map(describe, waiting)))
     if sections and not any(section.ready for section in sections):
-        return Verdict(False, "Completed", "every section has ended and stays so")
-    return Verdict(True, "Ready", "" if sections else "there are no sections to run")
+        return Verdict(False, "Completed", "every container has exited and stays so")
+    return Verdict(True, "Ready", "" if sections else "there are no containers to run")
 
 
 def has_completed(section: ContainerStatus) -> bool:
@@ -52,7 +52,7 @@ def describe(section: ContainerStatus) -> str:
     """`web: waiting, CrashBackoff: exited with 1`."""
     kind = section.state.WhichOneof("state") or "waiting"
     if kind == "running":
-        return f"{section.name}: runs, not ready"
+        return f"{section.name}: running, not ready"
     details = section.state.waiting if kind == "waiting" else section.state.terminated
     return f"{section.name}: {kind}" + "".join(f", {text}" for text in (details.reason, details.message) if text)
 

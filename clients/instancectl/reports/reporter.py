@@ -236,10 +236,10 @@ class Reporter:
 
     def _complain(self, message: str) -> None:
         if self._trouble != message:
-            log.info("a report failed, it will be repeated: %s", message)
+            log.info("a report failed, retrying: %s", message)
         self._trouble = message
 
     def _recovered(self, subject: SubjectId) -> None:
         if subject in self._in_trouble:
             self._in_trouble.discard(subject)
-            log.info("HQ takes reports of %s again", subject)
+            log.info("HQ accepts reports of %s again", subject)

@@ -84,7 +84,7 @@ class Section:
 
     def _over(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
-            log.error("section %s is not supervised any more", self._container.name, exc_info=error)
+            log.error("container %s is no longer supervised", self._container.name, exc_info=error)
             self._says.waits("InternalError", f"{type(error).__name__}; see the log of instancectl")
 
     async def _run(self, adopted: Child | None, started_wall_s: float) -> None:
@@ -97,7 +97,7 @@ class Section:
             delay_s = self._restarts.after(how, clock.now() - began)
             if delay_s is None:
                 return
-            self._says.waits("Backoff", f"{self._trouble or how}; next start in {delay_s:.1f} s")
+            self._says.waits("Backoff", f"{self._trouble or how}; restarting in {delay_s:.1f} s")
             await clock.sleep(delay_s)
             self._says.was_restarted(self._says.restart_count + 1)
 
@@ -170,7 +170,7 @@ class Section:
             if not runs_already:
                 raise
             if not self._lacks_secrets:
-                log.warning("hooks and checks of section %s lack a secret: %s", self._container.name, missing)
+                log.warning("hooks and checks of container %s lack a secret: %s", self._container.name, missing)
             secrets, self._lacks_secrets = {}, True
         basis = environment.base(self.blueprint.desired, self.blueprint.key.id, self._directory)
         return environment.for_section(basis, self._container.environment, secrets)

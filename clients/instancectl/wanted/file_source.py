@@ -42,7 +42,7 @@ class FileSource:
         try:
             return Asked(read(self._path, self._node))
         except BadDocument as error:
-            return Trouble(f"{error}; waiting for another text")
+            return Trouble(f"{error}; waiting for a corrected file")
 
     def _stamp(self) -> tuple[int, int, int]:
         try:
@@ -61,5 +61,5 @@ def read_one(path: Path) -> Instance:
     """The one instance in a file. Raises BadDocument."""
     documents = read_documents((str(path),))
     if len(documents) != 1:
-        raise BadDocument(f"{path}: holds {len(documents)} instances; instancectl runs one, give it a file of its own")
+        raise BadDocument(f"{path}: holds {len(documents)} instances; give a file with exactly one")
     return documents[0].instance

@@ -78,7 +78,7 @@ class HqSource:
         except HqApiError as error:
             if error.reason in ("NOT_FOUND", "WRONG_NODE"):
                 return self._absent(error)
-            return Trouble(f"HQ cannot be asked: {error}")
+            return Trouble(f"HQ is unreachable: {error}")
         return self._present(answer)
 
     def _present(self, answer: pb.GetRevisionResponse) -> Update:
@@ -103,7 +103,7 @@ class HqSource:
             case Meaning.GONE | Meaning.MOVED:
                 return Gone(meaning is Meaning.MOVED, str(said))
             case Meaning.DOUBT:
-                return Trouble(f"{said}; but HQ has lost its memory since (another epoch), so everything goes on")
+                return Trouble(f"{said}; but HQ's store was replaced since (new epoch), so everything keeps running")
             case _:
                 return Trouble(f"{said}; waiting for it")
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 class Meaning(enum.Enum):
     """What to make of an answer."""
 
-    GO_ON = "the instance that we know, or the first that we hear of it"
+    GO_ON = "the known instance, or the first one seen"
     NEW_LIFE = "deleted and created anew under the same id: another instance"
     GONE = "deleted"
-    MOVED = "it lives on another node now"
+    MOVED = "it is on another node now"
     WAIT = "not there yet"
     DOUBT = "HQ does not know it, but it is not the HQ history that knew it"
 

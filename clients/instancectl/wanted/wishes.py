@@ -74,5 +74,5 @@ class Wishes:
             log.warning("%s", message)
         self.trouble = message
         if not self._is_known and self._next is None and self.last_good is not None:
-            log.warning("going on with the last good copy, of version %d", self.last_good.version)
+            log.warning("continuing with the last good copy, version %d", self.last_good.version)
             self._next = Asked(self.last_good)

@@ -35,8 +35,10 @@ class Chosen:
 
 def of_services(function: F) -> F:
     """Give a command the options `names` and `services`."""
-    files = click.option("-f", "--filename", "names", multiple=True, metavar="FILE", help="Their descriptions.")
-    services = click.option("--service", "services", multiple=True, metavar="SERVICE", help="Their ids.")
+    files = click.option(
+        "-f", "--filename", "names", multiple=True, metavar="FILE", help="Descriptions of the services."
+    )
+    services = click.option("--service", "services", multiple=True, metavar="SERVICE", help="Ids of the services.")
     return files(services(function))
 
 
@@ -46,7 +48,7 @@ def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> C
     With descriptions only, it is the installations that hold described instances; with ids, all that are known.
     """
     if not names and not services:
-        raise click.UsageError("name services: -f FILE or --service SERVICE")
+        raise click.UsageError("choose services: -f FILE or --service SERVICE")
     try:
         descriptions = read_descriptions(names)
         known = session.known(*(description.installations for description in descriptions))

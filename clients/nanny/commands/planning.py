@@ -34,7 +34,7 @@ def described(function: F) -> F:
         multiple=True,
         required=True,
         metavar="FILE",
-        help="Description, folder of them or - (stdin); may be repeated.",
+        help="Description, folder of descriptions or - (stdin); repeatable.",
     )
     prune = click.option("--prune", is_flag=True, help="Delete instances of the service that are not described.")
     return files(prune(function))
@@ -42,12 +42,12 @@ def described(function: F) -> F:
 
 @click.command()
 @described
-@click.option("--all", "every", is_flag=True, help="Name every instance, however many.")
-@click.option("--exit-code", is_flag=True, help=f"Leave with {Exit.DIFFERS:d} if there is something to upload.")
+@click.option("--all", "every", is_flag=True, help="List every instance.")
+@click.option("--exit-code", is_flag=True, help=f"Exit with {Exit.DIFFERS:d} if there is something to upload.")
 @output_option("text", "json")
 @connected
 def plan(session: Session, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str) -> None:
-    """Show what `upload` would do, and what HQ would refuse, and do nothing."""
+    """Show what `upload` would do, and what HQ would refuse, without doing it."""
     installations, shares = read_work(session, names)
 
     async def work() -> Exit:
@@ -95,7 +95,7 @@ async def make_plans(client: Client, shares: Iterable[Share], prune: bool) -> li
         full = await holdings.with_secrets(ours, intent)
         plans.append(make_plan(share.description.service, intent, share.ids, full))
     if holdings.missing:
-        warn(f"{', '.join(sorted(holdings.missing))} did not answer: what is there is not in this plan.")
+        warn(f"{', '.join(sorted(holdings.missing))} did not respond: their instances are not in this plan.")
     return plans
 
 

@@ -27,8 +27,8 @@ SHOWN = 10
 
 @click.command()
 @of_services
-@click.option("--wait", "wait_s", type=Span(), metavar="SPAN", help="Wait so long for the agents, e.g. 5m.")
-@click.option("--all", "every", is_flag=True, help="Name every slow one, however many.")
+@click.option("--wait", "wait_s", type=Span(), metavar="SPAN", help="Wait this long for the agents, e.g. 5m.")
+@click.option("--all", "every", is_flag=True, help="List every slow instance.")
 @output_option("text", "json")
 @connected
 def status(
@@ -39,9 +39,9 @@ def status(
     every: bool,
     output: str,
 ) -> None:
-    """Show how far the agents of the services got: per revision, and the slow ones by name.
+    """Show the progress of the services' agents: per revision, and the slow ones by name.
 
-    It leaves with 0 when every agent did what is wanted of it.
+    Exits with 0 when every agent is done.
     """
     chosen = choose(session, names, services)
 
@@ -52,7 +52,7 @@ def status(
             found, missing = await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)
             if missing:
                 partial[name] = missing
-                warn(f"{name}: {', '.join(missing)} did not answer: what is there is not counted.")
+                warn(f"{name}: {', '.join(missing)} did not respond: their instances are not counted.")
             return found
 
         asked = await session.each(chosen.installations, one)
@@ -134,7 +134,7 @@ def _print(asked: Asked[list[Rollout]], every: bool) -> None:
     for one in asked.answer:
         click.echo(f"{asked.installation}: {one.service}: {one.words()}")
         if one.counts:
-            names = ("REVISION", "WANTED", "INSTANCES", "INSTALLED", "READY", "AS WANTED")
+            names = ("REVISION", "WANTED", "INSTANCES", "INSTALLED", "READY", "AS DESIRED")
             print_table(names, [_row(count) for count in one.counts.values()])
         shown = one.slow if every else one.slow[:SHOWN]
         for slow in shown:

@@ -30,7 +30,7 @@ Decide = Callable[["dict[str, Held]"], Switch]
 
 
 def _switching(function: F) -> F:
-    partial = click.option("--partial", is_flag=True, help="Go on where some instances do not have the revision.")
+    partial = click.option("--partial", is_flag=True, help="Continue where some instances lack the revision.")
     return of_services(partial(output_option("text", "json")(connected(function))))
 
 
@@ -48,15 +48,15 @@ def activate(
 
 
 @click.command()
-@click.option("--from", "from_", metavar="REVISION", default="", help="Only where this one is READY.")
-@click.option("--to", metavar="REVISION", default="", help="To this one. Default: the one added before.")
+@click.option("--from", "from_", metavar="REVISION", default="", help="Switch only where this revision is READY.")
+@click.option("--to", metavar="REVISION", default="", help="Switch to this revision. Default: the one added before.")
 @_switching
 def rollback(
     session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, partial: bool, output: str
 ) -> None:
-    """Make the revision before the READY one READY again, in every instance of the services.
+    """Make the previous revision READY again, in every instance of the services.
 
-    Only targets change: agents have it installed, so nothing is fetched. A rollback that was broken off is
+    Only targets change: agents have it installed, so nothing is downloaded. An interrupted rollback is
     finished by the same command; once it is done, the same command goes one revision further back, unless --from
     or --to say otherwise.
     """
@@ -107,7 +107,7 @@ async def _plan(holdings: Holdings, service: str, decide: Decide) -> Plan:
 def _missing(service: str, location: str) -> Result:
     """Of a location that a front has no answer of, nobody may think that it is done there, too."""
     return Result(
-        f"{service} in {location}", Outcome.AWAY, message="the location did not answer: nothing is done there"
+        f"{service} in {location}", Outcome.AWAY, message="the location did not respond: nothing was done there"
     )
 
 

@@ -25,14 +25,14 @@ PARALLEL = 4
 
 @click.command()
 @described
-@click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Batches at a time.")
-@click.option("--all", "every", is_flag=True, help="Tell every instance, on a terminal too.")
+@click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Concurrent batches.")
+@click.option("--all", "every", is_flag=True, help="Print every instance, on a terminal too.")
 @output_option("text", "json")
 @connected
 def upload(session: Session, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str) -> None:
-    """Bring HQ to what the descriptions say.
+    """Upload the descriptions to HQ.
 
-    It may be broken off and run again: what is as described already is not touched. Instances that others change
+    It can be interrupted and run again: what is already as described is not touched. Instances that others change
     meanwhile are read again. Installations do not wait for each other.
     """
     installations, shares = read_work(session, names)

@@ -156,14 +156,14 @@ def _contradictions(description: Description) -> Iterator[str]:
     for number, revision in enumerate(description.drop):
         if revision in description.kept:
             named = "ready" if revision == description.ready else "revisions" if revision in defined else "installed"
-            yield f"drop[{number}]: {revision} is named under {named} too: it can either stay or go"
+            yield f"drop[{number}]: {revision} is also under {named}: keep it or drop it"
     for number, revision in enumerate(description.installed):
         if revision == description.ready:
-            yield f"installed[{number}]: {revision} is the one wanted READY, which installs it anyway"
+            yield f"installed[{number}]: {revision} is the READY one, which is installed anyway"
     if description.drop_others and not description.kept:
         yield f"drop: `{OTHERS}` would leave no revision at all: name those that stay under `ready` or `installed`"
     seen: set[str] = set()
     for number, placement in enumerate(description.placements):
         if placement.id and placement.id in seen:
-            yield f"instances[{number}].id: {placement.id} is there twice"
+            yield f"instances[{number}].id: {placement.id} is duplicated"
         seen.add(placement.id)

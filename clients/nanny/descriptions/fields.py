@@ -101,7 +101,7 @@ class Fields:
                 shown = repr(item) if isinstance(item, str) else kind(item)
                 self.faults.append(f"{path}: must be an id in quotes, not {shown}: {ID_RULE}")
             elif item in found:
-                self.faults.append(f"{path}: {item} is there twice")
+                self.faults.append(f"{path}: {item} is duplicated")
             else:
                 found.append(item)
         return tuple(found)
@@ -126,7 +126,7 @@ class Fields:
                 close = difflib.get_close_matches(str(name), self._asked, n=1)
                 known = ", ".join(dict.fromkeys(self._asked))
                 instead = f"did you mean {close[0]}?" if close else f"there are {known}"
-                self.fault(str(name), f"there is no such field; {instead}")
+                self.fault(str(name), f"unknown field; {instead}")
 
 
 _NO_FIELDS = "must be a service's description (`service: ...`, `instances: ...`)"

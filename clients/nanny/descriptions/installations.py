@@ -52,13 +52,13 @@ def only(installations: Installations, names: Iterable[str]) -> dict[str, tuple[
     wanted = list(names)
     for name in wanted:
         if name not in installations:
-            raise ValueError(f"there is no installation {name}; known: {', '.join(installations)}")
+            raise ValueError(f"unknown installation {name}; known: {', '.join(installations)}")
     return {name: addresses for name, addresses in installations.items() if not wanted or name in wanted}
 
 
 def _checked_name(name: str) -> str:
     if not is_name(name):
-        raise ValueError(f"{name!r} is no name of an installation: use letters, digits and ._-")
+        raise ValueError(f"{name!r} is not a valid installation name: use letters, digits and ._-")
     return name
 
 
@@ -67,5 +67,5 @@ def _addresses(listed: Any) -> tuple[str, ...]:
         raise ValueError("must be a list of host:port texts")
     addresses = tuple(address_of(one) for one in listed if one.strip())
     if not addresses:
-        raise ValueError("names no server: give at least one HOST:PORT")
+        raise ValueError("has no server: give at least one HOST:PORT")
     return addresses

@@ -36,7 +36,7 @@ def _spelled_out(value: Any, path: str, faults: list[str], lowest: int) -> dict[
         return {}
     spelled = {name: inner for name, inner in value.items() if name != "ports"}
     if "port" in spelled:
-        faults.append(f"{path}.port: there is no such field; write `ports: {{http: 8080}}`")
+        faults.append(f"{path}.port: unknown field; write `ports: {{http: 8080}}`")
         del spelled["port"]
     numbers = _numbers(value.get("ports"), f"{path}.ports", faults, lowest)
     if numbers:
@@ -63,8 +63,8 @@ def _numbers(value: Any, path: str, faults: list[str], lowest: int) -> dict[str,
 
 def _fault_of(name: Any, number: Any, others: Mapping[str, int], lowest: int) -> str:
     if not isinstance(name, str) or not is_name(name):
-        return f"is no name of a port: {NAME_RULE}"
+        return f"is not a valid port name: {NAME_RULE}"
     if isinstance(number, bool) or not isinstance(number, int) or not lowest <= number <= MAX_PORT:
-        return f"{number!r} is no port: use {lowest} to {MAX_PORT}"
+        return f"{number!r} is not a valid port: use {lowest} to {MAX_PORT}"
     twin = next((other for other, taken in others.items() if taken == number and number), None)
-    return f"{number} is the port {twin} already" if twin else ""
+    return f"{number} is already port {twin}" if twin else ""

@@ -40,7 +40,7 @@ def definitions_of(fields: Fields) -> tuple[Definition, ...]:
     for path, item in fields.items("revisions"):
         definition = _definition(item, path, fields.faults)
         if definition.id and any(other.id == definition.id for other in found):
-            fields.faults.append(f"{path}.id: {definition.id} is there twice")
+            fields.faults.append(f"{path}.id: {definition.id} is duplicated")
         found.append(definition)
     return tuple(found)
 
@@ -71,7 +71,7 @@ def _faults(message: instance_pb2.InstanceRevision, path: str) -> Iterator[str]:
                 yield f"{path}.{name}[{number}].name: is missing"
         for inner, count in Counter(names).items():
             if inner and count > 1:
-                yield f"{path}.{name}: {inner} is there {count} times"
+                yield f"{path}.{name}: {inner} occurs {count} times"
     for number, secret in enumerate(message.secret):
         yield from _secret_faults(secret, f"{path}.secret[{number}]")
 

@@ -52,7 +52,7 @@ def shares_of(descriptions: Sequence[Description], known: Iterable[str]) -> dict
 def _fault(name: str, names: list[str]) -> str:
     if not name:
         return f"is missing, and there are several: {', '.join(names)}"
-    return "" if name in names else f"there is no installation {name}; known: {', '.join(names)}"
+    return "" if name in names else f"unknown installation {name}; known: {', '.join(names)}"
 
 
 def _twice(by_number: Mapping[int, list[Placement]]) -> list[str]:

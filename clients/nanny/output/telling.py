@@ -52,7 +52,7 @@ def _tell_one(installation: str, result: Result, *, every: bool) -> None:
 
 def _summary(asked: Settled) -> str:
     if asked.answer is None:
-        return f"{asked.exit.name.lower()}: nothing is known to be done there"
+        return f"{asked.exit.name.lower()}: unknown whether anything was done there"
     return ", ".join(f"{count} {name}" for name, count in counts(asked.answer).items()) or "no instances"
 
 

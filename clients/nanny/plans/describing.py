@@ -55,7 +55,7 @@ class Described:
 
     def _not_described(self, instance_id: str, held: Held | None) -> Action:
         if held is None or not self._prune:
-            return Action(instance_id, Kind.UNCHANGED, held, note="is not described: left alone" if held else "")
+            return Action(instance_id, Kind.UNCHANGED, held, note="is not described: left unchanged" if held else "")
         return Action(instance_id, Kind.DELETE, held, changes=diff(held.instance, None))
 
     def _towards(self, instance_id: str, held: Held | None, after: instance_pb2.Instance, note: str) -> Action:
@@ -65,7 +65,7 @@ class Described:
             return Action(instance_id, Kind.CREATE, None, after, changes, note)
         clears = _clears(held, self.description)
         if clears and not held.knows_secrets:  # HQ clears those of all revisions that are sent without any
-            note = "others changed it while its secret descriptors were read: run it again to clear them"
+            note = "conflict: it changed while its secret descriptors were read; run it again to clear them"
             return Action(instance_id, Kind.REFUSED, held, note=note)
         if changes:
             return Action(instance_id, Kind.UPDATE, held, after, changes, note, clears)

@@ -65,7 +65,7 @@ class Rollout:
         if not self.instances:
             return "has no instance"
         late = len({slow.instance for slow in self.slow})
-        return f"{late} of {plural(self.instances, 'instance')} not there yet" if late else "everything is as wanted"
+        return f"{late} of {plural(self.instances, 'instance')} not there yet" if late else "everything is as desired"
 
 
 def rollout(service: str, instances: Iterable[instance_pb2.Instance], expected: Iterable[str] = ()) -> Rollout:

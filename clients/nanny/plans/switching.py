@@ -36,7 +36,9 @@ class Switch:
             return Action(instance_id, Kind.UNCHANGED, note="is gone")
         ready = ready_of(held.instance)
         if ready != self.to and self.only_from and ready != self.only_from:
-            return Action(instance_id, Kind.UNCHANGED, held, note=f"{ready or 'nothing'} is READY there: left alone")
+            return Action(
+                instance_id, Kind.UNCHANGED, held, note=f"{ready or 'nothing'} is READY there: left unchanged"
+            )
         if self.to not in (revision.id for revision in held.instance.spec.revision):
             return Action(instance_id, Kind.REFUSED, held, note=f"has no revision {self.to}: upload it first")
         after = instance_pb2.Instance()
@@ -63,12 +65,12 @@ def previous(instances: Iterable[instance_pb2.Instance], from_: str = "") -> Swi
     leaving = from_ or _last_ready(listed)
     before = Counter(_before(instance, leaving) for instance in listed if ready_of(instance) == leaving)
     if not before:
-        raise CannotRollBack(f"{leaving} is READY nowhere: there is nothing to roll back")
+        raise CannotRollBack(f"{leaving} is not READY anywhere: nothing to roll back")
     if set(before) == {""}:
-        raise CannotRollBack(f"no revision was added before {leaving}: name the one to go to with --to")
+        raise CannotRollBack(f"no revision was added before {leaving}: choose one with --to")
     if len(before) > 1 or "" in before:
         found = ", ".join(f"{count} x {revision or 'none'}" for revision, count in before.most_common())
-        raise CannotRollBack(f"the revision before {leaving} is not one and the same ({found}): name it with --to")
+        raise CannotRollBack(f"the revision before {leaving} differs between instances ({found}): choose one with --to")
     return Switch(next(iter(before)), leaving)
 
 
@@ -83,7 +85,7 @@ def _last_ready(instances: list[instance_pb2.Instance]) -> str:
     }
     last = sorted(ready - followed)
     if len(last) != 1:
-        raise CannotRollBack(f"{', '.join(sorted(ready))} are READY side by side: name one with --from or --to")
+        raise CannotRollBack(f"{', '.join(sorted(ready))} are both READY: choose one with --from or --to")
     return last[0]
 
 

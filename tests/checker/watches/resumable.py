@@ -10,7 +10,7 @@ from tests.checker.watches.word import WatchWord
 
 
 class Resumable(WatchWord):
-    """Attributes: `excused`, reasons for which a RESYNC is allowed: a part of each, e.g. "fell behind"."""
+    """Attributes: `excused`, reasons for which a RESYNC is allowed: a part of each, e.g. "behind by"."""
 
     promise = Promise(
         "RESUMABLE",

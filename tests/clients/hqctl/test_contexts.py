@@ -61,10 +61,10 @@ def test_a_context_that_is_not_there_is_told_with_those_that_are(run: Run, confi
     ("text", "told"),
     [
         ("contexts: [east]", "must hold `contexts:`"),
-        ("contexts: {east: {server: a}}", "contexts.east.server: there is no such field"),
+        ("contexts: {east: {server: a}}", "contexts.east.server: unknown field"),
         ("contexts: {east: {ca: a}}", "contexts.east.servers: is missing"),
         ("contexts: {east: {servers: a, timeout: soon}}", "contexts.east.timeout: 'soon'"),
-        ("contexts: {east: {servers: a, timeout: 0}}", "contexts.east.timeout: a call needs some time"),
+        ("contexts: {east: {servers: a, timeout: 0}}", "contexts.east.timeout: must be more than 0"),
         ("contexts: {", "is not YAML"),
     ],
 )
@@ -99,7 +99,7 @@ def test_completion_knows_commands_and_options(run: Run) -> None:
     [
         (("gett",), "Did you mean get?"),
         (("apply",), "Missing option '-f' / '--filename'"),
-        (("suspend", "n1", "--for", "soon", "--reason", "x"), "'soon' is no span of time"),
+        (("suspend", "n1", "--for", "soon", "--reason", "x"), "'soon' is not a valid duration"),
         (("find", "-o", "tabel"), "not one of table, wide"),
         (("guard", "force", "--for", "0s", "--reason", "x"), "'--for': '0s' is too short: at least 1s"),
         (("guard", "release", "--for", "0.0001s", "--reason", "x"), "'--for': '0.0001s' is too short: at least 1s"),

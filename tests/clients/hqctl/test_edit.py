@@ -66,7 +66,7 @@ def test_a_removed_label_is_gone(person: Editor) -> None:
 
 def test_leaving_without_a_change_stores_nothing(person: Editor, tmp_path: Path) -> None:
     done = person.edit("true")
-    assert (done.code, done.err) == (0, "No change: nothing was stored.\n")
+    assert (done.code, done.err) == (0, "No changes: nothing was stored.\n")
     assert not list(tmp_path.glob("hqctl-*"))
 
 
@@ -92,7 +92,7 @@ def test_what_somebody_else_changed_meanwhile_is_kept_too(
     theirs = meanwhile(server, f"{service}-1", environment, "s/node-a/node-b/")
     done = person.edit(f"{theirs}\nsed -i 's/tier: t1/tier: mine/' $1")
     assert done.code == 0, done.err
-    assert "was changed meanwhile" in done.err
+    assert "changed meanwhile" in done.err
     assert person.label("tier") == "mine"
 
 

@@ -76,7 +76,7 @@ def test_the_order_follows_a_column_or_a_path(hqctl: Hqctl, service: str, by: st
 def test_an_order_by_no_column_names_those_there_are(hqctl: Hqctl, service: str) -> None:
     done = hqctl("find", service, "--sort-by", "readyness", HQ_SERVER="127.0.0.1:1")  # before anything is asked
     assert (done.code, done.out) == (2, "")
-    assert "there is no column readyness" in done.err
+    assert "unknown column readyness" in done.err
     assert "heartbeat" in done.err
 
 

@@ -22,7 +22,7 @@ async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit
     await eventually(restarted)
     container = await ctl.container()
     assert container["lastTermination"]["exitCode"] == 7
-    assert "next start in" in (await ctl.until("r1", "ready", holds=False))["message"]
+    assert "restarting in" in (await ctl.until("r1", "ready", holds=False))["message"]
 
 
 async def test_a_killed_child_is_started_again_and_the_signal_is_told(run_file: RunFile) -> None:

@@ -59,7 +59,7 @@ def test_validate_names_each_fault(tmp_path: Path) -> None:
 def test_run_without_a_source_says_what_to_name(tmp_path: Path) -> None:
     done = run("run", "--dir", str(tmp_path))
     assert done.returncode == 2
-    assert "--file FILE, or --instance ID" in done.stderr
+    assert "--file FILE or --instance ID" in done.stderr
 
 
 @pytest.mark.parametrize("option", ["--log-bytes", "--log-files", "--restart-first", "--restart-max"])

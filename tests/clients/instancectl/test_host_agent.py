@@ -103,7 +103,7 @@ async def test_of_two_supervisors_of_one_instance_the_later_one_is_heard(
         await eventually(lambda: ready(client, "i-1"))
         new = await supervisor(new_ctl, socket, "i-1", name="new")
         await eventually(lambda: not is_alive(pid))
-        assert "took this revision over" in (await old.status())["fenced"]
+        assert "taken over this revision" in (await old.status())["fenced"]
         await new.until("r1", "ready")
         assert (await new.status())["fenced"] == ""
 

@@ -112,7 +112,7 @@ async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file:
         check=False,
     )
     assert second.returncode == 1
-    assert f"run by another instancectl already (pid {ctl.pid})" in second.stderr
+    assert f"in use by another instancectl already (pid {ctl.pid})" in second.stderr
 
 
 async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> None:

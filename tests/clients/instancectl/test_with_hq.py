@@ -112,7 +112,7 @@ async def test_a_fenced_twin_stops_reporting_and_stops_its_children(
     async def fenced() -> str:
         return str((await old.status())["fenced"])
 
-    assert "took this revision over" in await eventually(fenced)
+    assert "taken over this revision" in await eventually(fenced)
     await eventually(lambda: not is_alive(pid))
     await until_ready(client)
     assert (await new.status())["fenced"] == ""
@@ -167,7 +167,7 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
     empty = await start_hq(*addresses, "--prefix", "/empty/")
 
     async def in_doubt() -> bool:
-        return "lost its memory" in (await ctl.status())["source_trouble"]
+        return "store was replaced" in (await ctl.status())["source_trouble"]
 
     await eventually(in_doubt, timeout_s=60)
     assert is_alive(pid)
@@ -240,6 +240,6 @@ async def test_the_log_says_when_hq_takes_reports_again_and_when_it_is_told_to_e
     await eventually(lambda: "HQ refuses reports of i-1/r1 (NOT_FOUND)" in ctl.log_text())
     await client.create(instance(revision("r1"), revision("r2", ready=False)))
     write(tmp_path / "spec", instance(revision("r1"), revision("r2", ready=False)))  # news: it is tried again at once
-    await eventually(lambda: "HQ takes reports of i-1/r1 again" in ctl.log_text(), timeout_s=60)
+    await eventually(lambda: "HQ accepts reports of i-1/r1 again" in ctl.log_text(), timeout_s=60)
     assert await ctl.terminate() == 0
-    assert "told to end: stopping what runs" in ctl.log_text()
+    assert "stopping: ending what runs" in ctl.log_text()

@@ -105,7 +105,7 @@ async def test_ctrl_c_says_how_to_go_on(
     upload.send_signal(signal.SIGINT)
     stopped = await ended(upload)
     assert stopped.code == 130
-    assert stopped.err.splitlines()[-1] == "nanny: stopped; what was sent stays: run it again to go on."
+    assert stopped.err.splitlines()[-1] == "nanny: interrupted; what was sent is kept: run it again to continue."
     assert (await nanny("upload", "-f", file, server=replica.grpc)).code == 0
     assert await count(client) == 500
 
@@ -201,7 +201,7 @@ async def test_instances_that_are_not_described_are_deleted_only_with_prune(
     assert (await nanny("upload", "-f", written(tmp_path, "a", description(3, "v1")), server=replica.grpc)).code == 0
     file = written(tmp_path, "web.yaml", description(2, "v1"))
     shown = await nanny("plan", "-f", file, server=replica.grpc)
-    assert "is not described: left alone" in shown.out
+    assert "is not described: left unchanged" in shown.out
     assert (await nanny("upload", "-f", file, server=replica.grpc)).code == 0
     assert len(await held_by(client)) == 3
     assert (await nanny("upload", "-f", file, "--prune", server=replica.grpc)).code == 0

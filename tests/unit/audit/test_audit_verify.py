@@ -42,7 +42,7 @@ def test_a_log_as_it_was_written_is_whole(tmp_path: Path) -> None:
     mark = written(tmp_path / "audit", 20)
     found = verify(tmp_path / "audit")
     assert found.exit_code == 0, found.output
-    assert "20 lines, 1 to 20: nothing was changed" in found.output
+    assert "20 lines, 1 to 20: intact" in found.output
     assert f"--expect {mark}" in found.output
 
 
@@ -80,18 +80,18 @@ def test_a_start_between_renaming_the_full_file_and_making_a_new_one_goes_on(tmp
     [
         (
             lambda lines: [*lines[:4], lines[4].replace(b"allow", b"deny "), *lines[5:]],
-            "line 5, before this one, is no",
+            "line 5, the one before, has changed",
         ),
-        (lambda lines: [*lines[:4], lines[4].replace(b'"', b"'"), *lines[5:]], "audit:5: this is no line"),
-        (lambda lines: [*lines[:4], lines[4][:30] + b"\n", *lines[5:]], "audit:5: this is no line"),
-        (lambda lines: [*lines[:4], b"\n", *lines[4:]], "audit:5: this is no line"),
+        (lambda lines: [*lines[:4], lines[4].replace(b'"', b"'"), *lines[5:]], "audit:5: not a valid line"),
+        (lambda lines: [*lines[:4], lines[4][:30] + b"\n", *lines[5:]], "audit:5: not a valid line"),
+        (lambda lines: [*lines[:4], b"\n", *lines[4:]], "audit:5: not a valid line"),
         (lambda lines: [*lines[:4], *lines[5:]], "audit:5: line 5 is missing before this one"),
         (lambda lines: [*lines[:4], *lines[8:]], "audit:5: lines 5 to 8 are missing before this one"),
-        (lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]], "line 5 comes behind line 6: it was moved"),
-        (lambda lines: [*lines[:5], *lines[4:]], "line 5 comes behind line 5: it was moved or comes twice"),
-        (lambda lines: [*lines[:4], b'{"sequence": 5}\n', *lines[5:]], "audit:5: this is no line"),
+        (lambda lines: [*lines[:4], lines[5], lines[4], *lines[6:]], "line 5 comes after line 6: it was moved"),
+        (lambda lines: [*lines[:5], *lines[4:]], "line 5 comes after line 5: it was moved or duplicated"),
+        (lambda lines: [*lines[:4], b'{"sequence": 5}\n', *lines[5:]], "audit:5: not a valid line"),
         (lambda lines: [lines[0].replace(b'"previous":""', b'"previous":"x"'), *lines[1:]], "only line 1"),
-        (lambda lines: [line.replace(b"\n", b"\r\n") for line in lines], "line 1, before this one, is not"),
+        (lambda lines: [line.replace(b"\n", b"\r\n") for line in lines], "line 1, the one before, has changed"),
     ],
 )
 def test_what_was_changed_is_found_and_named(tmp_path: Path, change: Callable[[Lines], Lines], words: str) -> None:
@@ -119,7 +119,7 @@ def test_a_cut_at_the_end_is_found_by_what_somebody_else_remembers(tmp_path: Pat
     assert verify(tmp_path / "audit").exit_code == 0, "nothing in the file says that there was more"
     for expected in (mark, "20"):
         found = verify("--expect", expected, tmp_path / "audit")
-        assert (found.exit_code, "is not there: lines were cut off" in found.output) == (1, True)
+        assert (found.exit_code, "is missing: lines were removed" in found.output) == (1, True)
 
 
 def test_a_log_that_was_made_anew_is_found_by_what_somebody_else_remembers(tmp_path: Path) -> None:
@@ -153,18 +153,18 @@ def test_a_line_that_a_crash_broke_off_is_told_from_an_edit(tmp_path: Path, left
     written(path, 5)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines()[-1][:left_bytes])
     found = verify(path)
-    assert (found.exit_code, f"the last {left_bytes} bytes are no whole line" in found.output) == (0, True)
+    assert (found.exit_code, f"the last {left_bytes} bytes are not a complete line" in found.output) == (0, True)
     written(path, 5)
     assert "broken_off" in json.loads(path.read_text().splitlines()[6])
     found = verify(path)
     assert (found.exit_code, "10 lines, 1 to 10" in found.output) == (0, True), found.output
-    assert f"note: {path}:6: writing a line was broken off ({left_bytes} bytes), as line 6 says" in found.output
+    assert f"note: {path}:6: writing a line was interrupted ({left_bytes} bytes), as line 6 says" in found.output
     whole = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*whole[:5], b"!" + whole[5], *whole[6:]]))
     assert verify(path).exit_code == 1, "what was broken off cannot be edited either"
     path.write_bytes(b"".join([*whole[:5], *whole[6:]]))
     found = verify(path)
-    assert (found.exit_code, "which is not there any more" in found.output) == (1, True)
+    assert (found.exit_code, "which is missing now" in found.output) == (1, True)
 
 
 def test_a_line_of_which_a_crash_took_the_end_only_is_a_line(tmp_path: Path) -> None:
@@ -182,11 +182,11 @@ def test_a_last_line_that_is_none_of_hqs_begins_another_chain_which_shows(tmp_pa
     changed(path, lambda lines: [*lines[:4], b"nothing happened\n"])
     written(path, 5)
     found = verify(path)
-    assert (found.exit_code, "audit:5: this is no line" in found.output) == (1, True)
+    assert (found.exit_code, "audit:5: not a valid line" in found.output) == (1, True)
 
 
 @pytest.mark.parametrize("expected", ["0", "-1", "x", "5:abc", "5:"])
 def test_what_cannot_be_expected_is_said(tmp_path: Path, expected: str) -> None:
     written(tmp_path / "audit", 1)
     found = verify("--expect", expected, tmp_path / "audit")
-    assert (found.exit_code, "is no line: write its number" in found.output) == (2, True)
+    assert (found.exit_code, "is not a line: write its number" in found.output) == (2, True)

@@ -79,7 +79,7 @@ async def test_a_place_that_is_not_empty_is_refused_untouched() -> None:
     file = await saved(await filled())
     target = await filled(3)
     before = await state(target)
-    with pytest.raises(NotEmpty, match=r"there are 8 records .* --replace takes them away"):
+    with pytest.raises(NotEmpty, match=r"there are 8 records .* --replace deletes them"):
         await restored(target, file)
     assert await state(target) == before
 
@@ -131,7 +131,7 @@ async def test_another_backup_does_not_go_on_where_one_was_broken_off() -> None:
     with pytest.raises(Unavailable):
         await restored(target, one)
     target.dies_at = 1_000_000
-    with pytest.raises(NotEmpty, match="another restore was broken off here"):
+    with pytest.raises(NotEmpty, match="another restore was interrupted here"):
         await restored(target, other)
     await restored(target, other, replace=True)
     assert len(kept(await state(target))) == 8
@@ -152,14 +152,14 @@ async def test_of_two_restores_at_once_the_first_one_ends_when_the_second_begins
 
 
 async def test_a_store_without_hq_is_not_saved() -> None:
-    with pytest.raises(NothingToSave, match=r"nothing of HQ below /hq/v1/"):
+    with pytest.raises(NothingToSave, match=r"no data of HQ below /hq/v1/"):
         await saved(MemoryStore())
 
 
 async def test_a_store_amid_a_restore_is_not_saved() -> None:
     store = await filled()
     await put(store, KEYS.restore, b"a mark")
-    with pytest.raises(NothingToSave, match="a restore is under way"):
+    with pytest.raises(NothingToSave, match="a restore is in progress"):
         await saved(store)
 
 
@@ -204,7 +204,7 @@ async def test_a_file_that_is_there_is_not_touched_also_if_it_came_while_the_bac
         path.write_bytes(b"another one's")
 
     for told in (other, nothing):
-        with pytest.raises(FileExistsError, match="exists: give another name, or --force to replace it"):
+        with pytest.raises(FileExistsError, match="exists: choose another name, or give --force to replace it"):
             await save_to(path, await filled(3), KEYS, ManualClock(), told)
         assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("backup", b"another one's")]
 

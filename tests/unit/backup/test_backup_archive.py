@@ -58,13 +58,13 @@ def test_a_backup_that_ends_anywhere_is_refused() -> None:
 
 
 def test_a_backup_with_something_behind_it_is_refused() -> None:
-    with pytest.raises(BadBackup, match="goes on behind its end"):
+    with pytest.raises(BadBackup, match="has data after its end"):
         verified(io.BytesIO(archive(SOME) + b"\0"))
 
 
 def test_another_file_is_told_from_a_damaged_one() -> None:
     for stranger in (b"", b"PK\x03\x04something", b"\xff" * 100, b"instances:\n- id: web-1\n"):
-        with pytest.raises(BadBackup, match="this is no backup of HQ"):
+        with pytest.raises(BadBackup, match="not a backup of HQ"):
             verified(io.BytesIO(stranger))
 
 

@@ -73,6 +73,6 @@ async def test_what_is_created_just_before_a_restore_begins_is_not_taken_away() 
             return await super().commit(guards, writes, timeout_s)
 
     target = Busy()
-    with pytest.raises(Disturbed, match="somebody who writes"):
+    with pytest.raises(Disturbed, match="another restore or writer"):
         await restored(target, await saved(await filled(3)))
     assert kept(await state(target)) == {b"spec/acknowledged": b"by a replica"}

@@ -10,7 +10,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import changes, fed, ids, kept, part, put, shown, synced
 
 UNSPECIFIED, DOUBTED, CONFIRMED = pb.EPOCH_TRUST_UNSPECIFIED, pb.EPOCH_TRUST_DOUBTED, pb.EPOCH_TRUST_CONFIRMED
-LOST = Resync("the store's history is another one")
+LOST = Resync("the store has a new history")
 HOUR_S = 3600.0
 
 
@@ -87,7 +87,7 @@ def test_a_restart_remembers_which_epoch_its_file_was_of() -> None:
 def test_of_several_locations_only_the_one_that_lost_its_store_is_doubted() -> None:
     east, west = source("e1", cluster="east"), source("w1", cluster="west")
     roster, _ = fed(part("a", cluster="east"), part("b", cluster="west"), synced(east, west))
-    lost = Resync("the store's history is another one", "west")
+    lost = Resync("the store has a new history", "west")
     fed(lost, synced(source("w2", DOUBTED, cluster="west")), roster=roster)
     fed(Bookmark("t", (east,)), Bookmark("t", (pb.Source(cluster="west"),)), roster=roster)
     assert ids(roster) == ["a", "b"]

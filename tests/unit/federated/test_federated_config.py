@@ -29,22 +29,22 @@ def test_locations_are_read_in_order_of_names() -> None:
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("", "a mapping is expected"),
+        ("", "expected a mapping"),
         ("locations: {}", "name at least one"),
         ("locations: {east: {}}", "locations.east.replicas: list the HOST:PORT"),
-        ("locations: {east: {replicas: [nowhere]}}", "'nowhere' is no HOST:PORT"),
-        ("locations: {east: {replicas: ['a:70000']}}", "'a:70000' is no HOST:PORT"),
-        ("locations: {east: {replicas: [7071]}}", "7071 is no HOST:PORT"),
+        ("locations: {east: {replicas: [nowhere]}}", "'nowhere' is not a valid HOST:PORT"),
+        ("locations: {east: {replicas: ['a:70000']}}", "'a:70000' is not a valid HOST:PORT"),
+        ("locations: {east: {replicas: [7071]}}", "7071 is not a valid HOST:PORT"),
         ("locations: {east: {replicas: ['a:1'], timeout: never}}", "is not a duration"),
-        ("locations: {east: {replicas: ['a:1'], colour: red}}", "locations.east.colour: there is no such setting"),
-        ("locations: {'the east': {replicas: ['a:1']}}", "a name is letters"),
+        ("locations: {east: {replicas: ['a:1'], colour: red}}", "locations.east.colour: unknown setting"),
+        ("locations: {'the east': {replicas: ['a:1']}}", "a name has 1 to 253 letters"),
         ("locations: {east: {replicas: ['a:1']}, west: {replicas: ['a:1']}}", "a:1 is listed for east already"),
-        ("locations: {east: {replicas: ['a:1']}}\nreplicas: 3", "replicas: there is no such setting"),
-        ("locations: {east: {replicas: ['a:1']}, east: {replicas: ['b:1']}}", "the same key twice"),
-        ("locations: [", "it is no YAML"),
-        ('locations: !!int ""', "it is no YAML"),
-        ("locations: !!bool maybe", "it is no YAML"),
-        ("[" * 100_000, "it is no YAML"),
+        ("locations: {east: {replicas: ['a:1']}}\nreplicas: 3", "replicas: unknown setting"),
+        ("locations: {east: {replicas: ['a:1']}, east: {replicas: ['b:1']}}", "duplicate key"),
+        ("locations: [", "is not valid YAML"),
+        ('locations: !!int ""', "is not valid YAML"),
+        ("locations: !!bool maybe", "is not valid YAML"),
+        ("[" * 100_000, "is not valid YAML"),
     ],
 )
 def test_a_fault_is_named_with_its_place(text: str, fault: str) -> None:
@@ -69,7 +69,7 @@ def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
     path.write_text("locations: [")
     assert not file.reread()
     assert list(file.current.locations) == ["east", "west"]
-    assert "no YAML" in file.fault
+    assert "not valid YAML" in file.fault
     path.write_text(GOOD)
     file.reread()
     assert file.fault == ""

@@ -55,7 +55,9 @@ def test_why_a_location_took_no_write_is_said_without_the_addresses_in_grpcs_wor
     no_connection = HqApiError(grpc.StatusCode.UNAVAILABLE, "failed to connect to ipv4:10.0.0.1:7071", sent=False)
     no_answer = HqApiError(grpc.StatusCode.DEADLINE_EXCEEDED, "Stream removed (Deadline Exceeded)")
     assert str(relayed(no_connection, "east")) == "east: no replica accepts connections"
-    assert str(relayed(no_answer, "east")).startswith("east: no answer before the deadline; it may be stored or not")
+    assert str(relayed(no_answer, "east")).startswith(
+        "east: no response before the deadline; it may or may not be stored"
+    )
 
 
 def test_only_what_hq_says_against_the_request_counts_as_its_word() -> None:

@@ -88,7 +88,7 @@ async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_kn
     await asyncio.sleep(1)
     assert east.silence() == []
     location.presence.failed_at_once("no replica answered a probe")
-    assert told(east.silence()) == ["no replica answered a probe; going on by itself"]
+    assert told(east.silence()) == ["no replica answered a probe; resuming automatically"]
     assert east.silence() == []
     east.received(OF_EAST.SerializeToString())
     # Its probes fail, but its stream lives.

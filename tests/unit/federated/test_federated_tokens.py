@@ -54,7 +54,7 @@ def test_a_filter_with_more_values_than_any_location_takes_is_not_even_sorted() 
 
 
 def test_a_page_token_is_no_resume_token() -> None:
-    with pytest.raises(InvalidRequest, match="not a token that a front gave"):
+    with pytest.raises(InvalidRequest, match="not a token from a federation gateway"):
         tokens.tokens_of(tokens.page_token("digest", {}), "digest")
 
 

@@ -81,10 +81,10 @@ def test_what_get_shows_can_be_applied_again(tmp_path: Path) -> None:
     [
         ("meta: {id: 42}", 'meta.id: must be text, not a number: put it in quotes, e.g. "42"'),
         ("meta: {id: a, labels: {x: true}}", "meta.labels.x: must be text, not true or false"),
-        ("{meta: {id: a}, spec: {revisions: []}}", "spec.revisions: there is no such field; did you mean revision?"),
+        ("{meta: {id: a}, spec: {revisions: []}}", "spec.revisions: unknown field; did you mean revision?"),
         (
             "{meta: {id: a}, spec: {revision: [{id: v1}, {id: v2, target: READY}]}}",
-            "spec.revision[1].target: 'READY' is not possible; did you mean REVISION_TARGET_READY?",
+            "spec.revision[1].target: 'READY' is not a valid value; did you mean REVISION_TARGET_READY?",
         ),
         ("{meta: {id: a}, spec: {revision: {id: v1}}}", "spec.revision: must be a list"),
         (
@@ -102,9 +102,9 @@ def test_what_get_shows_can_be_applied_again(tmp_path: Path) -> None:
         ),
         ("spec: {}", "meta.id: is missing"),
         ("just text", "must be an instance"),
-        ("meta: {id: a, id: b}", "the key 'id' is there twice"),
+        ("meta: {id: a, id: b}", "duplicate key 'id'"),
         ("meta: {id: a", "column 1: did not find expected"),
-        ("", "there is nothing in it"),
+        ("", "is empty"),
     ],
 )
 def test_a_fault_is_told_with_its_field(tmp_path: Path, text: str, fault: str) -> None:

@@ -34,8 +34,8 @@ def test_a_silent_server_is_severe_and_its_address_is_named_once() -> None:
     reached = [Reached("a:1", (source(),)), Reached("b:1", error="b:1 refuses connections")]
     found = only(findings(facts(reached=reached), NOW_S))
     assert found.severe
-    assert found.what == "b:1 does not answer: refuses connections."
-    assert found.next.startswith("The others serve meanwhile")
+    assert found.what == "b:1 does not respond: refuses connections."
+    assert found.next.startswith("The others keep serving")
 
 
 def test_a_stale_replica_says_since_when_and_why() -> None:
@@ -48,7 +48,7 @@ def test_a_stale_replica_says_since_when_and_why() -> None:
 def test_a_location_that_the_front_misses_is_severe() -> None:
     missing = pb.Source(cluster="west", error="no replica accepts connections")
     found = only(findings(facts(reached=[Reached("f:1", (source(), missing))], refused="a front"), NOW_S))
-    assert found.what.startswith("west did not answer the front: no replica accepts connections.")
+    assert found.what.startswith("west did not respond to the gateway: no replica accepts connections.")
 
 
 def test_replicas_of_different_epochs_are_severe() -> None:
@@ -77,7 +77,7 @@ def test_lost_members_say_how_many_more_can_be_borne() -> None:
 
 
 def test_a_store_without_a_leader_is_severe() -> None:
-    assert "no etcd member leads" in only(findings(facts(members=[admin_pb2.StoreMember()]), NOW_S)).what
+    assert "etcd has no leader" in only(findings(facts(members=[admin_pb2.StoreMember()]), NOW_S)).what
 
 
 def test_a_holding_guard_says_since_when_why_and_until() -> None:
@@ -86,7 +86,7 @@ def test_a_holding_guard_says_since_when_why_and_until() -> None:
     guard.until.FromSeconds(int(NOW_S) + 41)
     found = only(findings(facts(guard=guard), NOW_S))
     assert found.severe
-    assert "holds 7 flips back since" in found.what
+    assert "holds 7 expiries since" in found.what
     assert "(18s ago): 7 of 33 revisions silent, over 20%." in found.what
     assert found.next.endswith("else it ends by itself in 41s at the latest.")
 
@@ -96,14 +96,14 @@ def test_an_order_to_the_guard_is_no_problem_but_is_told() -> None:
     guard.override.kind, guard.override.by = pb.GUARD_OVERRIDE_KIND_FORCE, "ada"
     found = only(findings(facts(guard=guard), NOW_S))
     assert not found.severe
-    assert "forced to hold all flips" in found.what
+    assert "forced to hold all expiries" in found.what
 
 
 def test_a_replica_that_stopped_lately_is_mentioned_and_one_long_gone_is_not() -> None:
     peers = [admin_pb2.ReplicaInfo(replica=name) for name in ("lately", "long-gone", "alive")]
     for peer, silent_s in zip(peers, (100, 4000, 2), strict=True):
         peer.silent_for.FromSeconds(silent_s)
-    assert "replica lately gave no sign of life for 1m40s" in only(findings(facts(replicas=peers), NOW_S)).what
+    assert "replica lately has been silent for 1m40s" in only(findings(facts(replicas=peers), NOW_S)).what
 
 
 def test_severe_findings_come_first() -> None:
@@ -151,8 +151,7 @@ def test_a_store_that_fills_is_told_before_it_is_full() -> None:
     filling = admin_pb2.StoreMember(version="3.6.1", leader=True, db_size_bytes=900, quota_bytes=1000)
     assert only(findings(facts(members=[filling]), NOW_S)).what.startswith("etcd is filling (900B, ")
     assert (
-        "900B of the 1000B that HQ lets them take"
-        in only(findings(facts(store_bytes=900, max_store_bytes=1000), NOW_S)).what
+        "900B of the 1000B that HQ allows" in only(findings(facts(store_bytes=900, max_store_bytes=1000), NOW_S)).what
     )
     assert findings(facts(store_bytes=700, max_store_bytes=1000), NOW_S) == []
 

@@ -143,12 +143,12 @@ async def test_a_directory_gives_files_by_id_version_and_key(tmp_path: Path) -> 
 
 async def test_a_secret_outside_of_the_directory_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "outside").write_text("value")
-    with pytest.raises(SecretMissing, match="leads out"):
+    with pytest.raises(SecretMissing, match="points outside"):
         await DirectoryProvider(tmp_path / "kept").value(secret("../outside"))
 
 
 async def test_an_unknown_provider_is_named_with_those_there_are(tmp_path: Path) -> None:
-    with pytest.raises(SecretMissing, match=r"secret db: there is no provider 'safe' here \(known: vault\)"):
+    with pytest.raises(SecretMissing, match=r"secret db: unknown provider 'safe' \(known: vault\)"):
         await SecretValues({"vault": DirectoryProvider(tmp_path)}).value(secret("db"))
 
 
@@ -184,7 +184,7 @@ def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_a_damaged_state_is_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"owner":')
-    with pytest.raises(StateUnreadable, match="end what runs of this instance"):
+    with pytest.raises(StateUnreadable, match="stop what runs of this instance"):
         StateFile(tmp_path / "state.json")
 
 
@@ -231,5 +231,5 @@ def test_validate_names_everything_that_instancectl_could_not_run() -> None:
     one.container.add(name="web", image="registry/web", command=["web"]).readiness_check.tcp.port = "http"
     one.package.add(name="data", url="torrent:abc")
     found = "\n".join(faults(Desired("i-1", "n", (one, model.InstanceRevision(id="r2", target=READY)))))
-    for fault in ("r1, r2 are wanted READY", "images and layers", "port 'http'", "torrent: is not supported"):
+    for fault in ("r1, r2 are READY", "images and layers", "port 'http'", "torrent: is not supported"):
         assert fault in found

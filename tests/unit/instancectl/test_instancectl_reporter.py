@@ -95,7 +95,7 @@ async def test_the_log_says_when_hq_takes_again_what_it_refused(caplog: pytest.L
     reporter = Reporter(
         Route(None, cast("Client", hq), random.Random(1)), MachineClock(), random.Random(1), lambda *_: None
     )
-    again = f"HQ takes reports of {ONE} again"
+    again = f"HQ accepts reports of {ONE} again"
     async with running(reporter.run()):
         reporter.say(ONE, model.RevisionStatus(id="r1"))
         await eventually(lambda: len(hq.taken) == 1)

@@ -76,5 +76,5 @@ def test_without_replicas_the_host_agent_is_waited_for() -> None:
 
 
 def test_no_way_at_all_is_refused() -> None:
-    with pytest.raises(ValueError, match="no way to HQ"):
+    with pytest.raises(ValueError, match="no route to HQ"):
         Route(None, None, random.Random(1))

@@ -135,7 +135,7 @@ async def test_a_beat_that_waits_while_another_reporter_takes_over_is_refused() 
         late = asyncio.ensure_future(reporter.report(here.registry))
         await asyncio.sleep(0.5)
         here.link.release_watch()
-        with pytest.raises(Exception, match="another reporter took this revision over"):
+        with pytest.raises(Exception, match="another reporter has taken over this revision"):
             await late
 
 

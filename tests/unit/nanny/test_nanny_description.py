@@ -79,7 +79,10 @@ def test_a_fault_names_file_document_and_field(tmp_path: Path) -> None:
     file.write_text("service: a\n---\nservice: b\ninstances:\n  - {id: b-1, allocation: {ports: {http: 0}}}\n")
     with pytest.raises(BadDocument) as bad:
         read_descriptions([str(file)])
-    assert str(bad.value) == f"{file}, document 2: instances[0].allocation.ports.http: 0 is no port: use 1 to 65535"
+    assert (
+        str(bad.value)
+        == f"{file}, document 2: instances[0].allocation.ports.http: 0 is not a valid port: use 1 to 65535"
+    )
 
 
 def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
@@ -95,27 +98,27 @@ def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
         "instances[1].node",
         "servce",
     ]
-    assert told[-1] == "servce: there is no such field; did you mean service?"
+    assert told[-1] == "servce: unknown field; did you mean service?"
 
 
 @pytest.mark.parametrize(
     ("value", "fault"),
     [
         ({"revisions": [{"id": "v1", "target": "x"}]}, "revisions[0].target: does not belong here"),
-        ({"revisions": [{"id": "v1", "secret": [{"value": "x"}]}]}, "revisions[0].secret[0].value: there is no such"),
+        ({"revisions": [{"id": "v1", "secret": [{"value": "x"}]}]}, "revisions[0].secret[0].value: unknown"),
         ({"revisions": [{"id": "v1", "secret": [{"name": "s", "provider": "p", "id": "i"}]}]}, "has no target"),
-        ({"revisions": [{"id": "v1"}, {"id": "v1"}]}, "revisions[1].id: v1 is there twice"),
-        ({"ready": "v1", "drop": ["v1"]}, "drop[0]: v1 is named under ready too"),
-        ({"ready": "v1", "installed": ["v1"]}, "installed[0]: v1 is the one wanted READY"),
+        ({"revisions": [{"id": "v1"}, {"id": "v1"}]}, "revisions[1].id: v1 is duplicated"),
+        ({"ready": "v1", "drop": ["v1"]}, "drop[0]: v1 is also under ready"),
+        ({"ready": "v1", "installed": ["v1"]}, "installed[0]: v1 is the READY one"),
         ({"drop": "others"}, "drop: `others` would leave no revision at all"),
         ({"drop": "all"}, "drop: must be a list of revisions, or `others`"),
         ({"engine": "a", "labels": {"engine": "b"}}, "engine: is 'a', and labels.engine is 'b'"),
-        ({"instances": [{"id": "a"}, {"id": "a"}]}, "instances[1].id: a is there twice"),
+        ({"instances": [{"id": "a"}, {"id": "a"}]}, "instances[1].id: a is duplicated"),
         ({"instances": [{"id": "a", "allocation": {"port": []}}]}, "write `ports: {http: 8080}`"),
-        ({"resources": {"ports": {"a": 80, "b": 80}}}, "resources.ports.b: 80 is the port a already"),
-        ({"resources": {"cpu": 1}}, "resources.cpu: there is no such field"),
+        ({"resources": {"ports": {"a": 80, "b": 80}}}, "resources.ports.b: 80 is already port a"),
+        ({"resources": {"cpu": 1}}, "resources.cpu: unknown field"),
         ({"labels": {"tier": 1}}, "labels.tier: must be text, not a number: put it in quotes"),
-        ({"installations": {"sas": []}}, "installations.sas: names no server"),
+        ({"installations": {"sas": []}}, "installations.sas: has no server"),
         ({"instances": {}}, "instances: must be a list"),
     ],
 )
@@ -148,7 +151,7 @@ def test_an_instance_of_an_unknown_or_unnamed_installation_is_a_fault() -> None:
         shares_of([description], ["sas", "man"])
     assert str(bad.value).splitlines() == [
         "web.yaml: instances[0].installation: is missing, and there are several: sas, man",
-        "web.yaml: instances[1].installation: there is no installation vla; known: sas, man",
+        "web.yaml: instances[1].installation: unknown installation vla; known: sas, man",
     ]
 
 
@@ -164,7 +167,7 @@ def test_a_configuration_names_installations(tmp_path: Path) -> None:
     file.write_text("installations: {sas: [hq-1]}\n")
     assert read_installations(str(file)) == {"sas": ("hq-1:7071",)}
     file.write_text("instalations: {sas: [hq-1]}\n")
-    with pytest.raises(BadDocument, match=r"instalations: there is no such field; did you mean installations?"):
+    with pytest.raises(BadDocument, match=r"instalations: unknown field; did you mean installations?"):
         read_installations(str(file))
 
 

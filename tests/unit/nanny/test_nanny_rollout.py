@@ -32,7 +32,7 @@ def reasons(*instances: model.Instance) -> list[str]:
 
 def test_everything_is_done_when_every_agent_did_what_is_wanted() -> None:
     state = rollout("web", [instance("web-1", v1=(True, False), v2=(True, True))])
-    assert (state.is_done, state.words()) == (True, "everything is as wanted")
+    assert (state.is_done, state.words()) == (True, "everything is as desired")
     assert [(c.revision, c.wanted_ready, c.wanted_installed, c.installed, c.ready) for c in state.counts.values()] == [
         ("v1", 0, 1, 1, 0),
         ("v2", 1, 0, 1, 1),

@@ -62,18 +62,18 @@ def test_a_half_finished_upload_is_rolled_back() -> None:
 
 
 def test_without_a_revision_before_there_is_no_rollback() -> None:
-    with pytest.raises(CannotRollBack, match="no revision was added before v1: name the one to go to with --to"):
+    with pytest.raises(CannotRollBack, match="no revision was added before v1: choose one with --to"):
         previous([instance("v1", ready="v1")])
 
 
 def test_instances_that_disagree_are_not_guessed_about() -> None:
-    with pytest.raises(CannotRollBack, match="not one and the same"):
+    with pytest.raises(CannotRollBack, match="differs between instances"):
         previous([instance("a", "v2", ready="v2"), instance("b", "v2", ready="v2")])
-    with pytest.raises(CannotRollBack, match="side by side"):
+    with pytest.raises(CannotRollBack, match="are both READY"):
         previous([instance("a", ready="a"), instance("b", ready="b")])
 
 
 def test_from_keeps_to_the_instances_that_run_it() -> None:
     assert previous([instance("v1", "v2", ready="v1")] * 2 + [instance("v1", "v2", ready="v2")], "v2").to == "v1"
-    with pytest.raises(CannotRollBack, match="v2 is READY nowhere"):
+    with pytest.raises(CannotRollBack, match="v2 is not READY anywhere"):
         previous([instance("v1", "v2", ready="v1")], "v2")

@@ -33,13 +33,13 @@ async def test_what_an_agent_says_is_told_in_words() -> None:
         model.Condition(status=model.CONDITION_STATUS_FALSE, message="the disk is full")
     )
     words = await explained(status, mark(ready=False, heard_ms=1_000))
-    assert words == "not ready; revision r is wanted ready: not ready, says its agent: the disk is full"
+    assert words == "not ready; revision r should be READY: not ready, reported by its agent: the disk is full"
 
 
 async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
     status = model.InstanceStatus.FromString(b"\x12\x02\x08\x63")  # ready.status = 99
     status.revision.add(id="r").ready.CopyFrom(model.Condition.FromString(b"\x08\x63"))
-    assert "nobody has said" in await explained(status, mark(ready=False, heard_ms=1 << 62), target=99)
+    assert "readiness was never reported" in await explained(status, mark(ready=False, heard_ms=1 << 62), target=99)
 
 
 @in_virtual_time
@@ -49,9 +49,9 @@ async def test_what_an_agent_says_that_came_back_not_ready_is_not_told_as_the_si
         agent = await ready(simulation, registry)
         await asyncio.sleep(700)
         silent = (await registry.explain.explain("a", None)).revision[0].summary
-        assert silent.startswith("HQ made it not ready: nothing was heard of it")
+        assert silent.startswith("expired: no report for")
         report = agent.request("the disk is full")
         report.revision.ready.status = model.CONDITION_STATUS_FALSE
         await registry.reports.report(report, simulation.now + 5)
         back = (await registry.explain.explain("a", None)).revision[0].summary
-        assert back == "not ready, says its agent: the disk is full"
+        assert back == "not ready, reported by its agent: the disk is full"

@@ -16,11 +16,11 @@ from serving.errors import InvalidRequest
 async def test_a_consistency_that_this_replica_does_not_know_is_refused_rather_than_taken_for_none() -> None:
     read = pb.ReadOptions.FromString(b"\x18\x09")
     count = Lookups(cast("Registry", None), 0).count(pb.CountInstancesRequest(read=read), Call())
-    with pytest.raises(InvalidRequest, match=r"^read\.consistency: 9 is no ReadConsistency"):
+    with pytest.raises(InvalidRequest, match=r"^read\.consistency: 9 is not a valid ReadConsistency"):
         await count
     for parse in (
         lambda: parsed_get(pb.GetInstanceRequest(id="a", read=read)),
         lambda: parsed_find(pb.FindInstancesRequest(read=read)),
     ):
-        with pytest.raises(InvalidRequest, match=r"^read\.consistency: 9 is no ReadConsistency"):
+        with pytest.raises(InvalidRequest, match=r"^read\.consistency: 9 is not a valid ReadConsistency"):
             parse()

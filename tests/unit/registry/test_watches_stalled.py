@@ -44,7 +44,7 @@ async def test_new_watches_that_stall_keep_no_more_old_instances_alive_than_the_
     assert len(alive(Entry) - before) <= len(NAMES) + 1 + kept + len(NAMES)
     told = [await anext(stream) for stream in streams]
     assert [message.kind for message in told[:20]] == [RESYNC] * 20
-    assert "snapshot is behind the history" in told[0].reason
+    assert "snapshot is older than the history" in told[0].reason
     assert told[-1].kind == SNAPSHOT
     for stream in streams:
         await stream.aclose()

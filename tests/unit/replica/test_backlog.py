@@ -74,7 +74,7 @@ def test_many_readers_that_each_lag_a_little_are_bounded_together() -> None:
     assert lost
     assert lost == names[-1 - len(lost) : -1]  # of the very last, one change came just now, and was let through
     assert not reader.lost
-    assert "all readers together" in watchers[lost[0]].lost
+    assert "all watches together" in watchers[lost[0]].lost
 
 
 def test_what_came_just_now_cuts_nobody_who_could_not_read_it_yet() -> None:
@@ -99,7 +99,7 @@ def test_a_snapshot_that_is_older_than_the_history_is_given_up() -> None:
     fanout.forget(5)
     assert not slow.lost
     fanout.forget(6)
-    assert "behind the history" in slow.lost
+    assert "older than the history" in slow.lost
     assert [*slow.snapshot] == []
     assert not quick.lost
     assert not later.lost

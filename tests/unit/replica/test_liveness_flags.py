@@ -11,10 +11,10 @@ from hq.main import cli
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        ("--liveness-timeout 0s", "nobody can report all the time"),
-        ("--liveness-timeout 10s --report-interval 10s", "make it a third of that"),
+        ("--liveness-timeout 0s", "must be positive"),
+        ("--liveness-timeout 10s --report-interval 10s", "use a third of it"),
         ("--agents 127.0.0.1:7072 --transport=grpcio", "no listener for agents"),
-        ("--report-interval 20m", "would be called silent"),
+        ("--report-interval 20m", "would expire"),
         ("--guard-share nan", "a number from 0 to 1"),
     ],
 )

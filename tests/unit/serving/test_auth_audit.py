@@ -211,7 +211,7 @@ def test_the_mode_of_what_is_no_file_is_left_alone() -> None:
 
 def test_two_processes_cannot_write_the_same_file(tmp_path: Path) -> None:
     first = FileSink(tmp_path / "audit")
-    with pytest.raises(BadSecurity, match="another process writes it: each needs a file of its own"):
+    with pytest.raises(BadSecurity, match="another process is writing to it: give each process its own file"):
         FileSink(tmp_path / "audit")
     first.close()
     FileSink(tmp_path / "audit").close()

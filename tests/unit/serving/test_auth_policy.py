@@ -119,11 +119,11 @@ def test_whoever_may_not_is_told_what_it_takes() -> None:
         ("roles: {reader: [{identities: ['x/{node}']}]}", "only agents"),
         ("roles: {agent: [{identities: [a]}]}", "{node}"),
         ("roles: {agent: [{identities: ['{node}/{node}']}]}", "pattern"),
-        ("roles: {agent: [{identities: ['{node}'], nodes: [n1]}]}", "nothing else"),
+        ("roles: {agent: [{identities: ['{node}'], nodes: [n1]}]}", "its own node"),
         ("roles: {uploader: [{identities: [a]}]}", "services"),
         ("roles: {operator: [{identities: [a], services: [web]}]}", "nodes"),
-        ("roles: {reader: [], reader: []}", "same key twice"),
-        ("roles: {reader: [{identities: [a], services: [web], services: ['*']}]}", "same key twice"),
+        ("roles: {reader: [], reader: []}", "duplicate key"),
+        ("roles: {reader: [{identities: [a], services: [web], services: ['*']}]}", "duplicate key"),
         ("roles: [", "YAML"),
         ("{" * 3000, "YAML"),
         ("\0", "YAML"),
@@ -162,7 +162,7 @@ def test_a_name_of_a_caller_costs_time_by_its_length_alone() -> None:
 
 def test_scalars_that_are_none_of_their_tag_are_faults_like_any_other() -> None:
     for text in (b'roles: !!int ""', b"roles: !!bool maybe", b'roles: !!float ""'):
-        with pytest.raises(BadSecurity, match="no YAML"):
+        with pytest.raises(BadSecurity, match="not valid YAML"):
             parse(text)
 
 

@@ -21,15 +21,15 @@ from tests.support.secured import Secured
         ({"tls_cert": ""}, "--tls-key needs --tls-cert"),
         ({"issuer": ""}, "--jwks needs --issuer"),
         ({"policy": ""}, "--jwks needs --policy"),
-        ({"jwks": "", "issuer": ""}, "--policy is of no use"),
+        ({"jwks": "", "issuer": ""}, "--policy has no effect"),
         ({"jwks": "", "issuer": "", "policy": ""}, "--audit-log needs --policy"),
         ({"jwks": ""}, "--issuer needs --jwks"),
         ({"grpc_mtls": "127.0.0.1:0"}, "--grpc-mtls needs --client-ca"),
         ({"trust_domain": "hq.test"}, "--trust-domain needs --client-ca"),
         ({"client_ca": "ca.pem"}, "--client-ca needs --trust-domain"),
-        ({"policy": "nowhere.yaml"}, "--policy nowhere.yaml: it cannot be read"),
-        ({"jwks": "nowhere.json"}, "--jwks nowhere.json: it cannot be read"),
-        ({"audit_log": "/nowhere/audit"}, "--audit-log /nowhere/audit: it cannot be written"),
+        ({"policy": "nowhere.yaml"}, "--policy nowhere.yaml: cannot be read"),
+        ({"jwks": "nowhere.json"}, "--jwks nowhere.json: cannot be read"),
+        ({"audit_log": "/nowhere/audit"}, "--audit-log /nowhere/audit: cannot be written"),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, flags: dict[str, Any], words: str) -> None:
@@ -39,7 +39,7 @@ def test_what_is_missing_is_named(tmp_path: Path, flags: dict[str, Any], words: 
 
 def test_a_front_needs_tickets_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
     files = Secured(tmp_path)
-    with pytest.raises(BadSecurity, match="--policy needs --jwks at a front"):
+    with pytest.raises(BadSecurity, match="--policy needs --jwks at a federation gateway"):
         security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None)
 
 

@@ -36,7 +36,7 @@ def test_faults_that_were_left_out_are_counted() -> None:
     error = InvalidRequest(*(Violation(f"f{n}", "x" * 100) for n in range(100)))
     bad_request = wire.connect_error(error)["details"][1]["debug"]
     told = bad_request["fieldViolations"]
-    assert told[-1] == {"description": f"and {100 - len(told) + 1} more faults"}
+    assert told[-1] == {"description": f"and {100 - len(told) + 1} more"}
 
 
 def test_a_message_is_cut_between_characters() -> None:

@@ -62,5 +62,5 @@ async def test_a_bomb_is_never_held_in_memory() -> None:
 
 @pytest.mark.parametrize("cut", [1, 8, 15])
 async def test_data_cut_short_is_refused(cut: int) -> None:
-    with pytest.raises(InvalidRequest, match="cut short"):
+    with pytest.raises(InvalidRequest, match="truncated"):
         await gzipping.decompress(gzip.compress(b"hello")[:-cut], 1_000)

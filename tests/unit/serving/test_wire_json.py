@@ -100,10 +100,10 @@ def test_null_is_absent() -> None:
 def test_all_faults_of_shape_are_told_at_once_with_their_places() -> None:
     body = b'{"filter":{"serviceId":["web",7],"labels":{"a":1},"nope":1},"read":[],"pageSize":1}'
     assert fault_of(body) == [
-        ("filter.service_id[1]", "a string is expected, not a number"),
-        ("filter.labels['a']", "a string is expected, not a number"),
+        ("filter.service_id[1]", "expected a string, not a number"),
+        ("filter.labels['a']", "expected a string, not a number"),
         ("filter.nope", "hq.v1.InstanceFilter has no such field"),
-        ("read", "a JSON object is expected, not an array"),
+        ("read", "expected a JSON object, not an array"),
     ]
 
 
@@ -119,9 +119,9 @@ def test_the_list_of_faults_is_bounded() -> None:
         (b'{"pageSize":"x"}', "page_size", "not a number: 'x'"),
         (b'{"pageSize":"1_0"}', "page_size", "'1_0' is no number"),
         ('{"read":{"minVersion":"\u0661"}}'.encode(), "read.min_version", "'\u0661' is no number"),
-        ('{"filter":{"readiness":"\u0661"}}'.encode(), "filter.readiness", "'\u0661' is none of "),
+        ('{"filter":{"readiness":"\u0661"}}'.encode(), "filter.readiness", "'\u0661' is not one of "),
         (b'{"read":{"minVersion":-1}}', "read.min_version", "out of range"),
-        (b'{"filter":{"readiness":"MAYBE"}}', "filter.readiness", "is none of READINESS_FILTER_UNSPECIFIED, "),
+        (b'{"filter":{"readiness":"MAYBE"}}', "filter.readiness", "is not one of READINESS_FILTER_UNSPECIFIED, "),
         (b'{"filter":{"readiness":1.5}}', "filter.readiness", "name of an enum value"),
         (b'{"fieldMask":"a..b,"}', "", ""),
     ],

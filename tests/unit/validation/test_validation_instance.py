@@ -31,7 +31,7 @@ def test_an_instance_without_revisions_and_allocation_is_legal(instance: Instanc
 def test_fields_beside_the_parts_are_refused_in_new_instances_and_in_updates(instance: Instance) -> None:
     instance.MergeFromString(UNKNOWN_FIELD)
     assert faults_of(instance) == ["instance"]
-    with pytest.raises(InvalidRequest, match=r"5 bytes of fields beside meta, spec and status .* would be lost"):
+    with pytest.raises(InvalidRequest, match=r"5 bytes of fields besides meta, spec and status .* would be lost"):
         check_instance_update(instance)
 
 
@@ -202,7 +202,7 @@ def test_a_revision_alone_is_named_by_its_own_path() -> None:
 def test_a_revision_alone_is_checked_for_its_size_and_enums() -> None:
     with pytest.raises(InvalidRequest, match=r"^revision: \d+ bytes are too large"):
         check_revision(InstanceRevision(id="r" * MAX_RECORD_BYTES))
-    with pytest.raises(InvalidRequest, match=r"^revision\.target: 9 is no RevisionTarget"):
+    with pytest.raises(InvalidRequest, match=r"^revision\.target: 9 is not a valid RevisionTarget"):
         check_revision(InstanceRevision.FromString(b"\x0a\x01r\x10\x09"))
 
 
@@ -210,5 +210,5 @@ def test_a_refusal_says_what_to_do_next(instance: Instance) -> None:
     instance.spec.allocation.port.add(name="http", number=70_000)
     with pytest.raises(InvalidRequest) as refusal:
         check_new_instance(instance)
-    said = "instance.spec.allocation.port[0].number: 70000 is no port: use 1 to 65535"
+    said = "instance.spec.allocation.port[0].number: 70000 is not a valid port: use 1 to 65535"
     assert str(refusal.value) == said

@@ -134,7 +134,7 @@ def test_headers_over_the_limit_are_refused_however_they_come(said: bytes) -> No
 
 def test_no_more_than_a_hundred_requests_may_come_at_once() -> None:
     assert kinds(GET * 100) == [HEAD, BODY] * 100
-    assert str(last_fault(GET * 101)) == "too many requests were sent before the first was answered"
+    assert str(last_fault(GET * 101)) == "too many pipelined requests"
 
 
 def test_what_comes_behind_the_last_request_is_dropped() -> None:
