@@ -60,7 +60,7 @@ async def serving(folder: Path, etcd: SharedEtcd) -> AsyncIterator[dict[str, str
         await eventually(lambda: LISTENING.search(log.read_text()), timeout_s=60, what="the replica to listen")
         found = LISTENING.search(log.read_text())
         assert found is not None
-        yield dict(zip(("127.0.0.1:7071", "127.0.0.1:7080", "127.0.0.1:7072"), found.groups(), strict=True))
+        yield dict(zip(("127.0.0.1:7071", "127.0.0.1:7080", "127.0.0.1:7073"), found.groups(), strict=True))
     finally:
         process.terminate()
         await asyncio.wait_for(process.wait(), 30)
