@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import ssl
 from typing import Final
@@ -20,7 +21,6 @@ _EVERY_S: Final = 3.0
 _PATIENCE_S: Final = 3.0
 # No such method: who gets in is told so. Health checks would be answered on connections that are one too many, too.
 _KNOCK: Final = "/hq.v1.InstanceService/Knock"
-_ANY: Final = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]", "": "127.0.0.1"}
 
 
 class Prober:
@@ -59,7 +59,13 @@ def _reachable(address: str) -> str:
     if address.startswith("unix:"):
         return address
     host, _, port = address.rpartition(":")
-    return f"{_ANY.get(host, host)}:{port}"
+    try:
+        found = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:  # a name
+        return f"{host or 'localhost'}:{port}"
+    if not found.is_unspecified:
+        return address
+    return f"127.0.0.1:{port}" if found.version == 4 else f"[::1]:{port}"
 
 
 def _unverified() -> ssl.SSLContext:
