@@ -133,10 +133,10 @@ async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
         await replica.stop()
     async with discovery(telling).service("web", port="http") as web:
         assert (web.endpoints, web.source, web.age_s, web.stale) == ((), Origin.NONE, float("inf"), True)
-        with pytest.raises(NoEndpoints, match="nothing is known of web yet"):
+        with pytest.raises(NoEndpoints, match="nothing is known about web yet"):
             web.pick()
         await until(lambda: web.error is not None)
-        with pytest.raises(NotReady, match=r"after 0\.2 s: nothing is known of web yet; HQ: .* refuses connections"):
+        with pytest.raises(NotReady, match=r"after 0\.2 s: nothing is known about web yet; HQ: .* refuses connections"):
             await web.ready(0.2)
 
 

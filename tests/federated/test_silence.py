@@ -23,7 +23,7 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_
     answer = await front.stub.FindInstances(EVERYTHING)
     assert ids(answer) == [("a", "east")]
     assert errors(answer.sources)["east"] == ""
-    assert "no answer within 4 s" in errors(answer.sources)["west"]
+    assert "no response within 4 s" in errors(answer.sources)["west"]
     asked = west.replicas[0].calls["FindInstances"]
     for _ in range(10):
         await front.stub.FindInstances(EVERYTHING)
@@ -40,7 +40,7 @@ async def test_a_location_whose_store_is_away_answers_whom_memory_is_enough_for(
         front.stub.FindInstances(pb.FindInstancesRequest(read=STRONG)),
         front.stub.CountInstances(pb.CountInstancesRequest(read=STRONG)),
     ):
-        assert "no answer within 4 s" in errors((await demanding).sources)["west"]
+        assert "no response within 4 s" in errors((await demanding).sources)["west"]
         assert front.front.locations.by_name["west"].presence.is_up
     error = await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="nobody")))
     assert error.code() is Code.UNAVAILABLE

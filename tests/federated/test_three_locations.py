@@ -152,7 +152,7 @@ async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) ->
         first, took_s = await _timed(stub.FindInstances(of_service("slow")))
         assert took_s < 5.0, "west was waited for"
         assert ids(first) == [("slow-east", "east"), ("slow-north", "north")]
-        assert "no answer within 2 s" in errors(first.sources)["west"]
+        assert "no response within 2 s" in errors(first.sources)["west"]
         later = [await _timed(stub.FindInstances(of_service("slow"))) for _ in range(10)]
         assert {len(answer.instances) for answer, _ in later} == {2}
         assert sorted(took_s for _, took_s in later)[4] < 0.5, "later answers wait again: stalls are not so many"

@@ -136,12 +136,12 @@ async def test_a_client_that_leaves_ends_its_stream(
 
 BAD = {
     "nothing": (b"", {}, "unimplemented", "ended without a request"),
-    "half an envelope": (b"\0\0\0", {}, "invalid_argument", "ends within a message"),
-    "a cut message": (envelope(b'{"a":1}')[:-1], {}, "invalid_argument", "ends within a message"),
+    "half an envelope": (b"\0\0\0", {}, "invalid_argument", "ends in the middle of a message"),
+    "a cut message": (envelope(b'{"a":1}')[:-1], {}, "invalid_argument", "ends in the middle of a message"),
     "two messages": (envelope(b"{}") * 2, {}, "unimplemented", "more than one message"),
     "an end of stream": (envelope(b"{}", 2), {}, "invalid_argument", "flags 0x02"),
     "unknown flags": (envelope(b"{}", 0x80), {}, "invalid_argument", "flags 0x80"),
-    "compressed nohow": (envelope(b"{}", 1), {}, "internal", "do not say how"),
+    "compressed nohow": (envelope(b"{}", 1), {}, "internal", "no header names the encoding"),
     "no gzip": (envelope(b"{}", 1), {"connect_content_encoding": "gzip"}, "invalid_argument", "gzip"),
     "brotli": (envelope(b"{}", 1), {"connect_content_encoding": "br"}, "unimplemented", "gzip, identity"),
     "a bomb": (

@@ -59,7 +59,7 @@ async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_i
     await hq.terminate()
     await ctl.start()
     await ctl.until("r1", "ready")
-    assert "HQ cannot be asked" in (await ctl.status())["source_trouble"]
+    assert "HQ is unreachable" in (await ctl.status())["source_trouble"]
     back = await start_hq(*addresses)
     async with Client([back.grpc]) as client:
         await until_ready(client)

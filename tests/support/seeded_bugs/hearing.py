@@ -68,7 +68,7 @@ def refusal_is_not_told(patch: Patch) -> None:
 def beats_are_not_missed(patch: Patch) -> None:
     patch.setattr(StoreUnavailable, "ours", False)
     patch.setattr(Sweep, "_knock", lambda self: self._fence.passed())
-    patch.setattr(Door, "look", lambda self, now: None)
+    patch.setattr(Door, "look", lambda self, now, **_: None)
 
 
 @bug("News is taken for a beat, and acknowledged without being stored.", "DURABLE", scenes.calm)

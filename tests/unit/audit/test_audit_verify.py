@@ -173,7 +173,7 @@ def test_a_line_of_which_a_crash_took_the_end_only_is_a_line(tmp_path: Path) -> 
     path.write_bytes(path.read_bytes()[:-1])
     written(path, 2)
     found = verify(path)
-    assert (found.exit_code, "5 lines, 1 to 5: nothing was changed" in found.output) == (0, True), found.output
+    assert (found.exit_code, "5 lines, 1 to 5: intact" in found.output) == (0, True), found.output
 
 
 def test_a_last_line_that_is_none_of_hqs_begins_another_chain_which_shows(tmp_path: Path) -> None:
