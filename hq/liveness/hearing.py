@@ -11,8 +11,6 @@ import logging
 import random
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from hq.liveness.refusals import News, Refusals
 from hq.store.epoch import Epoch
 from hq.store.keys import HEARING, Keys
@@ -83,6 +81,3 @@ class Hearing:
         except (HqError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
             log.warning("could not publish which reports were refused: %s", error)
-
-
-__all__ = ["DecodeError", "Hearing"]

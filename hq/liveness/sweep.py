@@ -15,7 +15,7 @@ from hq.cache import Cache
 from hq.liveness.beats import Beats
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
-from hq.liveness.guard import Census, Guard, Verdict
+from hq.liveness.guard import Guard, Verdict
 from hq.liveness.orders import Orders
 from hq.liveness.pace import Pace
 from hq.liveness.presence import Presence
@@ -122,13 +122,11 @@ class Sweep:
         allowed = self._judge(now)
         return list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
 
-    def _judged(self, now: float, census: Census) -> Verdict:
-        return self._guard.judge(now, census, self._orders.order(), limited=self._presence.door.is_spent)
-
     def _judge(self, now: float) -> int:
         """Ask the guard; return how many flips may be written together now."""
         census = self._tracker.census(self._cache.nodes())
-        before, self.verdict = self.verdict, self._judged(now, census)
+        before, is_spent = self.verdict, self._presence.door.is_spent
+        self.verdict = self._guard.judge(now, census, self._orders.order(), limited=is_spent)
         if self.verdict.hold and not before.hold:
             log.warning("expiries are held: %s", self.verdict.words)
         elif before.hold and not self.verdict.hold:

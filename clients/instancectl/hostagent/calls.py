@@ -9,11 +9,10 @@ from typing import Any, Final, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from clients.instancectl.agent_status import PATH as STATUS_PATH
-from clients.instancectl.hostagent.gathering import Gathering, Key, listed
+from clients.instancectl.hostagent.gathering import Gathering, Key, Rhythm, listed
 from clients.instancectl.hostagent.heard import Heard
 from clients.instancectl.hostagent.picture import Picture
 from clients.instancectl.hostagent.relayed import Failed, of_item
-from clients.instancectl.hostagent.rhythm import Rhythm
 from clients.instancectl.hostagent.speakers import Speakers
 from clients.instancectl.hostagent.upstream import Upstream
 from hqpb.v1 import service_pb2 as pb

@@ -140,3 +140,21 @@ def _varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
+
+
+class Rhythm:
+    """When the supervisors of a node report next: all at one moment, so that their heartbeats are one call.
+
+    A supervisor may be told an earlier time than HQ said, never a later one.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._next_at = 0.0
+
+    def next_s(self, hint_s: float) -> float:
+        """Seconds until whoever is answered now shall report again; `hint_s`: as HQ says."""
+        now = self._clock.now()
+        if self._next_at <= now or self._next_at > now + hint_s:
+            self._next_at = now + hint_s
+        return self._next_at - now

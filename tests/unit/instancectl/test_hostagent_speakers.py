@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.instancectl.hostagent.rhythm import Rhythm
+from clients.instancectl.hostagent.gathering import Rhythm
 from clients.instancectl.hostagent.speakers import Speakers
 from clients.instancectl.settings import BadSpeaker, Speaker, parse_speaker
 from serving.clock import ManualClock
