@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import click
-from hqcli.group import LazyGroup
 
+from hqcli.group import LazyGroup
 from hqclient.credential_files import CredentialFiles
 from hqctl.asking.examples import with_examples
 from hqctl.asking.exits import MEANINGS

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
-from hqcli.connection import addresses_in, credential_options
 
+from hqcli.connection import addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.processes.output import OutputSettings
 from instancectl.sections.restart import RestartSettings
@@ -199,7 +199,6 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from hqcli.documents import BadDocument
-
     from instancectl.validating import faults
     from instancectl.wanted.file_source import read
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import click
-from hqcli.group import LazyGroup
 
+from hqcli.group import LazyGroup
 from nannyctl.exits import MEANINGS
 
 # Name: module, attribute, help in one line.

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
+
 from hqcli.connection import credential_options
 from hqcli.documents import BadDocument
-
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.exits import Exit as HqctlExit
 from hqctl.asking.exits import exit_of, is_no_hq

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+
 from hqcli.connection import addresses_in
 
 

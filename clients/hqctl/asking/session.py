@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
-from hqcli.connection import FILES, credential_flags
 
+from hqcli.connection import FILES, credential_flags
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.addresses import addresses
 from hqctl.asking.config import BadConfig, Config, Context, config_path, load

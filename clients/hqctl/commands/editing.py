@@ -138,8 +138,8 @@ class _Unusable(Exception):
 
 def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     import yaml
-    from hqcli.documents import BadDocument
 
+    from hqcli.documents import BadDocument
     from hqctl.manifests.documents import parse_text
 
     try:

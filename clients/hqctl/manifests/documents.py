@@ -10,8 +10,8 @@ from typing import Any, cast
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
-from hqcli.documents import BadDocument, texts, values
 
+from hqcli.documents import BadDocument, texts, values
 from hqctl.manifests.shape import faults, kind
 from hqpb.v1 import instance_pb2
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from hqcli.documents import BadDocument
-
 from hqctl.manifests.documents import read_documents
 from hqpb.v1.instance_pb2 import Instance
 from instancectl.clock import Clock

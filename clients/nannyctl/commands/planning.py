@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from hqcli.documents import BadDocument
 
+from hqcli.documents import BadDocument
 from hqctl.output.formats import output_option, print_json
 from nannyctl.descriptions.reading import read_descriptions
 from nannyctl.descriptions.shares import Share, shares_of

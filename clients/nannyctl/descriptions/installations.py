@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hqcli.connection import DEFAULT_SERVER, address_of
-
 from nannyctl.descriptions.fields import is_name
 
 DEFAULT_NAME = "default"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hqcli.documents import BadDocument
-
 from nannyctl.descriptions.description import Description, Placement
 
 
