@@ -17,7 +17,7 @@ from hqpb.v1 import instance_pb2
 from tests.federated.conftest import StartFront, StartLocations
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 class Following:

@@ -1,6 +1,6 @@
 """A peer in a place of its own (tests/rig/places.py) whose cable drops packets: what the other side notices.
 
-Run in a namespace of its own: `rig_command([sys.executable, "-m", "tests.support.cable_scene"])`.
+Run in a namespace of its own: `rig_command([sys.executable, "-m", "tests.support.unplugged_cable"])`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import asyncio
 from serving.errors import HqError
 from store.port import Record, Write
 from tests.support.faulty_store import FaultyStore
-from tests.support.parts import Parts
+from tests.support.store_parts import Parts
 
 OPS = b"/hq/v1/ops/"
 

@@ -21,17 +21,17 @@ from tests.checker.check import violations
 from tests.checker.history import Cut, Final, Item, Range
 from tests.checker.story import Limits
 from tests.checker.violation import Violation
-from tests.support.diary import Diary, item_of
-from tests.support.diary_agent import Agent
-from tests.support.diary_client import Client
-from tests.support.diary_watch import Watch
 from tests.support.faulty_store import Fate, FaultyStore
-from tests.support.link import Link
+from tests.support.recording import Diary, item_of
+from tests.support.recording_agent import Agent
+from tests.support.recording_client import Client
+from tests.support.recording_watch import Watch
 from tests.support.simulation import Running
+from tests.support.store_link import Link
 from tests.support.virtual_time import VirtualClock, run_virtually
 
 
-class Theatre:
+class RecordedRun:
     """Use as a context manager; `end` makes the history complete.
 
     Attributes:
@@ -51,7 +51,7 @@ class Theatre:
         self._started = 0
         self._watches: list[Watch] = []
 
-    async def __aenter__(self) -> Theatre:
+    async def __aenter__(self) -> RecordedRun:
         return self
 
     async def __aexit__(
@@ -182,11 +182,11 @@ class Theatre:
         self.diary.events.append(final)
 
 
-def played(scene: Callable[[Theatre], Awaitable[None]], replicas: int = 2, seed: int = 1) -> list[Violation]:
+def played(scene: Callable[[RecordedRun], Awaitable[None]], replicas: int = 2, seed: int = 1) -> list[Violation]:
     """Play a scene to its end in virtual time; what it breaks."""
 
     async def play() -> list[Violation]:
-        async with Theatre(seed) as theatre:
+        async with RecordedRun(seed) as theatre:
             for _ in range(replicas):
                 await theatre.start()
             await scene(theatre)

@@ -12,7 +12,7 @@ from hqpb.v1 import service_pb2 as pb
 from store import keys as k
 from store.memory import MemoryStore
 from store.port import Change
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 from tests.support.simulation import Simulation
 
 NAMES = k.Keys()

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as pb
 from hqpb.v1.service_pb2 import ReportStatusRequest
-from tests.support import words
-from tests.support.wild import draw_unknown_fields
+from tests.support import value_strategies as words
+from tests.support.arbitrary_messages import draw_unknown_fields
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 ALWAYS_THE_SAME: Final = {"hq_build_info", "hq_store_max_bytes"}
 _PATIENCE_S: Final = 60.0

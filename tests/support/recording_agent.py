@@ -1,4 +1,4 @@
-"""An agent that writes down what it reported and was told (diary.py)."""
+"""An agent that writes down what it reported and was told (recording.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError
 from tests.checker import marks
 from tests.checker.history import Write
-from tests.support.diary import Diary
-from tests.support.diary_client import Client
+from tests.support.recording import Diary
+from tests.support.recording_client import Client
 
 
 class Agent(Client):

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 
 from hqpb.v1 import admin_pb2, service_pb2
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import instance, report, revision
+from tests.support.rights_requests import instance, report, revision
 
 FILE: Final = Path(__file__).resolve().parents[2] / "docs" / "security-matrix.txt"
 YES, NO, WHO = "yes", "no", "who?"

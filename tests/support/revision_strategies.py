@@ -6,8 +6,8 @@ from typing import Protocol, TypeVar
 from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as pb
-from tests.support import words
-from tests.support.wild import draw_unknown_fields, with_unknown_fields
+from tests.support import value_strategies as words
+from tests.support.arbitrary_messages import draw_unknown_fields, with_unknown_fields
 
 
 class Named(Protocol):

@@ -1,4 +1,4 @@
-"""Clients of replicas in the test's own loop that write down what they did and were told (diary.py)."""
+"""Clients of replicas in the test's own loop that write down what they did and were told (recording.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError, OutcomeUnknown, StoreUnavailable, VersionConflict
 from tests.checker import marks
 from tests.checker.history import CACHED, FAILED, OK, STRONG, UNKNOWN, Item, Op, Read, Write
-from tests.support.diary import Diary, filter_of, item_of
-from tests.support.scenes import instance
+from tests.support.recording import Diary, filter_of, item_of
+from tests.support.sample_instances import instance
 
 T = TypeVar("T")
 CALL_S = 10.0

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.still import Still
-from tests.support.world import World, spec_of
+from tests.support.stepped_replica import SteppedReplica
+from tests.support.store_histories import World, spec_of
 
 ALL = pb.InstanceFilter()
 SNAPSHOT, SYNCED = pb.WATCH_KIND_SNAPSHOT, pb.WATCH_KIND_SYNCED
@@ -20,7 +20,7 @@ class Scene:
 
     def __init__(self, **settings: Any) -> None:
         self.world = World()
-        self.still = Still(**settings)
+        self.still = SteppedReplica(**settings)
         self.put("a")
         self.still.list(self.world.records(), self.world.version)
 

@@ -20,7 +20,7 @@ R1, R2 = RevisionKey("a", "r1"), RevisionKey("a", "r2")
 HEARD = statuses.Heard("replica-1", 5)
 
 
-class Stage:
+class CacheAndTracker:
     """A cache and a tracker fed with records, as a replica feeds them."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""A watch that writes down what it was told (diary.py)."""
+"""A watch that writes down what it was told (recording.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hq.registry.watches import Message
 from hqpb.v1 import service_pb2 as pb
 from tests.checker import marks
 from tests.checker.history import OK, Op, Seen, Watched
-from tests.support.diary import Diary, filter_of
+from tests.support.recording import Diary, filter_of
 
 
 class Watch:

@@ -19,12 +19,12 @@ from hqpb.v1 import service_pb2 as pb
 from serving.clock import ManualClock
 from store.memory import MemoryStore
 from store.port import Batch, Record
-from tests.support.world import World
+from tests.support.store_histories import World
 
 PLAIN = pb.ReadOptions()
 
 
-class Still:
+class SteppedReplica:
     """A replica and what reads it; `settings` are bounds of ReplicaConfig.
 
     Attributes:
@@ -83,8 +83,8 @@ class Still:
         return self.replica.cache.version
 
 
-def loaded(world: World, **settings: Any) -> Still:
+def loaded(world: World, **settings: Any) -> SteppedReplica:
     """A replica that has read everything of a world."""
-    still = Still(**settings)
+    still = SteppedReplica(**settings)
     still.list(world.records(), world.version)
     return still

@@ -1,6 +1,6 @@
 """What clients of replicas in the test's own loop did and were told: a history for tests/checker.
 
-diary_client.py has the clients that write it, diary_agent.py the agents, diary_watch.py the watches.
+recording_client.py has the clients that write it, recording_agent.py the agents, recording_watch.py the watches.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The play of theatre.py over a real etcd, in real time; nothing is lost, cut or restored here."""
+"""The play of recorded_run.py over a real etcd, in real time; nothing is lost, cut or restored here."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from store.port import Compacted, Disconnected
 from tests.checker import marks
 from tests.checker.history import Range
 from tests.checker.violation import Violation
-from tests.support.link import Link
+from tests.support.recorded_run import RecordedRun
 from tests.support.simulation import Running
-from tests.support.theatre import Theatre
+from tests.support.store_link import Link
 from tests.support.virtual_time import VirtualClock
 
 
-class EtcdTheatre(Theatre):
+class EtcdTheatre(RecordedRun):
     """Replicas over one etcd, under a prefix that nobody else uses."""
 
     def __init__(self, endpoint: str, prefix: str) -> None:

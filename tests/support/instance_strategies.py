@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as pb
-from tests.support import words
-from tests.support.revisions import revisions
-from tests.support.statuses import instance_statuses, reports
-from tests.support.wild import draw_unknown_fields, with_unknown_fields
+from tests.support import value_strategies as words
+from tests.support.arbitrary_messages import draw_unknown_fields, with_unknown_fields
+from tests.support.revision_strategies import revisions
+from tests.support.status_strategies import instance_statuses, reports
 
 __all__ = ["instances", "new_instances", "reports", "revisions", "specs"]
 
