@@ -10,7 +10,7 @@ from control import MayNotBegin, NotActing
 from control.acting import Sight, Silence
 from store.memory import MemoryStore
 from tests.support.controllers import BOOK, Books, Word
-from tests.support.link import Link
+from tests.support.store_link import Link
 from tests.support.virtual_time import in_virtual_time
 
 
