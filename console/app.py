@@ -31,7 +31,11 @@ class App:
 
     shield: Shield
 
-    def __init__(self, routes: Routes, templates: Templates, seal: Seal, wall_s: Callable[[], float]) -> None:
+    def __init__(
+        self, routes: Routes, templates: Templates, seal: Seal, wall_s: Callable[[], float], *, is_open: bool
+    ) -> None:
+        """`is_open`: whoever did not sign in is shown what the servers show to anybody."""
+        self.is_open = is_open
         self._routes, self._templates, self._seal, self._wall_s = routes, templates, seal, wall_s
         self._statics = Statics()
         self._live = Live(self._fragments)
@@ -56,6 +60,8 @@ class App:
         self.shield.check(request.method, request.authority, request.headers)
         if request.path.startswith("/static/") and request.method in ("GET", "HEAD"):
             return self._statics.answer(request.path, request.headers, ALWAYS)
+        if not (self.is_open or jar.token or request.path == "/signin"):
+            raise SignInNeeded("sign in first")
         if request.path == "/live" and request.method == "GET":
             return self._stream(request, jar)
         visit = self._visit(request, jar)

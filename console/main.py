@@ -98,6 +98,12 @@ def _checked(given: dict[str, Any]) -> tuple[Security | None, Credentials | None
             f"--http {given['http']} is reachable from other machines: give --tls-cert and --tls-key, "
             "or serve on 127.0.0.1, or give --insecure if the network itself is protected"
         )
+    addresses = [*given["hq"], *(one for listed in _locations(given).values() for one in listed)]
+    if not (given["server_ca"] or given["insecure"] or all(map(is_loopback, addresses))):
+        raise click.UsageError(
+            "tokens would be sent to other machines in plain text: give --server-ca for TLS with all servers, or "
+            "--insecure if the network itself is protected"
+        )
     try:
         security = security_of({**_NO_CALLERS, **given}, SystemClock(), None)
         files = CredentialFiles(given["server_ca"], "", "", "")
@@ -128,7 +134,14 @@ def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
 async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
     servers = Servers(Registry(given["hq"], _locations(given), credentials))
     shared = Surroundings(limits_of(given), SystemClock(), RequestIds("console"), security)
-    server = Server(servers, shared, given["http"], key, given["public_url"])
+    server = Server(
+        servers,
+        shared,
+        given["http"],
+        key,
+        public_url=given["public_url"],
+        is_open=is_loopback(given["http"]) or given["insecure"],
+    )
     when_told_to_stop(server.stop)
     await server.serve()
 

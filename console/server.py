@@ -12,7 +12,6 @@ from console.site.rendering import Templates
 from console.site.sealing import Seal
 from console.site.shield import Shield
 from console.site.visits import Routes
-from serving.flags import is_loopback
 from serving.process_metrics import process_metrics
 from serving.surroundings import Surroundings
 from serving.transports import Addresses, Transports
@@ -43,17 +42,27 @@ class Server:
     """`serve` runs until `stop` is called."""
 
     def __init__(
-        self, servers: Servers, shared: Surroundings, http: str, key: bytes, public_url: str = "", grace_s: float = 2.0
+        self,
+        servers: Servers,
+        shared: Surroundings,
+        http: str,
+        key: bytes,
+        *,
+        public_url: str = "",
+        grace_s: float = 2.0,
+        is_open: bool = True,
     ) -> None:
-        """`key`: what sessions are sealed with."""
+        """`key`: what sessions are sealed with.
+
+        `is_open`: whoever did not sign in is shown what the servers show to anybody.
+        """
         self._servers, self._health, self._public_url = servers, Health(), public_url
-        is_open = is_loopback(http) or shared.security is None
         templates = Templates({"parts": servers.parts(), "is_open": is_open})
-        self._app = App(Routes(routes(servers, is_open=is_open)), templates, Seal(key), time.time)
+        self.app = App(Routes(routes(servers, is_open=is_open)), templates, Seal(key), time.time, is_open=is_open)
         self._is_tls = shared.security is not None and shared.security.tls is not None
         addresses = Addresses(http, http, env="HQ_CONSOLE_")
         metrics = process_metrics(shared)
-        self._transports = Transports((), self._health, shared, metrics, addresses, grace_s, site=self._app.answer)
+        self._transports = Transports((), self._health, shared, metrics, addresses, grace_s, site=self.app.answer)
         self.listening = self._transports.listening
 
     def stop(self) -> None:
@@ -69,7 +78,7 @@ class Server:
 
     async def _work(self) -> None:
         where = await asyncio.shield(self.listening)
-        self._app.shield = Shield(where.http, self._public_url, is_tls=self._is_tls)
+        self.app.shield = Shield(where.http, self._public_url, is_tls=self._is_tls)
         await asyncio.Event().wait()
 
     def _leave(self) -> None:

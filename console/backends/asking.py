@@ -69,6 +69,7 @@ async def tried(server: str, call: Awaitable[T]) -> T | Trouble:
 _KINDS: Final[Mapping[grpc.StatusCode, str]] = {
     grpc.StatusCode.PERMISSION_DENIED: "denied",
     grpc.StatusCode.NOT_FOUND: "absent",
+    grpc.StatusCode.INVALID_ARGUMENT: "absent",  # nothing can have such a name
     grpc.StatusCode.UNAVAILABLE: "away",
     grpc.StatusCode.DEADLINE_EXCEEDED: "away",
 }
@@ -100,6 +101,11 @@ def missing(server: str, flag: str) -> Trouble:
 def good(found: T | Trouble, default: T) -> T:
     """What was answered, else the default; the trouble itself is shown elsewhere on the page."""
     return default if isinstance(found, Trouble) else found
+
+
+def status_of(found: object, *asked: Any) -> int:
+    """Of HTTP: 404 where nothing was found and everybody could be asked."""
+    return 200 if found or any(one.kind != "absent" for one in troubles(*asked)) else 404
 
 
 def troubles(*found: Any) -> list[Trouble]:

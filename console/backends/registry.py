@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from console.backends.asking import CLUSTER, Trouble, metadata, tried
+from console.backends.remote import Remote
 from hqclient.client import Client
 from hqclient.credentials import Credentials
 from hqclient.retry import Safety
@@ -28,11 +29,16 @@ class Registry:
         """`locations`: replicas by the name of the cluster, for what a gateway does not answer itself."""
         self._client = _client(addresses, credentials)
         self._locations = {name: _client(given, credentials) for name, given in locations.items()}
+        self._remotes = {
+            name: Remote(name, given, credentials) for name, given in (locations or {_ONLY: addresses}).items()
+        }
         self.has_locations = bool(locations)
 
     async def close(self) -> None:
         """End every connection."""
-        await asyncio.gather(self._client.close(), *(one.close() for one in self._locations.values()))
+        await asyncio.gather(
+            self._client.close(), *(one.close() for one in (*self._locations.values(), *self._remotes.values()))
+        )
 
     async def counts(
         self, by: pb.CountGroup, where: pb.InstanceFilter | None = None
@@ -72,10 +78,11 @@ class Registry:
         """Recent expiries and recoveries of each location, newest first."""
         return await self.each(lambda c: c.admin.list_transitions(instance_id, page_size=most), cluster)
 
-    async def may_operate(self) -> bool:
-        """Whether it is worth while to offer this person orders; HQ decides anew when one comes."""
-        found = await self.guards()
-        return any(not isinstance(answer, Trouble) for _, answer in found)
+    async def may_operate(self, node: str = "", cluster: str = "") -> bool:
+        """Whether this person is an operator there: of a node, else of everything."""
+        asked = [one for name, one in self._remotes.items() if cluster in ("", name) or not self.has_locations]
+        found = await asyncio.gather(*(remote.roles(node=node) for remote in asked))
+        return any("operator" in roles for roles in found)
 
     async def order(self, cluster: str, send: Callable[[Client], Awaitable[Any]]) -> Trouble | None:
         """An order to one location; None: it was carried out."""

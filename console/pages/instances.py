@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from console.backends.asking import Trouble, good, troubles
+from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
 from console.views.instances import moves_of, revisions, row, story
@@ -45,5 +45,4 @@ class Instances:
             "locations": locations(found),
             "troubles": troubles(found, why),
         }
-        absent = isinstance(why, Trouble) and why.kind == "absent"
-        return Page("instance.html", instance, shown, 404 if absent else 200)
+        return Page("instance.html", instance, shown, status_of(held, why))

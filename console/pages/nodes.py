@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from console.backends.asking import Trouble, good, troubles
+from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.site.sealing import subject
 from console.site.visits import Page, Redirect, Refused, Route, Visit
@@ -76,11 +76,11 @@ class Nodes:
             "rows": rows,
             "clusters": sorted({one.cluster for one in rows}),
             "planned": _planned(planned).get(node),
-            "may_operate": await self._registry.may_operate(),
+            "may_operate": await self._registry.may_operate(node),
             "locations": locations(counted),
             "troubles": troubles(counted, found),
         }
-        return Page("node.html", node, shown, 200 if rows or troubles(found) else 404)
+        return Page("node.html", node, shown, status_of(rows, found))
 
     async def suspend(self, visit: Visit, node: str) -> Redirect:
         """Planned work: nothing on this node expires for some hours."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from console.backends.asking import Trouble, good, troubles
+from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
 from console.views.instances import moves_of, row
@@ -86,7 +86,7 @@ class Services:
             "locations": locations(counted),
             "troubles": troubles(counted, revisions, bad, fine),
         }
-        return Page("service.html", service, shown, 200 if all_of_it.total or troubles(counted) else 404)
+        return Page("service.html", service, shown, status_of(all_of_it.total, counted))
 
     async def _by_location(self, service: str, known: list[Location]) -> list[tuple[str, pb.InstanceCount]]:
         """Nothing where there is one location only."""
