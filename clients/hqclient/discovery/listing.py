@@ -6,7 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Mapping
 
 from hqclient.discovery.changes import EndpointChanges
-from hqclient.discovery.endpoint import Endpoint, Key, ReadyInstance, endpoint
+from hqclient.discovery.endpoint import Endpoint, Key, KnownInstance, endpoint
 from hqclient.discovery.roster import Delta
 
 
@@ -43,7 +43,7 @@ class Listing:
         """Ready instances that are left out because no port of that name was allocated to them, or no host."""
         return len(self._without_port)
 
-    def begin(self, instances: Mapping[Key, ReadyInstance]) -> None:
+    def begin(self, instances: Mapping[Key, KnownInstance]) -> None:
         """Show a roster as it stands."""
         self.show(Delta({key: (None, instance) for key, instance in instances.items()}))
 
@@ -66,7 +66,7 @@ class Listing:
             self.service, tuple(added), tuple(removed), tuple(changed), delta.resync, collapsed=collapsed
         )
 
-    def _made_of(self, key: Key, instance: ReadyInstance | None) -> Endpoint | None:
+    def _made_of(self, key: Key, instance: KnownInstance | None) -> Endpoint | None:
         """The endpoint, if the instance is of this service and has one; counts those without the port."""
         self._without_port.discard(key)
         if instance is None or instance.service != self.service:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hqclient.discovery.choosing import Chooser, Use
 from hqclient.discovery.ejection import Ejections, EjectionSettings
-from hqclient.discovery.endpoint import Endpoint, ReadyInstance
+from hqclient.discovery.endpoint import Endpoint, KnownInstance
 from hqclient.discovery.listing import Listing
 from hqclient.discovery.picking import LeastUsed, Picker, Random, Rank, RoundRobin, near
 
@@ -28,12 +28,12 @@ class SetClock:
         raise AssertionError("nothing waits here")
 
 
-def instance(id_: str, *, node: str = "n", uid: int = 1, **labels: str) -> ReadyInstance:
-    return ReadyInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",))
+def instance(id_: str, *, node: str = "n", uid: int = 1, **labels: str) -> KnownInstance:
+    return KnownInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",))
 
 
 def chooser(
-    *instances: ReadyInstance,
+    *instances: KnownInstance,
     picker: Picker | None = None,
     prefer: Rank | None = None,
     clock: SetClock | None = None,
