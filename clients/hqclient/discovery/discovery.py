@@ -13,17 +13,14 @@ from typing import Self
 
 from hqclient.calls import MetadataSource
 from hqclient.client import Client, ClientSettings
+from hqclient.clock import Clock, SystemClock
 from hqclient.credentials import Credentials
-from hqclient.discovery.choosing import Chooser
-from hqclient.discovery.ejection import Ejections, EjectionSettings
+from hqclient.discovery.endpoint_list import EndpointList
 from hqclient.discovery.feed import Feed, FeedSettings, Subject
 from hqclient.discovery.instances import Follow, Instances
-from hqclient.discovery.listing import Listing
-from hqclient.discovery.picking import Picker, Rank, RoundRobin
-from hqclient.discovery.service import Service
-from hqclient.discovery.services import Services
+from hqclient.discovery.picking import Chooser, Ejections, EjectionSettings, Picker, Rank, RoundRobin
+from hqclient.discovery.service import Service, Services
 from hqclient.links import ChannelFactory
-from hqclient.timing import Clock, SystemClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ class Discovery:
         self, subject: Subject, name: str, port: str, revision: str, picker: Picker, prefer: Rank | None
     ) -> Service:
         ejections = Ejections(self._clock, self._rng, self._settings.ejection)
-        listing = Listing(name, port, revision)
+        listing = EndpointList(name, port, revision)
         chooser = Chooser(listing, picker, prefer, ejections)
         return Service(self, subject, listing, chooser, self._settings.stale_after_s)
 

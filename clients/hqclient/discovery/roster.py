@@ -11,7 +11,7 @@ from typing import Final
 
 from hqclient.discovery.doubts import BELIEVE_AFTER_S, Doubts
 from hqclient.discovery.endpoint import Key, KnownInstance, ready_instance
-from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import instance_pb2, service_pb2
 
 Keep = Callable[[instance_pb2.Instance], KnownInstance | None]
