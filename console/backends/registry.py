@@ -36,9 +36,8 @@ class Registry:
 
     async def close(self) -> None:
         """End every connection."""
-        await asyncio.gather(
-            self._client.close(), *(one.close() for one in (*self._locations.values(), *self._remotes.values()))
-        )
+        clients = [self._client, *self._locations.values()]
+        await asyncio.gather(*(one.close() for one in clients), *(one.close() for one in self._remotes.values()))
 
     async def counts(
         self, by: pb.CountGroup, where: pb.InstanceFilter | None = None

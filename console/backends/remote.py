@@ -50,7 +50,7 @@ class Remote:
     async def _send(self, address: str, path: str, request: Any, response: Callable[[bytes], R], limit_s: float) -> R:
         if address not in self._channels:
             self._channels[address] = self._open(address)
-        method = self._channels[address].unary_unary(
+        method: Any = self._channels[address].unary_unary(
             path, request_serializer=lambda message: message.SerializeToString(), response_deserializer=response
         )
         answer: R = await method(request, metadata=tuple(metadata()), timeout=limit_s)
