@@ -100,7 +100,9 @@ async def test_an_unusable_ticket_leaves_the_old_one_in_force(
             ticket_file.write_text(spoiled)
         assert await code_of(client) is grpc.StatusCode.OK
         assert await code_of(client) is grpc.StatusCode.OK
-    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("clients")]
+    warnings = [
+        r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("hqclient")
+    ]
     assert len(warnings) == 1, "it is said once, not for each call"
     assert str(ticket_file) in warnings[0]
     assert "remain in force" in warnings[0]
