@@ -109,6 +109,7 @@ async def test_an_unusable_ticket_leaves_the_old_one_in_force(
     assert "words" not in warnings[0]
 
 
+@pytest.mark.long
 async def test_a_watch_goes_on_with_a_renewed_ticket_when_its_own_runs_out(
     replica: Served, secured: Secured, ticket_file: Path
 ) -> None:
