@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
-from clients.client import Client
-from clients.discovery import Discovery, Endpoint, Service
+from hqclient.client import Client
+from hqclient.discovery import Discovery, Endpoint, Service
 from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.supervised import Ctl, free_port
 from tests.clients.nanny.uploads import nanny
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 NODES = ("node-a", "node-b", "node-c")
 CANARY = "canary-7c1f"

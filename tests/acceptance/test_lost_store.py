@@ -10,19 +10,19 @@ from pathlib import Path
 import grpc
 import pytest
 
-from clients.client import Client
-from clients.discovery import Discovery, Service
 from hq.embedded import EmbeddedEtcd
+from hqclient.client import Client
+from hqclient.discovery import Discovery, Service
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.acceptance.test_backup import hq
 from tests.clients.process import hqctl
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd
-from tests.support.kept_port import kept_addresses, kept_ports
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import Agent, eventually, instance
-from tests.support.watching import Watching
+from tests.support.reserved_port import kept_addresses, kept_ports
+from tests.support.sample_instances import Agent, eventually, instance
+from tests.support.watch_follower import Watching
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)]
 IDS = ["web-1", "web-2", "web-3"]

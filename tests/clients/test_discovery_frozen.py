@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client, ClientSettings
-from clients.discovery import Discovery, DiscoverySettings, Origin
+from hqclient.client import Client, ClientSettings
+from hqclient.discovery import Discovery, DiscoverySettings, Origin
 from hqpb.v1 import instance_pb2
 from tests.clients.test_discovery_real import web
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 BOOKMARK_S = 5.0
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.rig.places import NoNamespaces, rig_command
 from tests.support.etcd import binary_of
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 _ROOT = Path(__file__).resolve().parents[2]
 EVERYBODY = 11  # three members with a guard each, three replicas, a witness and a front
@@ -58,7 +58,10 @@ async def test_an_interrupted_run_leaves_nobody_behind(
         except NoNamespaces as error:
             pytest.skip(f"no network namespaces on this machine: {error}")
     everybody = EVERYBODY + (HOLDERS if flags else 0)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto"), str(_ROOT / "clients"))),
+    }
     command = [sys.executable, "-m", "tests.rig", "faults", "--duration", "60s", "--seed", "1"]
     command += ["--out", str(tmp_path), *flags]
     with (tmp_path / "rig.log").open("wb") as log:

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from clients.errors import decode
+from hqclient.errors import decode
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving import wire
@@ -19,7 +19,7 @@ from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.federated.fake_location import FakeReplica
 from tests.federated.fronts import write_config
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 Code = grpc.StatusCode
 EVERYTHING = pb.FindInstancesRequest()

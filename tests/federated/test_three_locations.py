@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 from connectrpc.client import ConnectClient
 
-from clients.client import Client
 from hq.embedded import EtcdBinary
+from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.process import hqctl
 from tests.federated.answers import errors, ids, refused
@@ -23,7 +23,7 @@ from tests.federated.places import STRONG, create, fill, of_service, whole
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
 from tests.support.connect_calls import method
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Code = grpc.StatusCode

@@ -7,10 +7,10 @@ import random
 import grpc
 import pytest
 
-from clients.errors import HqApiError
 from federated.calls.following import Follower
 from federated.clock import SystemClock
 from federated.encoded import tokens
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import TooLarge
 from tests.federated.answers import refused
@@ -18,7 +18,7 @@ from tests.federated.conftest import StartFront, StartLocations, StartPair, runn
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
 from tests.federated.watcher import Watcher
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 def state(locations: list[FakeLocation]) -> dict[str, dict[str, int]]:

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from clients.client import Client
-from clients.errors import HqApiError
-from clients.reads import STRONG
 from hq.embedded import EtcdBinary
+from hqclient.client import Client
+from hqclient.errors import HqApiError
+from hqclient.reads import STRONG
 from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import Cut, Final
 from tests.checker.marks import item_of
@@ -26,7 +26,7 @@ from tests.rig.schedule import Kind, Order, schedule
 from tests.rig.trust import PLAIN, Trust
 from tests.rig.witness_process import WitnessProcess
 from tests.support import etcd_backup
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 
 RESTORED = Kind("etcd restored from a snapshot", 0.1, 1.0, 4.0, alone=True, at_least_once=True)
 _EVERYTHING = pb.FindInstancesRequest(read=STRONG)

@@ -10,12 +10,12 @@ from pathlib import Path
 import grpc
 from prometheus_client import CollectorRegistry
 
-from clients.credential_files import CredentialFiles
-from clients.instancectl.hostagent.agent import HostAgent
-from clients.instancectl.settings import Speaker
+from hqclient.credential_files import CredentialFiles
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
+from instancectl.hostagent.agent import HostAgent
+from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import SystemClock
@@ -23,7 +23,7 @@ from serving.limiting.limits import Limits
 from serving.rights.rules import OPEN
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FakeHealth
 
 NODE = "node-1"

@@ -8,7 +8,7 @@ import time
 
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import Ctl, free_port, instance, is_alive, revision
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit_code_is_told(
@@ -113,7 +113,7 @@ async def test_orphans_are_reaped(run_file: RunFile) -> None:
     await ctl.until("r1", "ready")
 
     def zombies() -> list[int]:
-        from clients.instancectl.processes import procfs
+        from instancectl.processes import procfs
 
         found = [(pid, procfs.stat(pid)) for pid in procfs.pids()]
         return [pid for pid, stat in found if stat and stat.parent == ctl.pid and stat.state == "Z"]

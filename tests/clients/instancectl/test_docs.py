@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.clients.instancectl.supervised import ROOT, clean_environment, free_port
-from tests.support.console import commands, normal
+from tests.support.console_blocks import commands, normal
 from tests.support.replicas import ReplicaProcess
 
 PAGE = ROOT / "docs" / "instancectl.md"
@@ -25,7 +25,7 @@ def script(replica: ReplicaProcess) -> str:
             f'{name}() {{ HQ_SERVER={replica.grpc} {python} -m clients.{name}.main "$@"; }}'
             for name in ("hqctl", "nanny")
         ),
-        f"alias instancectl='{python} -m clients.instancectl.main'",
+        f"alias instancectl='{python} -m instancectl.main'",
         *(f"{command}\necho '{MARK}'" for command, _ in commands(PAGE)),
     ]
     return "\n".join(lines).replace("127.0.0.1:7071", replica.grpc)

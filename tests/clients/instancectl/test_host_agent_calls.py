@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from clients.errors import HqApiError, decode
+from hqclient.errors import HqApiError, decode
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, Retry
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.instancectl.recording_hq import NODE, RecordingHq, carried, instance, report, served
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 if TYPE_CHECKING:
     from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub

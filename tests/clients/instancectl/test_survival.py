@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.supervised import clean_environment, instance, is_alive, revision, write
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 COUNTING = "n=0; while :; do echo tick $n; n=$((n+1)); sleep 0.05; done"
 
@@ -104,7 +104,7 @@ async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file:
     ctl = await run_file(instance(revision()))
     await ctl.until("r1", "ready")
     second = subprocess.run(
-        (sys.executable, "-m", "clients.instancectl.main", "run", "--dir", str(ctl.directory), "--file", "/dev/null"),
+        (sys.executable, "-m", "instancectl.main", "run", "--dir", str(ctl.directory), "--file", "/dev/null"),
         capture_output=True,
         text=True,
         env=clean_environment(),
@@ -126,7 +126,7 @@ async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> No
     command = (
         sys.executable,
         "-m",
-        "clients.instancectl.main",
+        "instancectl.main",
         "run",
         "--dir",
         str(ctl.directory),

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from clients.instancectl.hostagent.gathering import Gathering, Key, Placed
-from clients.instancectl.hostagent.relayed import Failed
 from hqpb.v1 import service_pb2 as pb
+from instancectl.hostagent.gathering import Gathering, Key, Placed
+from instancectl.hostagent.relayed import Failed
 from serving.clock import ManualClock
 from serving.errors import HqError, OutcomeUnknown
 from serving.transport.client import CallFailed
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are
 

@@ -9,17 +9,17 @@ from google.protobuf import json_format
 
 from hq.api.answers import Answers, in_slices
 from hq.api.twins import EventTwins, Twins
-from hq.entry import Entry, frames_of
-from hq.history import put_event
-from hq.query import Query
+from hq.memory.entry import Entry, frames_of
+from hq.memory.history import put_event
+from hq.memory.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import settled
-from tests.support.entries import Feed, entry, mark, reported, spec_value, status_value
-from tests.support.turns import counted_turns
+from tests.support.cache_entries import Feed, entry, mark, reported, spec_value, status_value
+from tests.support.loop_turns import counted_turns
 
 SOURCE = Source("c", "r", "e", 7, 5, stale=False, error="", quarantined=("x",))
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hq.registry.registry import Registry
-from hq.store import keys as k
-from hq.store.port import Write
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import StoreUnavailable
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import ANY, create, soon
+from store import keys as k
+from store.port import Write
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import ANY, create, soon
 
 SECRETS = k.Keys().secrets("a")
 

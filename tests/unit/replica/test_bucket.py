@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from hq.bucket import Bucket
-from hq.entry import Entry
-from tests.support.entries import entry
+from hq.memory.bucket import Bucket
+from hq.memory.entry import Entry
+from tests.support.cache_entries import entry
 
 
 def listed(bucket: Bucket, after: str = "") -> list[Entry]:

@@ -1,0 +1,46 @@
+"""A secured front in the test's own loop, over one replica, with a certificate of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from federated.clock import SystemClock
+from federated.front import Front
+from federated.locations.channel import Dialer
+from federated.locations.config_file import ConfigFile
+from federated.locations.locations import Locations
+from federated.server import Server
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from serving.auth.settings import security_of
+from serving.calls.incoming import RequestIds
+from serving.limiting.limits import Limits
+from serving.surroundings import Surroundings
+from serving.transports import Addresses
+from tests.support.secured import Secured
+
+
+@asynccontextmanager
+async def fronted(files: Secured, replica: str, **given: Any) -> AsyncIterator[Addresses]:
+    """Where it serves location `test`, a replica's address for certificates; `given` are flags of its security."""
+    config = files.directory / "front.yaml"
+    config.write_text(f"locations: {{test: {{replicas: ['{replica}']}}}}")
+    own = files.authority.issue("front", ["spiffe://hq.test/front"])
+    shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
+    clock, rng = SystemClock(), random.Random(1)
+    locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
+    security = security_of(files.given(audit_log="", **given), clock, None)
+    shared = Surroundings(Limits(), clock, RequestIds("front"), security)
+    server = Server(Front(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
+    serving = asyncio.create_task(server.serve())
+    try:
+        addresses = await server.listening
+        await locations.started.wait()
+        yield addresses
+    finally:
+        server.stop()
+        await serving
