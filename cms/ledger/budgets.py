@@ -45,7 +45,9 @@ class Budget:
 
     def words(self) -> str:
         """The rule as people write it."""
-        return f"min_ready {self.min_ready}" if self.min_ready is not None else f"max_unavailable {self.max_unavailable}"
+        return (
+            f"min_ready {self.min_ready}" if self.min_ready is not None else f"max_unavailable {self.max_unavailable}"
+        )
 
 
 class Budgets:

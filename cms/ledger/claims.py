@@ -120,9 +120,7 @@ class Round:
         return Wait.HOLDS if left >= floor else Wait.BROKEN
 
     def _is_overdue(self, key: InstanceKey) -> bool:
-        return bool(self._overdue) and not self._overdue.isdisjoint(
-            self._picture.holders(self._picture.instances[key])
-        )
+        return bool(self._overdue) and not self._overdue.isdisjoint(self._picture.holders(self._picture.instances[key]))
 
     def _limit_obstacle(self, name: str, domains: set[str]) -> list[Obstacle]:
         limit, busy = self._limits.by_name[name], self._limits.busy[name]

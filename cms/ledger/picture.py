@@ -117,11 +117,7 @@ class Picture:
         for budget in changed:
             self.tallies.pop(budget.name, None)
         services = {budget.service for budget in changed}
-        concerned = [
-            instance
-            for instance in self.instances.values()
-            if "" in services or instance.service in services
-        ]
+        concerned = [instance for instance in self.instances.values() if "" in services or instance.service in services]
         for instance in concerned:
             self._leave(instance.key)
         for instance in concerned:

@@ -252,7 +252,9 @@ class History:
         changed = [b for b in self.budgets if b.name == name]
         self.budgets = [b for b in self.budgets if b.name != name]
         if not changed or rng.random() < 0.7:
-            amount = rng.choice((Amount(0), Amount(1), Amount(2), Amount(50, is_percent=True), Amount(90, is_percent=True)))
+            amount = rng.choice(
+                (Amount(0), Amount(1), Amount(2), Amount(50, is_percent=True), Amount(90, is_percent=True))
+            )
             by_service = rng.random() < 0.7
             budget = Budget(
                 name,
@@ -293,6 +295,8 @@ class History:
         """Everything recovers, clients end what they were granted, operators end what the dead left behind."""
         self.book.closed = ""
         for _ in range(60):
+            if not self.book.tasks:
+                return
             self.now += 30.0
             self.book.picture.believe(LOCATIONS)
             for instance in list(self.book.picture.instances.values()):

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from cms.ledger.amounts import Amount
 from cms.ledger.book import Rules
 from cms.ledger.budgets import Budget
 from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.limits import DomainLimit, Site
 from cms.ledger.tasks import Task
+
+Stuck = dict[tuple[str, str, str], float]
 
 
 @dataclass
@@ -30,15 +33,18 @@ class Facts:
     limits: list[DomainLimit]
     sites: dict[str, Site]
     closed: bool
-    stuck_since: dict[tuple[str, str, str], float] = field(default_factory=dict)
+    stuck_since: Stuck = field(default_factory=dict)
+    _holders: dict[InstanceKey, list[Task]] = field(default_factory=dict, init=False)
 
     # --- instances ----------------------------------------------------------------------------------------------------
 
-    def touched(self, task: Task) -> list[Instance]:
-        return [i for i in self.instances if i.host in task.hosts or i.key in task.instances]
-
     def holders(self, instance: Instance) -> list[Task]:
-        return [t for t in self.tasks if is_holding(t) and instance in self.touched(t)]
+        if instance.key not in self._holders:  # facts do not change
+            holding = [t for t in self.tasks if is_holding(t)]
+            self._holders[instance.key] = [
+                t for t in holding if instance.host in t.hosts or instance.key in t.instances
+            ]
+        return self._holders[instance.key]
 
     def is_down(self, instance: Instance) -> bool:
         return instance.key.location in self.certain and not instance.is_ready
@@ -63,8 +69,6 @@ class Facts:
 
     def all_budgets(self) -> list[Budget]:
         services = {i.service for i in self.instances}
-        from cms.ledger.amounts import Amount
-
         ten = Amount(10, is_percent=True)
         return self.budgets + [Budget(f"default:{s}", s, max_unavailable=ten) for s in sorted(services)]
 
@@ -83,20 +87,20 @@ class Facts:
         if budget.min_ready is not None:
             part = budget.min_ready
             return math.ceil(total * part.value / 100) if part.is_percent else part.value
-        part = budget.max_unavailable
-        assert part is not None
-        if not part.is_percent:
-            return max(0, total - part.value)
-        return total if not part.value else max(0, total - max(1, math.floor(total * part.value / 100)))
+        most = budget.max_unavailable
+        assert most is not None
+        if not most.is_percent:
+            return max(0, total - most.value)
+        return total if not most.value else max(0, total - max(1, math.floor(total * most.value / 100)))
 
     def breaks(self, unit: list[Task], out: list[Instance]) -> list[Budget]:
         """The budgets that break if `out` goes down, of those in which the unit takes anything."""
         takes = [i for i in self.all_touched(unit) if not self.holders(i) and not self.is_down(i)]
-        found = []
-        for budget in self.all_budgets():
-            if [i for i in takes if i in self.members(budget)] and self.left(budget, out) < self.floor(budget):
-                found.append(budget)
-        return found
+        return [
+            budget
+            for budget in self.all_budgets()
+            if [i for i in takes if i in self.members(budget)] and self.left(budget, out) < self.floor(budget)
+        ]
 
     def all_touched(self, unit: list[Task]) -> list[Instance]:
         return [i for i in self.instances if any(i.host in t.hosts or i.key in t.instances for t in unit)]
@@ -177,50 +181,49 @@ def still_breaks(without: Facts, unit: list[Task], later: list[Task]) -> bool:
 
 
 def _without(facts: Facts, unit: list[Task]) -> Facts:
-    from dataclasses import replace
-
     return replace(facts, tasks=[t for t in facts.tasks if t not in unit])
 
 
 def _of_waiting(facts: Facts, *, may_grant: bool) -> set[tuple[str, str]]:
     events: set[tuple[str, str]] = set()
     ahead: list[list[Task]] = []
-    stuck = {}
+    stuck: Stuck = {}
     for everything in units(facts, "waiting"):
         events |= {(t.id, "grant") for t in everything if t.action == "prepare"}
         unit = [t for t in everything if t.action != "prepare"]
-        if not unit:
-            continue
-        key = (unit[0].owner, unit[0].group, "" if unit[0].group else unit[0].id)
-        if unit[0].group and facts.now < min(
-            max(t.added_at for t in unit) + facts.rules.settle_s,
-            min(t.added_at for t in unit) + facts.rules.settle_most_s,
-        ):
-            ahead.append(unit)
-            if key in facts.stuck_since:
-                stuck[key] = facts.stuck_since[key]
-            continue
-        waits, rejects = _waits_for(facts, unit, ahead)
-        if not waits:
-            ahead.append(unit)
-            if may_grant:
-                events |= {(t.id, "offer" if t.confirm else "grant") for t in unit}
-            elif key in facts.stuck_since:
-                stuck[key] = facts.stuck_since[key]
-        elif "impossible" in waits:
-            if rejects:
-                events |= {(t.id, "reject") for t in unit}
-            if key in facts.stuck_since:
-                stuck[key] = facts.stuck_since[key]
-        elif "broken" in waits:
-            stuck[key] = facts.stuck_since.get(key, facts.now)
-            if facts.now - stuck[key] < facts.rules.pass_s:
-                ahead.append(unit)
-        else:
-            ahead.append(unit)
+        if unit:
+            happens, keeps_place = _of_unit(facts, unit, ahead, stuck, may_grant=may_grant)
+            events |= {(t.id, happens or ("offer" if t.confirm else "grant")) for t in unit if happens is not None}
+            ahead += [unit] * keeps_place
     facts.stuck_since.clear()
     facts.stuck_since.update(stuck)
     return events
+
+
+def _of_unit(
+    facts: Facts, unit: list[Task], ahead: list[list[Task]], stuck: Stuck, *, may_grant: bool
+) -> tuple[str | None, bool]:
+    """What happens ("": it is granted; None: nothing), and whether those behind must leave it its place."""
+    key = (unit[0].owner, unit[0].group, "" if unit[0].group else unit[0].id)
+    stuck_before = {key: facts.stuck_since[key]} if key in facts.stuck_since else {}
+    if unit[0].group and facts.now < _settled_at(facts, unit):
+        stuck.update(stuck_before)
+        return None, True
+    waits, rejects = _waits_for(facts, unit, ahead)
+    if not waits and may_grant:
+        return "", True
+    if not waits or "impossible" in waits:
+        stuck.update(stuck_before)
+        return ("reject" if rejects else None), not waits
+    if "broken" in waits:
+        stuck[key] = facts.stuck_since.get(key, facts.now)
+        return None, facts.now - stuck[key] < facts.rules.pass_s
+    return None, True
+
+
+def _settled_at(facts: Facts, unit: list[Task]) -> float:
+    added = [t.added_at for t in unit]
+    return min(max(added) + facts.rules.settle_s, min(added) + facts.rules.settle_most_s)
 
 
 def _waits_for(facts: Facts, unit: list[Task], ahead: list[list[Task]]) -> tuple[set[str], bool]:
