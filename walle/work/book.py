@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from google.protobuf.message import Message
 
+from control.records import Kind
 from walle.fuses.admission import Admission, Fuses
 from walle.fuses.fuse import GLOBAL
 from walle.fuses.limits import Limits
@@ -17,14 +18,6 @@ from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import DefaultCmsTasks, Fuse, LedgerTime, Project, Scenario, Severity
 
 M = TypeVar("M", bound=Message)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[M]):
-    """A kind of records, by name."""
-
-    name: str
-    message: type[M]
 
 
 HOST: Final = Kind("host", Host)

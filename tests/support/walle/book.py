@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 from google.protobuf.message import Message
 
-from walle.work.book import Kind
+from control.records import Kind
 
 M = TypeVar("M", bound=Message)
 
