@@ -13,12 +13,12 @@ from prometheus_client import CollectorRegistry
 from serving.auth import security
 from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
+from serving.context import ServerContext
 from serving.flags import listening_by
 from serving.grpc.server import GrpcServer
-from serving.health import Health
 from serving.http.server import HttpServer
+from serving.standard.health import Health
 from serving.standard.pages import Page
-from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server as TransportServer
 
@@ -53,7 +53,7 @@ class Transports:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         grace_s: float,
@@ -164,12 +164,12 @@ class _One:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         pages: Mapping[str, Page],
         agents: Sequence[Method],
-        beside: Surroundings,
+        beside: ServerContext,
     ) -> None:
         self._addresses = addresses
         is_shared = addresses.shared
@@ -220,7 +220,7 @@ class _Two:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         pages: Mapping[str, Page],

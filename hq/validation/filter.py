@@ -3,8 +3,8 @@
 from hq.validation.enums import note_enums
 from hq.validation.faults import Faults, entry, member
 from hq.validation.ids import check_id, check_label_key, check_label_value
+from hqapi.requests import MAX_FILTER_VALUES
 from hqpb.v1.service_pb2 import InstanceFilter
-from serving.limiting.lists import MOST_FILTER_VALUES
 
 
 def check_filter(instance_filter: InstanceFilter, prefix: str = "filter") -> None:
@@ -32,7 +32,7 @@ def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None
     )
     for field, values in lists:
         here = member(path, field)
-        if len(values) > MOST_FILTER_VALUES:
-            faults.add(here, f"{len(values)} values are too many: use at most {MOST_FILTER_VALUES}")
-        for index, value in enumerate(values[:MOST_FILTER_VALUES]):
+        if len(values) > MAX_FILTER_VALUES:
+            faults.add(here, f"{len(values)} values are too many: use at most {MAX_FILTER_VALUES}")
+        for index, value in enumerate(values[:MAX_FILTER_VALUES]):
             faults.note(check_id(value, f"{here}[{index}]"))

@@ -2,8 +2,8 @@
 
 from hq.validation.faults import shown
 from hq.validation.ids import check_bytes
+from hqapi.requests import MAX_ITEMS
 from serving.errors import Violation
-from serving.limiting.lists import MOST_ITEMS
 
 MAX_REQUEST_ID_BYTES = 128
 
@@ -20,7 +20,7 @@ def check_page_size(value: int, field: str = "page_size") -> Violation | None:
     return Violation(field, f"{value} is negative: use 0 for the default") if value < 0 else None
 
 
-def check_item_count(count: int, field: str, limit: int = MOST_ITEMS) -> Violation | None:
+def check_item_count(count: int, field: str, limit: int = MAX_ITEMS) -> Violation | None:
     """At most so many items in one request."""
     if count <= limit:
         return None
