@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hqclient.client import Client, HqApiError
-from hqclient.progress import Changes, Resync, SnapshotPart, Synced
+from hqclient.watch_items import Changes, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd

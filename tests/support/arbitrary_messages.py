@@ -7,7 +7,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from hypothesis import strategies as st
 
-from hq.validation.descriptors import element_of, is_map
+from hq.validation.typed_fields import element_of, is_map
 
 M = TypeVar("M", bound=Message)
 

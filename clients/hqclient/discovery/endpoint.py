@@ -1,4 +1,4 @@
-"""A ready instance, as much of it as discovery needs, and the endpoint that one of its ports makes."""
+"""A ready instance, the endpoint that one of its ports makes, and how the endpoints of a service change."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyInstance:
+class KnownInstance:
     """What is kept of an instance. Versions are not: a change that changes nothing here is none.
 
     Attributes:
         host: its own name or address, else its node's; empty: it has none.
         ports: allocated numbers by name.
         revisions: ids of the revisions that are ready, the one wanted READY first.
+        is_ready: False only where instances that are not ready were asked for, too.
     """
 
     cluster: str
@@ -30,6 +31,7 @@ class ReadyInstance:
     ports: Mapping[str, int] = field(hash=False)
     labels: Mapping[str, str] = field(hash=False)
     revisions: tuple[str, ...] = ()
+    is_ready: bool = True
 
     @property
     def key(self) -> Key:
@@ -74,12 +76,15 @@ class Endpoint:
         return self.cluster, self.instance_id, self.uid, self.host, self.port
 
 
-def ready_instance(instance: instance_pb2.Instance) -> ReadyInstance | None:
+def ready_instance(instance: instance_pb2.Instance) -> KnownInstance | None:
     """What discovery keeps of an instance; None: it is not ready."""
-    meta, spec, status = instance.meta, instance.spec, instance.status
-    if not _holds(status.ready):
-        return None
-    return ReadyInstance(
+    return known_instance(instance) if _holds(instance.status.ready) else None
+
+
+def known_instance(instance: instance_pb2.Instance) -> KnownInstance:
+    """The same of any instance, ready or not."""
+    meta, spec = instance.meta, instance.spec
+    return KnownInstance(
         cluster=meta.cluster,
         id=meta.id,
         uid=meta.uid,
@@ -89,15 +94,16 @@ def ready_instance(instance: instance_pb2.Instance) -> ReadyInstance | None:
         ports={port.name: port.number for port in spec.allocation.port},
         labels=dict(meta.labels),
         revisions=_ready_revisions(instance),
+        is_ready=_holds(instance.status.ready),
     )
 
 
-def endpoint(instance: ReadyInstance, port: str, revision: str = "") -> Endpoint | None:
+def endpoint(instance: KnownInstance, port: str, revision: str = "") -> Endpoint | None:
     """The endpoint that a named port makes.
 
-    None: it has no such port or no host, or the revision asked for is not ready in it.
+    None: it is not ready, has no such port or no host, or the revision asked for is not ready in it.
     """
-    if port not in instance.ports or not instance.host:
+    if not instance.is_ready or port not in instance.ports or not instance.host:
         return None
     if revision and revision not in instance.revisions:
         return None
@@ -122,3 +128,36 @@ def _ready_revisions(instance: instance_pb2.Instance) -> tuple[str, ...]:
 
 def _holds(condition: instance_pb2.Condition) -> bool:
     return condition.status == instance_pb2.CONDITION_STATUS_TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointChanges:
+    """One step from one list to the next.
+
+    Attributes:
+        service: whose.
+        added: were not there before; of the first call for a subscriber: everything that is there.
+        removed: are not there any more, as they were last.
+        changed: (before, after) of those whose address, revision, labels or uid differ.
+        resync: why continuity was lost before this step; empty: it was not.
+        collapsed: steps in between may be left out: HQ or the subscriber was too slow for each, or a resync.
+    """
+
+    service: str
+    added: tuple[Endpoint, ...] = ()
+    removed: tuple[Endpoint, ...] = ()
+    changed: tuple[tuple[Endpoint, Endpoint], ...] = ()
+    resync: str = ""
+    collapsed: bool = False
+
+    def __bool__(self) -> bool:
+        """Something differs, or may have differed in between."""
+        return bool(self.added or self.removed or self.changed or self.resync or self.collapsed)
+
+
+class NotReady(TimeoutError):
+    """`ready` waited in vain; str() says for what, and what is known instead."""
+
+
+class NoEndpoints(LookupError):
+    """There is nothing to pick from; str() says why."""

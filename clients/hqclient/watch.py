@@ -12,12 +12,11 @@ from typing import Self
 import grpc
 
 from hqclient.calls import MetadataSource, cancelled_from_outside
-from hqclient.endpoints import Endpoint
+from hqclient.clock import Clock
 from hqclient.errors import HqApiError, connection_closed, decode
-from hqclient.pool import Pool
-from hqclient.progress import Interrupted, WatchItem, WatchProgress
+from hqclient.pool import Endpoint, Pool
 from hqclient.retry import RetrySettings, backoff_limit_s, blames_endpoint
-from hqclient.timing import Clock
+from hqclient.watch_items import Interrupted, WatchItem, WatchProgress
 from hqpb.v1 import service_pb2
 
 _NO_USE_TRYING = frozenset(
