@@ -48,7 +48,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
 	$(VENV)/buf lint
-	$(VENV)/bandit -q -c pyproject.toml -r hq serving federated clients tools
+	$(VENV)/bandit -q -c pyproject.toml -r store serving hq federated clients tools
 	$(VENV)/python -m tools.check_advisories
 	$(VENV)/python -m tools.check_packages
 
@@ -74,10 +74,10 @@ judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: on
 
 .PHONY: faults
 faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
-	@PYTHONPATH=.:proto $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
+	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT)) \
 		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
 
 .PHONY: bench
 bench: setup ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,beats; OUT=file.json)
-	@PYTHONPATH=.:proto $(VENV)/python -m tests.bench run $(if $(OUT),--out $(OUT))
+	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.bench run $(if $(OUT),--out $(OUT))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final, get_args
 
 import grpc
 
-from clients.errors import HqApiError
+from hqclient.errors import HqApiError
 from serving.calls.meant import CLUSTER_HEADER
 from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, TooLarge, Violation
 

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 import click
 
-from clients.credential_files import BadCredentials, CredentialFiles
-from clients.credentials import Credentials
 from federated.clock import SystemClock
 from federated.front import Front
 from federated.locations.channel import Dialer
@@ -20,6 +18,8 @@ from federated.locations.config import BadConfig, check_plain
 from federated.locations.config_file import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credentials import Credentials
 from serving import garbage
 from serving.auth import settings
 from serving.auth.errors import BadSecurity

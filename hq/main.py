@@ -14,18 +14,16 @@ from typing import Any
 
 import click
 
-from hq import options
 from hq.audit.commands import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
-from hq.etcd_flags import etcd_config
-from hq.running import until_stopped
-from hq.server import Server
-from hq.store.epoch import FormatTooNew
-from hq.store.port import Store
-from hq.welcome import for_trying, welcome
-from hq.workers import Ports, Workers, end_with_parent, port_above
+from hq.process import options
+from hq.process.etcd_flags import etcd_config
+from hq.process.running import until_stopped
+from hq.process.server import Server
+from hq.process.welcome import for_trying, welcome
+from hq.process.workers import Ports, Workers, end_with_parent, port_above
 from serving.auth.errors import BadSecurity
 from serving.auth.security import Security
 from serving.auth.settings import check_exposure, security_of
@@ -35,6 +33,8 @@ from serving.running import run
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
+from store.epoch import FormatTooNew
+from store.port import Store
 
 # Said in one line, not as a traceback: the operator can mend them.
 _FATAL = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
@@ -60,7 +60,7 @@ def serve(**given: Any) -> None:
     Several replicas on one etcd form an installation; each answers all requests. Each reads the whole registry
     into memory at start and follows every change. /readyz on the HTTP port says when it serves.
     """
-    from hq.store.etcd import EtcdStore
+    from store.etcd import EtcdStore
 
     _check_liveness(given)
     config = etcd_config(given)
@@ -102,8 +102,8 @@ async def _serve(given: dict[str, Any], make_store: Callable[[], Store], securit
 
 async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     from hq.embedded import EmbeddedEtcd
-    from hq.store.etcd import EtcdConfig, EtcdStore
-    from hq.store.memory import MemoryStore
+    from store.etcd import EtcdConfig, EtcdStore
+    from store.memory import MemoryStore
 
     if kind == "memory":
         await until_stopped(_server(given, MemoryStore()), lambda server: welcome(server, "memory"))

@@ -16,28 +16,28 @@ from itertools import groupby
 
 from google.protobuf.message import DecodeError
 
-from hq.cache import Cache
 from hq.config import ReplicaConfig
 from hq.doubt import Census, Standing, Strangers, standing
-from hq.fanout import Fanout
-from hq.history import History, Step, WatchedEvent
 from hq.liveness.beats import Beats
 from hq.liveness.hearing import Hearing
 from hq.liveness.tracker import Tracker
 from hq.liveness.watchman import Watchman, liveness_times
-from hq.quarantine import Quarantined
-from hq.store import keys as k
-from hq.store.commit import Committer
-from hq.store.compaction import Compactor
-from hq.store.epoch import Epoch
-from hq.store.fence import Fence, FenceTimes
-from hq.store.follow import Follower
-from hq.store.port import Batch, Change, Record, Store, Write
-from hq.store.session import Session
-from hq.store.words import word_of
+from hq.memory.cache import Cache
+from hq.memory.fanout import Fanout
+from hq.memory.history import History, Step, WatchedEvent
+from hq.memory.quarantine import Quarantined
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 from serving.errors import EpochDoubted, HqError, NotLoaded
+from store import keys as k
+from store.commit import Committer
+from store.compaction import Compactor
+from store.epoch import Epoch
+from store.fence import Fence, FenceTimes
+from store.follow import Follower
+from store.port import Batch, Change, Record, Store, Write
+from store.session import Session
+from store.words import word_of
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ STAMP = VENV / "hq-stamp.json"
 PIP_WHEEL = ROOT / "tools" / "pip-26.3-py3-none-any.whl"
 PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
-PACKAGES = ("hq", "serving", "federated", "clients", "proto/hqpb")
+PACKAGES = (".", "proto", "clients")  # folders of packages
 # What has no wheel: pure Python, built with the setuptools of build.txt.
 FROM_SOURCE = "etcd3"
 
@@ -68,7 +68,9 @@ def fingerprint(profile: str) -> str:
     digest = hashlib.sha256(interpreter().encode())
     for path in (*requirement_files(profile), ROOT / "pyproject.toml", PIP_WHEEL, Path(__file__)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    digest.update(repr([name for name in PACKAGES if (ROOT / name).is_dir()]).encode())
+    digest.update(
+        repr(sorted(str(found) for folder in PACKAGES for found in (ROOT / folder).glob("*/__init__.py"))).encode()
+    )
     return digest.hexdigest()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from venv import EnvBuilder
 
 ROOT = Path(__file__).resolve().parent.parent
-WHERE_FROM = "import hq, hqpb.v1.service_pb2, serving, clients, federated; print(hq.__file__)"
+WHERE_FROM = "import hq, hqpb.v1.service_pb2, store, serving, federated, hqclient; print(hq.__file__)"
 
 
 def main() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from clients.hqctl.output.rows import readiness
-from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from clients.shown import Key, Shown
+from hqclient.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.shown import Key, Shown
+from hqctl.output.rows import readiness
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from clients.credential_files import CredentialFiles
-from clients.hqctl.asking.examples import with_examples
-from clients.hqctl.asking.exits import MEANINGS
-from clients.hqctl.asking.naming import cluster_option, naming_cluster
-from clients.hqctl.asking.session import complain, connection_options
-from clients.lazygroup import LazyGroup
+from hqclient.credential_files import CredentialFiles
+from hqclient.lazygroup import LazyGroup
+from hqctl.asking.examples import with_examples
+from hqctl.asking.exits import MEANINGS
+from hqctl.asking.naming import cluster_option, naming_cluster
+from hqctl.asking.session import complain, connection_options
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -51,7 +51,7 @@ when one does not respond. NO_COLOR switches colours off."""
 
 @click.command(
     cls=LazyGroup,
-    package="clients.hqctl.commands",
+    package="hqctl.commands",
     commands_by_name=COMMANDS,
     complain=complain,
     aliases=ALIASES,

@@ -9,13 +9,13 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from clients.instancectl.processes import stopping
-from clients.instancectl.processes.children import Child, Children, adopt
-from clients.instancectl.processes.limits import Grip
-from clients.instancectl.sections.workshop import blueprints
-from clients.instancectl.state import RunningChild, StateFile
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
+from instancectl.processes import stopping
+from instancectl.processes.children import Child, Children, adopt
+from instancectl.processes.limits import Grip
+from instancectl.sections.workshop import blueprints
+from instancectl.state import RunningChild, StateFile
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 Found = dict[str, tuple[Child, RunningChild]]
 

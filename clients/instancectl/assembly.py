@@ -11,31 +11,31 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-from clients.instancectl.clock import Clock, MachineClock
-from clients.instancectl.content.prepare import Preparer
-from clients.instancectl.content.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
-from clients.instancectl.content.store import Store
-from clients.instancectl.control import Control
-from clients.instancectl.layout import Layout
-from clients.instancectl.lines import serve
-from clients.instancectl.lock import locked
-from clients.instancectl.manner import Manner
-from clients.instancectl.processes.children import Children
-from clients.instancectl.processes.commands import Commands
-from clients.instancectl.processes.limits import best_limiter
-from clients.instancectl.reports.reporter import Reporter
-from clients.instancectl.reports.sink import NoSink, Sink
-from clients.instancectl.route import Route, route_of
-from clients.instancectl.sections.workshop import Workshop
-from clients.instancectl.settings import ProviderSpec, RunSettings
-from clients.instancectl.state import StateFile
-from clients.instancectl.status import snapshot
-from clients.instancectl.supervisor import Supervisor
-from clients.instancectl.wanted import desired as wishes
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.file_source import FileSource
-from clients.instancectl.wanted.hq_source import HqSource
-from clients.instancectl.wanted.source import Source
+from instancectl.clock import Clock, MachineClock
+from instancectl.content.prepare import Preparer
+from instancectl.content.secret_values import CommandProvider, DirectoryProvider, SecretProvider, SecretValues
+from instancectl.content.store import Store
+from instancectl.control import Control
+from instancectl.layout import Layout
+from instancectl.lines import serve
+from instancectl.lock import locked
+from instancectl.manner import Manner
+from instancectl.processes.children import Children
+from instancectl.processes.commands import Commands
+from instancectl.processes.limits import best_limiter
+from instancectl.reports.reporter import Reporter
+from instancectl.reports.sink import NoSink, Sink
+from instancectl.route import Route, route_of
+from instancectl.sections.workshop import Workshop
+from instancectl.settings import ProviderSpec, RunSettings
+from instancectl.state import StateFile
+from instancectl.status import snapshot
+from instancectl.supervisor import Supervisor
+from instancectl.wanted import desired as wishes
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.file_source import FileSource
+from instancectl.wanted.hq_source import HqSource
+from instancectl.wanted.source import Source
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from clients.timing import SystemClock
+from hqclient.timing import SystemClock
 
 
 class Clock(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from clients.instancectl.lines import Line, connect
+from instancectl.lines import Line, connect
 
 _AGAIN_S = 0.2
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from clients.instancectl.content import volumes
-from clients.instancectl.content.store import Store
-from clients.instancectl.content.threads import in_thread
-from clients.instancectl.content.unpack import remove_tree
-from clients.instancectl.layout import Layout, directory_name
-from clients.instancectl.state import StateFile
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
+from instancectl.content import volumes
+from instancectl.content.store import Store
+from instancectl.content.threads import in_thread
+from instancectl.content.unpack import remove_tree
+from instancectl.layout import Layout, directory_name
+from instancectl.state import StateFile
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 
 class WrongDirectory(Exception):

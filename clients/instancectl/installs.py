@@ -7,14 +7,14 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from clients.instancectl.clock import Clock
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.prepare import Preparer
-from clients.instancectl.reports import conditions
-from clients.instancectl.reports.conditions import Verdict
-from clients.instancectl.state import StateFile
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
+from instancectl.clock import Clock
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.prepare import Preparer
+from instancectl.reports import conditions
+from instancectl.reports.conditions import Verdict
+from instancectl.state import StateFile
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 _FIRST_RETRY_S = 1.0
 _MAX_RETRY_S = 60.0

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients.instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.fingerprint import RevisionKey
 
 _MAX_NAME_BYTES = 200
 

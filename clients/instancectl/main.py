@@ -14,12 +14,12 @@ from typing import NoReturn
 
 import click
 
-from clients.addresses import addresses_in
-from clients.credential_files import BadCredentials, CredentialFiles
-from clients.credential_options import credential_options
-from clients.instancectl.processes.output import OutputSettings
-from clients.instancectl.sections.restart import RestartSettings
-from clients.instancectl.settings import (
+from hqclient.addresses import addresses_in
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credential_options import credential_options
+from instancectl.processes.output import OutputSettings
+from instancectl.sections.restart import RestartSettings
+from instancectl.settings import (
     BadProvider,
     BadSpeaker,
     ProviderSpec,
@@ -148,10 +148,10 @@ def run(
 
 def _supervise(settings: RunSettings) -> NoReturn:
     # Imported here: help and mistakes on the command line need no gRPC.
-    from clients.instancectl.assembly import run as supervise
-    from clients.instancectl.housekeeping import WrongDirectory
-    from clients.instancectl.lock import Occupied
-    from clients.instancectl.state import StateUnreadable
+    from instancectl.assembly import run as supervise
+    from instancectl.housekeeping import WrongDirectory
+    from instancectl.lock import Occupied
+    from instancectl.state import StateUnreadable
 
     try:
         done = asyncio.run(supervise(settings))
@@ -172,11 +172,11 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 
     Exits with 3 if there is none, and with 4 if after --wait not everything is as desired (of a host agent: reported).
     """
-    from clients.hqctl.output.tables import print_table
-    from clients.instancectl import agent_status
-    from clients.instancectl import status as own_status
-    from clients.instancectl.control import ask, ask_until
-    from clients.instancectl.layout import Layout
+    from hqctl.output.tables import print_table
+    from instancectl import agent_status
+    from instancectl import status as own_status
+    from instancectl.control import ask, ask_until
+    from instancectl.layout import Layout
 
     shown = agent_status if host_agent else own_status
     is_good = agent_status.is_reported if host_agent else own_status.is_as_wanted
@@ -199,9 +199,9 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
-    from clients.instancectl.validating import faults
-    from clients.instancectl.wanted.file_source import read
-    from clients.yamltext import BadDocument
+    from hqclient.yamltext import BadDocument
+    from instancectl.validating import faults
+    from instancectl.wanted.file_source import read
 
     try:
         desired = read(file, "")
@@ -234,8 +234,8 @@ def host_agent(
     if not addresses:
         raise click.UsageError("give a replica of HQ: --server HOST:PORT")
     _log_to_stderr(verbose)
-    from clients.instancectl.hostagent.agent import run_host_agent
-    from clients.instancectl.lock import Occupied
+    from instancectl.hostagent.agent import run_host_agent
+    from instancectl.lock import Occupied
 
     try:
         run_host_agent(node or socket.gethostname(), addresses, credentials, path, speakers)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clients.client import Client, ClientSettings
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.timing import Clock, SystemClock
+from hqclient.client import Client, ClientSettings
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.timing import Clock, SystemClock
 
 DEFAULT_TIMEOUT_S: Final = 600.0
 _SPREAD: Final = 0.2  # of the wait, at random: all supervisors of a node, or of many, lose it at the same moment

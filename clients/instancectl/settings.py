@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from clients.credential_files import CredentialFiles
-from clients.instancectl.processes.output import OutputSettings
-from clients.instancectl.sections.restart import RestartSettings
+from hqclient.credential_files import CredentialFiles
+from instancectl.processes.output import OutputSettings
+from instancectl.sections.restart import RestartSettings
 
 
 @dataclass(frozen=True, slots=True)

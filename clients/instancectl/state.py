@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from clients.instancectl.atomic import write_atomically
-from clients.instancectl.processes.procfs import ProcessId
-from clients.instancectl.wanted.fingerprint import RevisionKey
+from instancectl.atomic import write_atomically
+from instancectl.processes.procfs import ProcessId
+from instancectl.wanted.fingerprint import RevisionKey
 
 
 @dataclass(frozen=True, slots=True)

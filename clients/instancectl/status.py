@@ -8,9 +8,9 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from clients.instancectl.reports.sink import Sink
-from clients.instancectl.supervisor import Supervisor
 from hqpb.v1.instance_pb2 import ContainerStatus
+from instancectl.reports.sink import Sink
+from instancectl.supervisor import Supervisor
 
 COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "SECTION", "STATE", "PID", "RESTARTS", "LIMITS")
 

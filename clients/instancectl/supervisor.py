@@ -9,24 +9,24 @@ import asyncio
 import logging
 from functools import partial
 
-from clients.instancectl.adopt import end_all, take_over
-from clients.instancectl.chores import Chores
-from clients.instancectl.content.prepare import Preparer
-from clients.instancectl.housekeeping import Housekeeping
-from clients.instancectl.installs import Installs
-from clients.instancectl.manner import Manner
-from clients.instancectl.reports import telling
-from clients.instancectl.reports.sink import Sink
-from clients.instancectl.reports.subject import SubjectId
-from clients.instancectl.sections.running import Running
-from clients.instancectl.sections.workshop import Workshop
-from clients.instancectl.wanted import desired as copies
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
-from clients.instancectl.wanted.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
-from clients.instancectl.wanted.source import Asked, Gone, Source
-from clients.instancectl.wanted.wishes import Wishes
 from hqpb.v1.instance_pb2 import RevisionStatus
+from instancectl.adopt import end_all, take_over
+from instancectl.chores import Chores
+from instancectl.content.prepare import Preparer
+from instancectl.housekeeping import Housekeeping
+from instancectl.installs import Installs
+from instancectl.manner import Manner
+from instancectl.reports import telling
+from instancectl.reports.sink import Sink
+from instancectl.reports.subject import SubjectId
+from instancectl.sections.running import Running
+from instancectl.sections.workshop import Workshop
+from instancectl.wanted import desired as copies
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.plan import Action, Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
+from instancectl.wanted.source import Asked, Gone, Source
+from instancectl.wanted.wishes import Wishes
 
 log = logging.getLogger(__name__)
 LAST_WORDS_S = 3.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from clients.instancectl.content.supported import failures
-from clients.instancectl.wanted.desired import Desired, is_wanted_ready
 from hqpb.v1.instance_pb2 import Container, InstanceRevision
+from instancectl.content.supported import failures
+from instancectl.wanted.desired import Desired, is_wanted_ready
 
 
 def faults(desired: Desired) -> list[str]:

@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import httpx
 
-from clients.discovery import Discovery, NoEndpoints, NotReady, Service
-from clients.discovery.choosing import Use
+from hqclient.discovery import Discovery, NoEndpoints, NotReady, Service
+from hqclient.discovery.choosing import Use
 
 TRIES = 3
 

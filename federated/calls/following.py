@@ -7,11 +7,11 @@ from typing import Final
 
 import grpc
 
-from clients.errors import HqApiError
 from federated.calls.progress import Portion, Progress, apart, trouble
 from federated.clock import Clock
 from federated.errors import NOT_LET_IN, Silence, is_too_large, relayed
 from federated.locations.locations import Locations
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import HqError
 

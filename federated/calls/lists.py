@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from clients.errors import Violation
 from federated.calls.asking import Asking, asking
 from federated.clock import Clock
 from federated.encoded import merge, scan, sources, tokens
@@ -14,6 +13,7 @@ from federated.encoded.merge import Cursor, Part
 from federated.errors import Silence
 from federated.locations.location import Location
 from federated.locations.locations import Answers, Locations, unrefused
+from hqclient.errors import Violation
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 

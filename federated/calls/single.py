@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from clients.errors import HqApiError
 from federated.calls.asking import Asking, asking
 from federated.calls.lists import Lists, Told, compiled, unrefused_ids
 from federated.clock import Clock
@@ -15,6 +14,7 @@ from federated.encoded.merge import Cursor
 from federated.errors import Ambiguous, LocationsSilent, Silence
 from federated.locations.location import Location
 from federated.locations.locations import Answers, Locations, unrefused
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import NotFound

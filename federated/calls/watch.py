@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from clients.errors import HqApiError
 from federated.calls.asking import named, passed_on
 from federated.calls.following import Follower
 from federated.calls.progress import Portion, nothing, resync
@@ -17,6 +16,7 @@ from federated.encoded import scan, tokens
 from federated.errors import Silence
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.meant import meant_cluster
 from serving.calls.methods import Call

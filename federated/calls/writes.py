@@ -6,14 +6,14 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from clients.errors import HqApiError
-from clients.retry import Safety
 from federated.calls.asking import passed_on
 from federated.calls.owners import OwnerSearch
 from federated.clock import Clock
 from federated.errors import NAME_IT, relayed
 from federated.locations.locations import Locations
 from federated.locations.plan import chosen
+from hqclient.errors import HqApiError
+from hqclient.retry import Safety
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.meant import CLUSTER_HEADER, meant_cluster
 from serving.calls.methods import Call

@@ -8,9 +8,9 @@ from typing import Final
 
 import grpc
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
 from serving.calls.current import passed_on
 from serving.transport.client import CallFailed, Channel, Messages, Options
 

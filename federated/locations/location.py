@@ -9,9 +9,6 @@ from typing import Final
 
 import grpc
 
-from clients.endpoints import Endpoints
-from clients.errors import HqApiError
-from clients.retry import Safety, blames_endpoint
 from federated.clock import Clock
 from federated.errors import Silence, is_word, words_of
 from federated.locations.channel import Dialer, Metadata, ReplicaChannel
@@ -21,6 +18,9 @@ from federated.locations.plan import patience_s
 from federated.locations.presence import Presence
 from federated.locations.probing import Probes
 from federated.locations.race import Race
+from hqclient.endpoints import Endpoints
+from hqclient.errors import HqApiError
+from hqclient.retry import Safety, blames_endpoint
 
 _STREAM_SILENCE_S: Final = 12.0  # two bookmarks are missing
 _DRAIN_S: Final = 30.0

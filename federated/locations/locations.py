@@ -8,13 +8,13 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from clients.errors import HqApiError
 from federated.clock import Clock
 from federated.errors import Silence, raise_refusal
 from federated.locations.channel import Dialer
 from federated.locations.config import LocationConfig
 from federated.locations.config_file import ConfigFile
 from federated.locations.location import Location
+from hqclient.errors import HqApiError
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from clients.retry import RetryBudget
+from hqclient.retry import RetryBudget
 from serving.errors import invalid
 
 HEDGE_RATIO: Final = 0.1

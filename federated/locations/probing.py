@@ -7,13 +7,13 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from clients.endpoints import Endpoint
-from clients.errors import HqApiError
 from federated.clock import Clock
 from federated.errors import NOT_LET_IN, Silence
 from federated.locations.channel import Dialer
 from federated.locations.presence import Presence
 from federated.locations.race import Race
+from hqclient.endpoints import Endpoint
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2
 
 _NOBODY: Final = service_pb2.InstanceFilter(instance_id=["hq.front.probe"])

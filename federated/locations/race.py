@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from clients.endpoints import Endpoint, Endpoints
-from clients.errors import HqApiError
-from clients.retry import Safety, blames_endpoint, elsewhere_may_help, may_repeat
 from federated.clock import Clock
 from federated.locations.channel import Metadata, ReplicaChannel
 from federated.locations.plan import HedgeBudget, Latencies
+from hqclient.endpoints import Endpoint, Endpoints
+from hqclient.errors import HqApiError
+from hqclient.retry import Safety, blames_endpoint, elsewhere_may_help, may_repeat
 
 _LOOK_AGAIN_S: Final = 0.05
 _SICK_AFTER_S: Final = 0.2  # or twice the time after which a second replica is asked

@@ -7,9 +7,9 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
-from hq import frames
 from hq.api.mask import Mask
 from hq.api.twins import EventTwins, Twins, readable_json
+from hq.memory import frames
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
-from hq.entry import Entry
-from hq.query import Query
+from hq.memory.entry import Entry
+from hq.memory.query import Query
 from hq.registry.reads import with_turns
 from hq.replica import Replica
 from hq.validation import check_id, require

@@ -7,7 +7,7 @@ from functools import partial
 
 from google.protobuf.message import Message
 
-from hq.entry import Entry
+from hq.memory.entry import Entry
 from hq.registry.changes import SCHEDULER_PATHS
 from hq.registry.permits import Permit
 from hq.registry.precondition import Precondition

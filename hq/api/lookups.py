@@ -7,7 +7,7 @@ from contextlib import aclosing
 from typing import NamedTuple
 
 from hq.api.answers import Answers
-from hq.query import Query
+from hq.memory.query import Query
 from hq.registry.guard_state import guard_in_short
 from hq.registry.permits import check_entry
 from hq.registry.reads import Found

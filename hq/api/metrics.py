@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hq.replica import Replica
-from hq.store.measured import MeasuredStore
 from serving.telemetry.metrics import Declared
+from store.measured import MeasuredStore
 
 _PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 

@@ -7,8 +7,8 @@ from collections import OrderedDict, deque
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from hq import frames
-from hq.entry import Entry
+from hq.memory import frames
+from hq.memory.entry import Entry
 from hq.validation.times import clean_times
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json

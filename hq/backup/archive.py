@@ -9,7 +9,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hq.frames import varint
+from hq.memory.frames import varint
 from hqpb.storage.v1 import backup_pb2
 
 FORMAT: Final = 1

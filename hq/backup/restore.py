@@ -17,11 +17,11 @@ from google.protobuf.message import DecodeError
 
 from hq.backup.archive import Reader, Summary
 from hq.backup.save import KEPT, Progress
-from hq.store.epoch import FORMAT
-from hq.store.keys import Keys, prefix_end
-from hq.store.port import Commit, Compare, Rejected, Store, UnknownOutcome, Write
-from hq.store.words import new_word
 from hqpb.storage.v1 import backup_pb2, storage_pb2
+from store.epoch import FORMAT
+from store.keys import Keys, prefix_end
+from store.port import Commit, Compare, Rejected, Store, UnknownOutcome, Write
+from store.words import new_word
 
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 5

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from hq.backup.archive import FORMAT, Writer
-from hq.store import keys as k
-from hq.store.listing import listing
-from hq.store.port import Compacted, Store
 from hqpb.storage.v1 import backup_pb2
 from serving.clock import Clock
+from store import keys as k
+from store.listing import listing
+from store.port import Compacted, Store
 
 # Everything else belongs to replicas that run, or to revisions of the store that was.
 KEPT: Final = (k.SPEC, k.SECRETS, k.STATUS, k.OPS)

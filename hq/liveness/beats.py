@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hq.cache import Cache
 from hq.liveness.tracker import Tracker
-from hq.store.epoch import Epoch
-from hq.store.keys import BEATS, Keys
-from hq.store.port import Rejected, Store, UnknownOutcome, Write
-from hq.store.session import Session
-from hq.store.words import new_word
+from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 from serving.errors import HqError, StoreUnavailable
+from store.epoch import Epoch
+from store.keys import BEATS, Keys
+from store.port import Rejected, Store, UnknownOutcome, Write
+from store.session import Session
+from store.words import new_word
 
 log = logging.getLogger(__name__)
 

@@ -19,19 +19,19 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
-from hq import frames
-from hq.cache import Cache
-from hq.entry import Entry
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
-from hq.statuses import draft_of
-from hq.store.commit import Committer, Conflict
-from hq.store.keys import OPS, Keys, prefix_end
-from hq.store.port import Compare, Write
-from hq.store.words import new_word
+from hq.memory import frames
+from hq.memory.cache import Cache
+from hq.memory.entry import Entry
+from hq.memory.statuses import draft_of
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 from serving.errors import TooLarge
+from store.commit import Committer, Conflict
+from store.keys import OPS, Keys, prefix_end
+from store.port import Compare, Write
+from store.words import new_word
 
 log = logging.getLogger(__name__)
 

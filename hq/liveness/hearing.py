@@ -12,12 +12,12 @@ import random
 from typing import Final
 
 from hq.liveness.refusals import News, Refusals
-from hq.store.epoch import Epoch
-from hq.store.keys import HEARING, Keys
-from hq.store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 from serving.errors import HqError
+from store.epoch import Epoch
+from store.keys import HEARING, Keys
+from store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from hq.cache import Cache
-from hq.entry import Entry
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
+from hq.memory.cache import Cache
+from hq.memory.entry import Entry
 from hq.validation.ids import is_id
 from hqpb.v1 import service_pb2
 from serving.clock import Clock

@@ -11,7 +11,6 @@ import random
 from dataclasses import dataclass
 from itertools import islice
 
-from hq.cache import Cache
 from hq.liveness.beats import Beats
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
@@ -20,10 +19,11 @@ from hq.liveness.orders import Orders
 from hq.liveness.pace import Pace
 from hq.liveness.presence import Presence
 from hq.liveness.tracker import Tracker
-from hq.store.commit import MAX_WRITES
-from hq.store.fence import Fence
+from hq.memory.cache import Cache
 from serving.clock import Clock
 from serving.errors import HqError
+from store.commit import MAX_WRITES
+from store.fence import Fence
 
 log = logging.getLogger(__name__)
 

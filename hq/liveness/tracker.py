@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
-from hq.cache import Event
-from hq.entry import Entry, Mark
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
 from hq.liveness.guard import Census
+from hq.memory.cache import Event
+from hq.memory.entry import Entry, Mark
 from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 
-from hq.cache import Cache
 from hq.config import ReplicaConfig
 from hq.liveness.beats import Beats
 from hq.liveness.deadlines import LivenessTimes
@@ -16,10 +15,11 @@ from hq.liveness.presence import Presence
 from hq.liveness.refusals import Refusals
 from hq.liveness.sweep import Sweep, SweepTimes
 from hq.liveness.tracker import Tracker
-from hq.store.commit import Committer
-from hq.store.fence import Fence
-from hq.store.keys import Keys
+from hq.memory.cache import Cache
 from serving.clock import Clock
+from store.commit import Committer
+from store.fence import Fence
+from store.keys import Keys
 
 
 def liveness_times(config: ReplicaConfig) -> LivenessTimes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.entry import Entry
+from hq.memory.entry import Entry
 from hq.replica import Replica
 from serving.errors import HqError, NotFound, Stop, WrongNode
 

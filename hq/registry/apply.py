@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
-from hq.entry import Entry
+from hq.memory.entry import Entry
 from hq.registry import changes
 from hq.registry.permits import Permit, anything, check_entry
 from hq.registry.precondition import Precondition

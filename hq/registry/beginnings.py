@@ -6,10 +6,10 @@ import asyncio
 
 from hq.registry.reports import Reporter, Reports
 from hq.registry.turns import refusal
-from hq.store.words import new_word
 from hq.validation import check_begin
 from hqpb.v1 import service_pb2
 from serving.errors import HqError, NotFound, Stop
+from store.words import new_word
 
 Outcomes = dict[str, Reporter | HqError]  # by revision
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from hq.record import Undecodable
-from hq.record import decode_secrets as record_of_secrets
+from hq.memory.record import Undecodable
+from hq.memory.record import decode_secrets as record_of_secrets
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.errors import NotFound, StoreUnavailable, invalid

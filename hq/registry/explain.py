@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hq import frames
-from hq.entry import Entry, Mark
 from hq.liveness.deadlines import RevisionKey
+from hq.memory import frames
+from hq.memory.entry import Entry, Mark
 from hq.registry.guard_state import guard_state
 from hq.registry.reads import Reads
 from hq.replica import Replica

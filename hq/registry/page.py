@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 
-from hq.entry import Entry, frames_of
+from hq.memory.entry import Entry, frames_of
 
 # Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
 _PIECE = 100

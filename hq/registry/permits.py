@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hq.entry import Entry
+from hq.memory.entry import Entry
 from hq.registry.changes import Draft
 
 Permit = Callable[[str, str, str], None]

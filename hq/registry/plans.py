@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hq import statuses
-from hq.entry import NO_STATUS, Entry, Spec, Status, build
+from hq.memory import statuses
+from hq.memory.entry import NO_STATUS, Entry, Spec, Status, build
 from hq.registry import changes
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from hq.entry import Entry
-from hq.listing import Listing
-from hq.query import Query
+from hq.memory.entry import Entry
+from hq.memory.listing import Listing
+from hq.memory.query import Query
 from hq.registry.absence import of_epoch
 from hq.registry.page import Page
 from hq.registry.source import Freshness, Source

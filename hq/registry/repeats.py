@@ -6,8 +6,8 @@ looked at here. Anything that is not plainly a beat takes the long way (reports.
 
 from __future__ import annotations
 
-from hq.entry import Entry
 from hq.liveness.beats import Beat
+from hq.memory.entry import Entry
 from hqpb.v1 import service_pb2
 
 

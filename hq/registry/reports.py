@@ -10,20 +10,20 @@ import asyncio
 import random
 from typing import NamedTuple
 
-from hq import statuses
-from hq.entry import Entry
 from hq.liveness.beats import Beat
+from hq.memory import statuses
+from hq.memory.entry import Entry
 from hq.registry.absence import of_agent
 from hq.registry.repeats import beat_of, beat_of_stored
 from hq.registry.turns import check_turn, has_begun, refusal, subject
 from hq.replica import Replica
-from hq.store.commit import Conflict
-from hq.store.keys import STATUS
-from hq.store.port import Compare, Write
-from hq.store.words import new_word
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
 from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop, TooLarge
+from store.commit import Conflict
+from store.keys import STATUS
+from store.port import Compare, Write
+from store.words import new_word
 
 _CATCH_UP_S = 2.0
 _NEARLY_S = 0.25

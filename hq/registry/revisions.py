@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hq.entry import Entry
+from hq.memory.entry import Entry
 from hq.registry.absence import not_on, of_epoch
 from hq.registry.changes import decode_secrets
 from hq.registry.permits import Permit, anything, check_entry

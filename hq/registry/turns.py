@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.entry import Entry, Mark
+from hq.memory.entry import Entry, Mark
 from hq.registry.absence import not_on
 from hqpb.v1 import service_pb2
 from serving.errors import Fenced, HqError, NotFound, OutdatedReport, UnknownRevision, WrongUid

@@ -7,14 +7,14 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
-from hq.entry import Entry
-from hq.fanout import deliveries
-from hq.history import put_event
-from hq.query import Query
+from hq.memory.entry import Entry
+from hq.memory.fanout import deliveries
+from hq.memory.history import put_event
+from hq.memory.query import Query
+from hq.memory.watcher import Alarm, Delivery, Watcher
 from hq.registry import tokens
 from hq.registry.source import Freshness, Source
 from hq.replica import Replica
-from hq.watcher import Alarm, Delivery, Watcher
 from hqpb.v1 import service_pb2
 from serving.errors import ShuttingDown, invalid
 

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hq.entry import Entry
+from hq.memory.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.permits import Permit, anything, check_draft, check_entry
 from hq.registry.precondition import Precondition, Preconditions
 from hq.replica import Replica
-from hq.store.commit import Conflict
-from hq.store.port import Compare, Write
-from hq.store.words import new_word
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2
 from serving.errors import AlreadyExists, NotFound, PermissionDenied, StoreLimit
+from store.commit import Conflict
+from store.port import Compare, Write
+from store.words import new_word
 
 
 class Writes:

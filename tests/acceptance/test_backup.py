@@ -16,10 +16,10 @@ import pytest
 
 from hq.backup.archive import verified
 from hq.backup.restore import Restore
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd, SharedEtcd
 from tests.support.kept_port import kept_ports
@@ -42,7 +42,7 @@ async def hq(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**env, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto")))},
+        env={**env, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients")))},
     )
     async with asyncio.timeout(60):
         out, err = await process.communicate(stdin)

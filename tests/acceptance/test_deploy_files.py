@@ -13,9 +13,9 @@ import click
 import pytest
 import yaml
 
-from clients.instancectl.main import cli as instancectl
 from federated.main import cli as hq_federated
 from hq.main import cli as hq
+from instancectl.main import cli as instancectl
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))

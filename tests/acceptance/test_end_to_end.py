@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from clients.client import Client
-from clients.discovery import Discovery, Endpoint, Service
+from hqclient.client import Client
+from hqclient.discovery import Discovery, Endpoint, Service
 from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.supervised import Ctl, free_port
 from tests.clients.nanny.uploads import nanny

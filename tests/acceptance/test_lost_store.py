@@ -10,9 +10,9 @@ from pathlib import Path
 import grpc
 import pytest
 
-from clients.client import Client
-from clients.discovery import Discovery, Service
 from hq.embedded import EmbeddedEtcd
+from hqclient.client import Client
+from hqclient.discovery import Discovery, Service
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.acceptance.test_backup import hq

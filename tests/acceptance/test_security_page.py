@@ -29,7 +29,11 @@ LISTENING = re.compile(r"listening: gRPC (\S+?), HTTP (\S+?),? .*?certificates (
 def environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HQ_")}
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    return {**kept, "PATH": path, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto")))}
+    return {
+        **kept,
+        "PATH": path,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients"))),
+    }
 
 
 async def run(block: str, folder: Path) -> str:

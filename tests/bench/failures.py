@@ -11,9 +11,9 @@ from pathlib import Path
 import grpc
 
 from hq.embedded import EmbeddedEtcd, EtcdBinary, find_etcd
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.port import Disconnected
 from hqpb.v1 import instance_pb2, service_pb2
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import Disconnected
 from tests.bench import raw
 from tests.bench.bench import Bench
 from tests.bench.stand import SERVICE

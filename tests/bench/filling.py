@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Iterator
 from itertools import islice
 
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
-from hq.store.port import Write
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
+from store.port import Write
 from tests.bench.population import Population, puts
 
 MAX_TXN_OPS = 3_000  # etcd is started with this limit; its default is 128

@@ -22,15 +22,15 @@ from typing import Any
 
 import uvloop
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.instancectl.hostagent.calls import LINGER_S
-from clients.instancectl.hostagent.gathering import Gathering
-from clients.instancectl.hostagent.picture import Picture
-from clients.instancectl.hostagent.relayed import Failed
-from clients.instancectl.hostagent.upstream import Upstream
-from clients.timing import SystemClock
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.timing import SystemClock
 from hqpb.v1 import service_pb2 as pb
+from instancectl.hostagent.calls import LINGER_S
+from instancectl.hostagent.gathering import Gathering
+from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.relayed import Failed
+from instancectl.hostagent.upstream import Upstream
 from serving.clock import SystemClock as ServingClock
 
 _POINTS = 2_000  # of the distribution that is told

@@ -13,8 +13,8 @@ import time
 
 import uvloop
 
-from clients.client import Client
-from clients.progress import Interrupted, Synced
+from hqclient.client import Client
+from hqclient.progress import Interrupted, Synced
 from hqpb.v1 import service_pb2
 
 _PATIENCE_S = 60.0

@@ -61,7 +61,7 @@ async def _started(made: Stand) -> ReplicaProcess:
 
 
 async def _db_bytes(made: Stand) -> int:
-    from hq.store.etcd import EtcdConfig, EtcdStore
+    from store.etcd import EtcdConfig, EtcdStore
 
     store = EtcdStore(EtcdConfig((made.etcd.endpoint,)))
     (member,) = await store.members()

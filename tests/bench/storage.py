@@ -12,10 +12,10 @@ import random
 import time
 
 from hq.embedded import EmbeddedEtcd, find_etcd
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
-from hq.store.port import Store, Write
 from hqpb.storage.v1 import storage_pb2
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
+from store.port import Store, Write
 from tests.bench.bench import Bench
 from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.population import Population, Stored

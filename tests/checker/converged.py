@@ -12,7 +12,7 @@ from tests.checker.violation import Promise, Violation
 CONVERGED = Promise(
     "CONVERGED",
     "at the end every replica is of the current epoch, knows of the last change, and holds exactly what lies in etcd",
-    "hq/store/follow.py (gaps, listings), hq/cache.py (apply), hq/store/anchor.py and epoch.py after a restore",
+    "store/follow.py (gaps, listings), hq/memory/cache.py (apply), store/anchor.py and epoch.py after a restore",
 )
 
 

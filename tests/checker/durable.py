@@ -13,7 +13,7 @@ from tests.checker.violation import Promise, Violation
 DURABLE = Promise(
     "DURABLE",
     "an acknowledged write or report is in etcd, at the version that was told, no later than it was acknowledged",
-    "hq/store/commit.py (answers before the commit?), hq/registry/writes.py, hq/registry/reports.py",
+    "store/commit.py (answers before the commit?), hq/registry/writes.py, hq/registry/reports.py",
 )
 
 

@@ -12,7 +12,7 @@ from tests.checker.violation import Promise, Violation
 FRESH = Promise(
     "FRESH",
     "a read is not older than its min_version, a STRONG one has all that was acknowledged before, a stale one says so",
-    "hq/registry/source.py (meets, demanded), hq/store/fence.py",
+    "hq/registry/source.py (meets, demanded), store/fence.py",
 )
 
 

@@ -12,7 +12,7 @@ from tests.checker.violation import Promise, Violation
 GENUINE = Promise(
     "GENUINE",
     "an answer shows the instances that pass its filter as they were at its version, all of them and nothing else",
-    "hq/cache.py, hq/index.py, hq/registry/reads.py and page.py; hq/store/follow.py if it is wrong for good",
+    "hq/memory/cache.py, hq/memory/index.py, hq/registry/reads.py and page.py; store/follow.py if it is wrong for good",
 )
 
 

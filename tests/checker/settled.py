@@ -13,7 +13,7 @@ from tests.checker.violation import Promise, Violation
 SETTLED = Promise(
     "SETTLED",
     "a refused write is nowhere in etcd; one of unknown outcome took place once or never, and whole",
-    "hq/store/commit.py (_settle), hq/store/session.py, hq/store/flight.py",
+    "store/commit.py (_settle), store/session.py, store/flight.py",
 )
 
 

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from clients.client import Client, ClientSettings
-from clients.retry import RetrySettings
-from clients.watching import WatchSettings
+from hqclient.client import Client, ClientSettings
+from hqclient.retry import RetrySettings
+from hqclient.watching import WatchSettings
 from tests.clients.fake_hq import FakeReplica, Stored, fake_replica
 from tests.clients.telling import History, TellingReplica, telling_replica
 

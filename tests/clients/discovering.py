@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from clients.discovery import Discovery, DiscoverySettings, Service
-from clients.discovery.feed import FeedSettings
+from hqclient.discovery import Discovery, DiscoverySettings, Service
+from hqclient.discovery.feed import FeedSettings
 from tests.clients.conftest import SETTINGS
 from tests.clients.fake_hq import FakeReplica
 

@@ -22,13 +22,17 @@ class Outcome:
 
 def environment(server: str = "") -> dict[str, str]:
     """Variables for a child that finds the code and, if named, a server."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"))), "HQ_SERVER": server}
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients"))),
+        "HQ_SERVER": server,
+    }
 
 
 async def hqctl(server: str, *arguments: str, stdin: str = "") -> Outcome:
     """Run hqctl to its end."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "clients.hqctl.main"),
+        *(sys.executable, "-m", "hqctl.main"),
         *arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,

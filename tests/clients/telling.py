@@ -7,7 +7,7 @@ import random
 from collections.abc import AsyncIterator
 from typing import Any
 
-from clients.discovery import EndpointChanges
+from hqclient.discovery import EndpointChanges
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.deeds import Context

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from clients.client import STRONG, Client, ClientSettings, HqApiError
+from hqclient.client import STRONG, Client, ClientSettings, HqApiError
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.conftest import SETTINGS

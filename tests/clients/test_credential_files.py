@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.credential_files import BadCredentials, CredentialFiles
-from clients.credentials import Credentials
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credentials import Credentials
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured
 

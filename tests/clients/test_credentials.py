@@ -11,10 +11,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from clients.client import Client, HqApiError
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.progress import Interrupted
+from hqclient.client import Client, HqApiError
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.progress import Interrupted
 from hqpb.v1 import service_pb2 as pb
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served

@@ -13,8 +13,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from clients.discovery import EndpointChanges, NoEndpoints, NotReady, Origin
-from clients.discovery.feed import FeedSettings
+from hqclient.discovery import EndpointChanges, NoEndpoints, NotReady, Origin
+from hqclient.discovery.feed import FeedSettings
 from tests.clients.deeds import refuse
 from tests.clients.discovering import QUICK, discovery, ids, until
 from tests.clients.telling import History, TellingReplica, as_step

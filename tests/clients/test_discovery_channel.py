@@ -15,8 +15,8 @@ import httpx
 import pytest
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped,unused-ignore]
 
-from clients.discovery import Discovery, DiscoverySettings, LeastUsed, Service
-from clients.discovery.balanced import BalancedChannel
+from hqclient.discovery import Discovery, DiscoverySettings, LeastUsed, Service
+from hqclient.discovery.balanced import BalancedChannel
 from tests.clients.conftest import SETTINGS
 from tests.clients.telling import History, serving, telling_replica
 

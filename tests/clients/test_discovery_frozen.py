@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client, ClientSettings
-from clients.discovery import Discovery, DiscoverySettings, Origin
+from hqclient.client import Client, ClientSettings
+from hqclient.discovery import Discovery, DiscoverySettings, Origin
 from hqpb.v1 import instance_pb2
 from tests.clients.test_discovery_real import web
 from tests.support.etcd import SharedEtcd

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import STRONG, Client, HqApiError
-from clients.discovery import Discovery, EndpointChanges, Origin, Service
+from hqclient.client import STRONG, Client, HqApiError
+from hqclient.discovery import Discovery, EndpointChanges, Origin, Service
 from hqpb.v1 import instance_pb2
 from tests.clients.telling import Step, as_step
 from tests.support.etcd import SharedEtcd

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from clients.discovery import Discovery, DiscoverySettings, EndpointChanges
+from hqclient.discovery import Discovery, DiscoverySettings, EndpointChanges
 from tests.clients.conftest import SETTINGS
 from tests.clients.telling import History, Step, TellingReplica, as_step, telling_replica
 

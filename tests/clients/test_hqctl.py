@@ -9,7 +9,7 @@ import sys
 import grpc
 import pytest
 
-from clients.hqctl.asking.exits import MEANINGS
+from hqctl.asking.exits import MEANINGS
 from tests.clients.deeds import cut, refuse
 from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.process import environment, hqctl
@@ -171,9 +171,7 @@ async def test_a_mistake_on_the_command_line_needs_no_server(replica: FakeReplic
 async def test_help_tells_every_exit_code_without_importing_grpc(replica: FakeReplica) -> None:
     done = await hqctl(replica.address, "--help")
     assert all(meaning in done.out for meaning in MEANINGS.values())
-    code = (
-        "import sys, clients.hqctl.main as m; m.cli(['--help'], standalone_mode=False); sys.exit('grpc' in sys.modules)"
-    )
+    code = "import sys, hqctl.main as m; m.cli(['--help'], standalone_mode=False); sys.exit('grpc' in sys.modules)"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", code, env=environment(), stdout=asyncio.subprocess.DEVNULL
     )

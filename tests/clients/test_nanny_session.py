@@ -7,9 +7,9 @@ import asyncio
 import grpc
 import pytest
 
-from clients.nanny.exits import Exit
-from clients.nanny.session import Session
 from hqpb.v1 import instance_pb2 as model
+from nannyctl.exits import Exit
+from nannyctl.session import Session
 from tests.clients.deeds import cut, hang
 from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.nanny.uploads import start

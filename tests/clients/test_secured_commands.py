@@ -11,10 +11,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from clients.credential_files import CredentialFiles
-from clients.instancectl.hostagent.agent import HostAgent
+from hqclient.credential_files import CredentialFiles
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
+from instancectl.hostagent.agent import HostAgent
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.process import ended, environment
 from tests.support.instances_of import create
@@ -56,7 +56,7 @@ def ticket_file(files: Secured, subject: str) -> str:
 
 
 async def test_nanny_shows_its_ticket(replica: Served, files: Secured) -> None:
-    asked = ("clients.nanny.main", replica.addresses.grpc, "status", "--service", "web")
+    asked = ("nannyctl.main", replica.addresses.grpc, "status", "--service", "web")
     ca = os.fspath(files.authority.cert)
     code, out = await run(*asked, "--ca", ca, "--ticket-file", ticket_file(files, "web-uploader"))
     assert "web-1" in out, out
@@ -75,7 +75,7 @@ async def test_instancectl_shows_its_certificate_and_reports_for_its_own_node_on
     own = {"HQ_CA": files.authority.cert, "HQ_CERT": shown.cert, "HQ_KEY": shown.key}
     variables = {name: os.fspath(path) for name, path in own.items()}
     once = ("run", "--once", "--instance", "web-1", "--dir", os.fspath(tmp_path / "instance"))
-    asked = ("clients.instancectl.main", replica.addresses.grpc_mtls, *once)
+    asked = ("instancectl.main", replica.addresses.grpc_mtls, *once)
     _, out = await run(*asked, "--node", "n1", **variables)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
         reader = Caller(channel, files.issuer.ticket("reader/ada"))

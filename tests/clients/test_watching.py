@@ -9,9 +9,9 @@ from dataclasses import replace
 import grpc
 import pytest
 
-from clients.client import Client, HqApiError
-from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from clients.watching import Watch
+from hqclient.client import Client, HqApiError
+from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.watching import Watch
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.conftest import SETTINGS, by_preference
 from tests.clients.deeds import refuse

@@ -8,8 +8,8 @@ from itertools import groupby
 import pytest
 
 from hq.embedded import EmbeddedEtcd
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.port import NoSpace, Write
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import NoSpace, Write
 from tests.support import etcd_http
 from tests.support.etcd import OwnEtcd
 from tests.support.stores import Place, end_of

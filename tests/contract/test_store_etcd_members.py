@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.port import Disconnected, Unavailable, UnknownOutcome, Write
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import Disconnected, Unavailable, UnknownOutcome, Write
 from tests.support.etcd import OwnCluster
 from tests.support.etcd_cluster import EtcdCluster
 from tests.support.stores import Place, end_of

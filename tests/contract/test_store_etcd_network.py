@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.port import Disconnected, Unavailable, UnknownOutcome, Write
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import Disconnected, Unavailable, UnknownOutcome, Write
 from tests.support.etcd import SharedEtcd
 from tests.support.proxy import Proxy
 from tests.support.stores import Place, batches, end_of

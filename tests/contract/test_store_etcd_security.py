@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hq.embedded import free_ports
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.port import Disconnected, Unavailable
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import Disconnected, Unavailable
 from tests.support.certificates import Authority
 from tests.support.etcd import OwnEtcd
 from tests.support.etcd_users import PASSWORD, USER, forget_tokens, require_password

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq.store.keys import Keys
-from hq.store.listing import listing
-from hq.store.port import Compacted, FutureRevision, Unavailable, Write
+from store.keys import Keys
+from store.listing import listing
+from store.port import Compacted, FutureRevision, Unavailable, Write
 from tests.support.stores import Place
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.store.port import Applied, Compare, Refused, Rejected, Write
+from store.port import Applied, Compare, Refused, Rejected, Write
 from tests.support.stores import Place
 
 

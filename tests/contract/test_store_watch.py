@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from hq.store.port import Change, Compacted, Disconnected, Write
+from store.port import Change, Compacted, Disconnected, Write
 from tests.support.stores import Place, batches, end_of
 
 

@@ -58,7 +58,10 @@ async def test_an_interrupted_run_leaves_nobody_behind(
         except NoNamespaces as error:
             pytest.skip(f"no network namespaces on this machine: {error}")
     everybody = EVERYBODY + (HOLDERS if flags else 0)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto"), str(_ROOT / "clients"))),
+    }
     command = [sys.executable, "-m", "tests.rig", "faults", "--duration", "60s", "--seed", "1"]
     command += ["--out", str(tmp_path), *flags]
     with (tmp_path / "rig.log").open("wb") as log:

@@ -12,7 +12,7 @@ import pytest
 from tests.rig.places import NoNamespaces, rig_command
 
 _ROOT = Path(__file__).resolve().parents[2]
-_ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))}
+_ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto"), str(_ROOT / "clients")))}
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from clients.client import Client, HqApiError
-from clients.progress import Changes, Resync, SnapshotPart, Synced
+from hqclient.client import Client, HqApiError
+from hqclient.progress import Changes, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd

@@ -10,8 +10,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.store.etcd import EtcdConfig, EtcdStore
 from hqpb.v1 import service_pb2 as pb
+from store.etcd import EtcdConfig, EtcdStore
 from tests.support import etcd_backup, etcd_http
 from tests.support.errors import reason_of, retry_delay_s
 from tests.support.etcd import OwnEtcd

@@ -8,13 +8,13 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
-from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
+from store.port import Write
 from tests.support.etcd import SharedEtcd
 from tests.support.other_version import FIELD_NUMBER, make_other_version
 from tests.support.replicas import ReplicaProcess, Replicas

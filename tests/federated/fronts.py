@@ -45,7 +45,7 @@ class FrontProcess(ReplicaProcess):
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**env, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))},
+                env={**env, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto"), str(_ROOT / "clients")))},
             )
         async with asyncio.timeout(30):
             while not (found := _LISTENING.search(self._log.read_bytes())):

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.errors import HqApiError
 from federated.calls.asking import passed_on
 from federated.locations.channel import Dialer, ReplicaChannel
 from federated.locations.probing import PROBE
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.errors import HqApiError
 from serving.auth.errors import Unauthenticated
 from serving.calls.methods import Call
 from tests.support.certificates import Certificate

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from clients.client import Client, ClientSettings
-from clients.discovery import Discovery
-from clients.discovery.roster import Roster
-from clients.progress import Resync
-from clients.watching import WATCH_BACKOFF, WatchSettings
+from hqclient.client import Client, ClientSettings
+from hqclient.discovery import Discovery
+from hqclient.discovery.roster import Roster
+from hqclient.progress import Resync
+from hqclient.watching import WATCH_BACKOFF, WatchSettings
 from hqpb.v1 import instance_pb2
 from tests.federated.conftest import StartFront, StartLocations
 from tests.federated.fake_location import FakeLocation

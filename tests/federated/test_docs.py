@@ -17,7 +17,7 @@ from tests.support.kept_port import kept_ports
 from tests.support.scenes import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = {"hq": "hq.main", "hqctl": "clients.hqctl.main", "hq-federated": "federated.main"}
+MODULES = {"hq": "hq.main", "hqctl": "hqctl.main", "hq-federated": "federated.main"}
 PORTS = ("7071", "7073", "7080", "7083", "7171", "7180")
 
 
@@ -49,7 +49,7 @@ class Shell:
         process = await asyncio.create_subprocess_exec(
             *words,
             cwd=ROOT,
-            env={**env, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto")))},
+            env={**env, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients")))},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,

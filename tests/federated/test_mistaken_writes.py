@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from clients.errors import decode
+from hqclient.errors import decode
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.deeds import cut, refuse
 from tests.federated.answers import refused

@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from clients.errors import decode
+from hqclient.errors import decode
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving import wire

@@ -13,8 +13,8 @@ import pytest
 import pytest_asyncio
 from connectrpc.client import ConnectClient
 
-from clients.client import Client
 from hq.embedded import EtcdBinary
+from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.process import hqctl
 from tests.federated.answers import errors, ids, refused

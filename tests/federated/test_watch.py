@@ -7,10 +7,10 @@ import random
 import grpc
 import pytest
 
-from clients.errors import HqApiError
 from federated.calls.following import Follower
 from federated.clock import SystemClock
 from federated.encoded import tokens
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import TooLarge
 from tests.federated.answers import refused

@@ -117,7 +117,7 @@ async def test_an_owner_is_not_guessed_while_a_location_is_silent(start_pair: St
 
 
 async def test_a_conflict_comes_back_with_its_details(start_locations: StartLocations, start_front: StartFront) -> None:
-    from clients.errors import decode
+    from hqclient.errors import decode
 
     east, west = locations = await start_locations("east", "west")
     at = east.put("a").meta.version
@@ -171,7 +171,7 @@ async def test_a_silent_location_fails_its_own_items_only(start_pair: StartPair)
     ],
 )
 async def test_agents_are_sent_to_their_own_location(start_pair: StartPair, name: str, request_: object) -> None:
-    from clients.errors import decode
+    from hqclient.errors import decode
 
     east, west, front = await start_pair(west="a", timeout="5s")
     error = decode(await refused(getattr(front.stub, name)(request_)))

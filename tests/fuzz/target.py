@@ -87,7 +87,7 @@ async def _started(directory: Path, command: str, *flags: str) -> AsyncIterator[
             stdin=asyncio.subprocess.DEVNULL,
             stdout=to,
             stderr=to,
-            env={**env, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))},
+            env={**env, "PYTHONPATH": os.pathsep.join((str(_ROOT), str(_ROOT / "proto"), str(_ROOT / "clients")))},
         )
     target = Target(process, log)
     try:

@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hq.registry.registry import Registry
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.fence import FenceTimes
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, StoreUnavailable
+from store.etcd import EtcdConfig, EtcdStore
+from store.fence import FenceTimes
 from tests.support.etcd import OwnEtcd
 from tests.support.running import running
 from tests.support.scenes import instance

@@ -12,10 +12,10 @@ import pytest
 
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.store.etcd import EtcdConfig, EtcdStore
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import Fenced, HqError, NotFound, StoreUnavailable, UnknownRevision, WrongNode, WrongUid
+from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import SharedEtcd
 from tests.support.link import Link
 from tests.support.running import running

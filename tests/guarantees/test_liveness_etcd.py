@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hq.liveness.beats import Beat
-from hq.store.etcd import EtcdConfig, EtcdStore
+from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd, SharedEtcd
 from tests.support.kept_port import kept_ports
 from tests.support.scenes import eventually

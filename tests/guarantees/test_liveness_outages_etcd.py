@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hq.embedded import EmbeddedEtcd
-from hq.store.etcd import EtcdConfig, EtcdStore
+from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd
 from tests.support.kept_port import kept_ports
 from tests.support.outages import of_all_replicas, of_one_replica_s_way, of_the_store

@@ -11,9 +11,9 @@ import pytest
 
 from hq.liveness.deadlines import Deadlines
 from hq.registry.registry import Registry
-from hq.store.etcd import EtcdConfig, EtcdStore
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import SharedEtcd
 from tests.support.running import running
 from tests.support.scenes import instance

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.statuses import HEARTBEAT_TIMEOUT
+from hq.memory.statuses import HEARTBEAT_TIMEOUT
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc

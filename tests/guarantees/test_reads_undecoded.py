@@ -12,13 +12,13 @@ import grpc
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.server import Server
-from hq.store.memory import MemoryStore
+from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.memory import MemoryStore
 from tests.support.scenes import Agent, instance
 
 FIND = pb.FindInstancesRequest(filter=pb.InstanceFilter(service_id=["svc"], readiness=pb.READINESS_FILTER_READY))
@@ -70,9 +70,9 @@ async def test_lookups_answer_in_every_format_with_record_decoding_broken(
     async with grpc.aio.insecure_channel(server.listening.result().grpc) as channel:
         stub = service_pb2_grpc.InstanceServiceStub(channel)
         await fill(stub)
-        for module in ("hq.record", "hq.entry", "hq.cache"):
+        for module in ("hq.memory.record", "hq.memory.entry", "hq.memory.cache"):
             monkeypatch.setattr(f"{module}.storage_pb2", Broken())
-        for module in ("hq.record", "hq.entry", "hq.traits"):
+        for module in ("hq.memory.record", "hq.memory.entry", "hq.memory.traits"):
             monkeypatch.setattr(f"{module}.instance_pb2", Broken())
         found = await stub.FindInstances(FIND)
         got = await stub.GetInstance(GET)

@@ -12,11 +12,11 @@ import pytest
 
 from hq.embedded import EmbeddedEtcd, find_etcd
 from hq.replica import Replica
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
-from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import SystemClock
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
+from store.port import Write
 from tests.support.entries import spec_value
 from tests.support.running import CONFIG, running
 

@@ -14,14 +14,14 @@ import grpc
 
 from hq.config import ReplicaConfig
 from hq.embedded import EmbeddedEtcd
-from hq.server import Server
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
+from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
 from tests.support.etcd import OwnEtcd
 from tests.support.scenes import Agent, instance
 from tests.support.truth import Truth

@@ -33,7 +33,7 @@ class Finished(NamedTuple):
 def environment() -> dict[str, str]:
     """For Python programs out of this tree; settings of HQ's do not leak in."""
     own = {k: v for k, v in os.environ.items() if not k.startswith("HQ_") or k == "HQ_JUDGES"}
-    return {**own, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto")))}
+    return {**own, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients")))}
 
 
 async def run(

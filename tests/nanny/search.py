@@ -29,15 +29,18 @@ class Move:
 class Search:
     """Walks breadth first from the empty service; `states` and `edges` are what was reached.
 
-    States that differ only in numbers, or in which snapshot is which, are one.
+    States that differ only in numbers, or in which snapshot is which, are one. `flags`: with the fill flag and with
+    orders for single instances, which multiply the states: for two snapshots.
     """
 
-    def __init__(self, snapshots: Sequence[str] = ("a", "b", "c"), table: Table = TABLE) -> None:
+    def __init__(self, snapshots: Sequence[str] = ("a", "b", "c"), table: Table = TABLE, *, flags: bool = False) -> None:
         self.snapshots = snapshots
+        self._flags = flags
         self.edges: set[tuple[State, Event]] = set()
         self.shown: set[Current] = set()
         self._step = Step(table, self._passed)
-        self.states: set[Service] = set()
+        self.states: list[Service] = []
+        self._orders: dict[tuple[object, ...], list[Move]] = {}
 
     def _passed(self, _snapshot: str, before: State, event: Event, after: State) -> None:
         self.edges.add((before, event))
@@ -53,7 +56,7 @@ class Search:
         waiting = deque([start])
         while waiting:
             service = waiting.popleft()
-            self.states.add(_Hashable.of(service))
+            self.states.append(service)
             for move in self.moves(service):
                 key = _key(move.after)
                 if key not in seen:
@@ -70,10 +73,10 @@ class Search:
                 if not refusal(service, snapshot, target):
                     after = self._step.ordered(service, snapshot, target)
                     yield Move(f"{target} {snapshot}", snapshot, target, after)
-            if not refusal(service, snapshot, Target.CREATED):
+            if self._flags and not refusal(service, snapshot, Target.CREATED):
                 after = self._step.ordered(service, snapshot, Target.CREATED, fill=True)
                 yield Move(f"CREATED {snapshot} filled", snapshot, Target.CREATED, after)
-            if not instance_refusal(service, snapshot):
+            if self._flags and not instance_refusal(service, snapshot):
                 yield Move(f"instance of {snapshot}", after=self._step.instance_ordered(service, snapshot))
         if service.is_live():
             yield Move("stop", after=self._step.stopped(service))

@@ -6,8 +6,8 @@ import asyncio
 import random
 from functools import partial
 
-from clients.client import Client
-from clients.errors import HqApiError
+from hqclient.client import Client
+from hqclient.errors import HqApiError
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import Write

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from hq.store.keys import Keys
-from hq.store.port import Change, Record
+from store.keys import Keys
+from store.port import Change, Record
 from tests.checker.history import Cut, Event, Final, Range
 from tests.checker.history_file import read_history, write_history
 from tests.checker.marks import raw_of, stored_of

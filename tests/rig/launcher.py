@@ -44,10 +44,10 @@ def trouble(path: Path, *, offset_ms: int | None = None, refused: int | None = N
 
 def refuse_as_told(trouble: mmap.mmap) -> None:
     """Let this process refuse what the file says."""
-    from hq.store.etcd import EtcdStore
-    from hq.store.port import Commit, Compare, Unavailable, Write
     from serving.errors import Overloaded
     from serving.limiting.admission import Admission
+    from store.etcd import EtcdStore
+    from store.port import Commit, Compare, Unavailable, Write
 
     check_call, commit = Admission.check_call, EtcdStore.commit
 

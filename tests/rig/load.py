@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from clients.client import Client
+from hqclient.client import Client
 from tests.rig.agents import RigAgent
 from tests.rig.installation import Installation
 from tests.rig.readers import Reader

@@ -7,8 +7,8 @@ import contextlib
 import random
 from typing import Any
 
-from clients.client import STRONG, Client
-from clients.errors import HqApiError
+from hqclient.client import STRONG, Client
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import CACHED, Read
 from tests.checker.history import STRONG as STRONGLY

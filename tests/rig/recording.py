@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from clients.errors import HqApiError
+from hqclient.errors import HqApiError
 from tests.checker.history import FAILED, OK, UNKNOWN, Op, Read, Watched, Write
 from tests.checker.history_file import Recorder
 

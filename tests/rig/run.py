@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from clients.client import Client
-from clients.errors import HqApiError
-from clients.reads import STRONG
 from hq.embedded import EtcdBinary
+from hqclient.client import Client
+from hqclient.errors import HqApiError
+from hqclient.reads import STRONG
 from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import Cut, Final
 from tests.checker.marks import item_of

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import grpc
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.links import insecure_channel
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.links import insecure_channel
 from tests.rig.places import Places
 from tests.support.certificates import Authority, Certificate
 

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
-from clients.client import Client
-from clients.errors import HqApiError
+from hqclient.client import Client
+from hqclient.errors import HqApiError
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import Write

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-from clients.client import Client
+from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
 from tests.support.scenes import instance
 from tests.support.wild import varint

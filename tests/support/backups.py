@@ -8,11 +8,11 @@ import random
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Restore
 from hq.backup.save import save
-from hq.store.keys import Keys
-from hq.store.memory import MemoryStore
-from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
+from store.keys import Keys
+from store.memory import MemoryStore
+from store.port import Write
 
 KEYS = Keys()
 KEPT = ("spec/", "secrets/", "status/", "ops/")

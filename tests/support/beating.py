@@ -7,11 +7,11 @@ import asyncio
 from hq.liveness.beats import Beat
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.store import keys as k
-from hq.store.memory import MemoryStore
-from hq.store.port import Change
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from store import keys as k
+from store.memory import MemoryStore
+from store.port import Change
 from tests.support.scenes import instance
 from tests.support.simulation import Simulation
 

@@ -39,7 +39,7 @@ async def printed(typed: list[str], folder: Path, server: str, within_s: float) 
     `folder` takes the place of the home directory.
     """
     env = {k: v for k, v in os.environ.items() if not k.startswith("HQ_") and k != "NANNY_CONFIG"}
-    path = os.pathsep.join((str(_ROOT), str(_ROOT / "proto")))
+    path = os.pathsep.join((str(_ROOT), str(_ROOT / "proto"), str(_ROOT / "clients")))
     errors = folder / "stderr"
     with errors.open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 
-from hq import frames
-from hq.entry import Entry
+from hq.memory import frames
+from hq.memory.entry import Entry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.checker import marks

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from hq.entry import Entry
-from hq.query import Query
+from hq.memory.entry import Entry
+from hq.memory.query import Query
 from hq.registry.precondition import Precondition
 from hq.registry.reads import Count, Found
 from hq.registry.registry import Registry

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from dataclasses import replace
 
-from hq.query import Query
+from hq.memory.query import Query
 from hq.registry.registry import Registry
 from hq.registry.watches import Message
 from hqpb.v1 import service_pb2 as pb

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from hq.store.memory import MemoryStore
-from hq.store.port import (
+from store.memory import MemoryStore
+from store.port import (
     Batch,
     Commit,
     Compare,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hq.store.port import Write
+from store.port import Write
 from tests.support.faulty_store import FaultyStore
 
 KEY = b"/hq/v1/fence/one"

@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
 from federated.clock import SystemClock
 from federated.front import Front
 from federated.locations.channel import Dialer
 from federated.locations.config_file import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
 from serving.auth.settings import security_of
 from serving.calls.incoming import RequestIds
 from serving.limiting.limits import Limits

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from hq.store.memory import MemoryStore
-from hq.store.port import (
+from store.memory import MemoryStore
+from store.port import (
     Batch,
     Commit,
     Compare,

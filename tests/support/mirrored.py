@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.store.port import Record, Write
 from serving.errors import HqError
+from store.port import Record, Write
 from tests.support.faulty_store import FaultyStore
 from tests.support.parts import Parts
 

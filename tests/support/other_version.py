@@ -21,13 +21,13 @@ def make_other_version(target: Path, *, storage_format: int, oldest_reader: int)
     Its InstanceMeta and RevisionStatus have `string zone = 1000`; it says of the store that it is in `storage_format`,
     and that `oldest_reader` still understands it.
     """
-    for package in ("hq", "serving", "proto"):
+    for package in ("hq", "serving", "store", "proto"):
         shutil.copytree(_ROOT / package, target / package, ignore=shutil.ignore_patterns("__pycache__"))
     _add_field(target / "proto")
-    epoch = target / "hq" / "store" / "epoch.py"
+    epoch = target / "store" / "epoch.py"
     text, formats = re.subn(r"^FORMAT = \d+", f"FORMAT = {storage_format}", epoch.read_text(), flags=re.MULTILINE)
     text, readers = re.subn(r"oldest_reader=FORMAT", f"oldest_reader={oldest_reader}", text)
-    assert (formats, readers) == (1, 1), "hq/store/epoch.py looks different: mend this patch"
+    assert (formats, readers) == (1, 1), "store/epoch.py looks different: mend this patch"
     epoch.write_text(text)
     return target
 

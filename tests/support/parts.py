@@ -7,16 +7,16 @@ import random
 from collections.abc import Iterable
 from types import TracebackType
 
-from hq.store import keys as k
-from hq.store.commit import Committer
-from hq.store.compaction import Compactor
-from hq.store.epoch import Epoch
-from hq.store.fence import Fence, FenceTimes
-from hq.store.follow import Follower
-from hq.store.keys import Keys
-from hq.store.port import Batch, Compare, Record, Store, Write
-from hq.store.session import Session
-from hq.store.words import encode_word, new_word, word_of
+from store import keys as k
+from store.commit import Committer
+from store.compaction import Compactor
+from store.epoch import Epoch
+from store.fence import Fence, FenceTimes
+from store.follow import Follower
+from store.keys import Keys
+from store.port import Batch, Compare, Record, Store, Write
+from store.session import Session
+from store.words import encode_word, new_word, word_of
 from tests.support.virtual_time import VirtualClock
 
 

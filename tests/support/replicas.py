@@ -71,7 +71,12 @@ class ReplicaProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**env, "PYTHONPATH": os.pathsep.join((str(self._root), str(self._root / "proto")))},
+                env={
+                    **env,
+                    "PYTHONPATH": os.pathsep.join(
+                        (str(self._root), str(self._root / "proto"), str(self._root / "clients"))
+                    ),
+                },
                 cwd=self._root,
             )
         begins = self._log.stat().st_size

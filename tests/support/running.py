@@ -11,9 +11,9 @@ from dataclasses import replace
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.store.memory import MemoryStore
-from hq.store.port import Store
 from serving.clock import Clock, SystemClock
+from store.memory import MemoryStore
+from store.port import Store
 
 CONFIG = ReplicaConfig(cluster="test", replica="replica-1", compact_every_s=0)
 

@@ -14,8 +14,7 @@ import grpc
 from google.protobuf.message import Message
 
 from hq.config import ReplicaConfig
-from hq.server import Server
-from hq.store.memory import MemoryStore
+from hq.process.server import Server
 from hqpb.v1 import service_pb2
 from hqpb.v1.admin_pb2_grpc import AdminServiceStub
 from hqpb.v1.service_pb2_grpc import InstanceServiceStub
@@ -24,6 +23,7 @@ from serving.auth.settings import security_of
 from serving.clock import Clock, SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.memory import MemoryStore
 from tests.support.certificates import Authority, Certificate
 from tests.support.tickets import AUDIENCE, ISSUER, Issuer, bearer
 

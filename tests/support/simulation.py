@@ -18,18 +18,18 @@ from hq.config import ReplicaConfig
 from hq.liveness.deadlines import RevisionKey
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.store import keys as k
-from hq.store.memory import MemoryStore
-from hq.store.port import (
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import HqError
+from store import keys as k
+from store.memory import MemoryStore
+from store.port import (
     Batch,
     Disconnected,
     Store,
     Unavailable,
 )
-from hqpb.storage.v1 import storage_pb2
-from hqpb.v1 import instance_pb2 as model
-from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError
 from tests.support.link import Link
 from tests.support.scenes import instance
 from tests.support.virtual_time import VirtualClock

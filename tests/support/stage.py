@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hq import statuses
-from hq.cache import Cache
-from hq.entry import Entry
 from hq.liveness.deadlines import LivenessTimes, RevisionKey
 from hq.liveness.tracker import Tracker
-from hq.store.keys import Keys
-from hq.store.port import Batch, Change
+from hq.memory import statuses
+from hq.memory.cache import Cache
+from hq.memory.entry import Entry
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.clock import ManualClock
+from store.keys import Keys
+from store.port import Batch, Change
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 R1, R2 = RevisionKey("a", "r1"), RevisionKey("a", "r2")

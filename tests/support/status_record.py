@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hq import statuses
-from hq.entry import Mark
-from hq.statuses import Draft, Heard
+from hq.memory import statuses
+from hq.memory.entry import Mark
+from hq.memory.statuses import Draft, Heard
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 

@@ -10,15 +10,15 @@ from typing import Any
 
 from hq.api.answers import Answers
 from hq.config import ReplicaConfig
-from hq.query import Query
+from hq.memory.query import Query
 from hq.registry.reads import Reads
 from hq.registry.source import Freshness
 from hq.registry.watches import Watches
 from hq.replica import Replica
-from hq.store.memory import MemoryStore
-from hq.store.port import Batch, Record
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import ManualClock
+from store.memory import MemoryStore
+from store.port import Batch, Record
 from tests.support.world import World
 
 PLAIN = pb.ReadOptions()

@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hq.embedded import EmbeddedEtcd, EtcdBinary
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import prefix_end
-from hq.store.memory import MemoryStore
-from hq.store.port import Applied, Batch, Change, Commit, Compare, Record, Refused, Store, WatchStream, Write
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import prefix_end
+from store.memory import MemoryStore
+from store.port import Applied, Batch, Change, Commit, Compare, Record, Refused, Store, WatchStream, Write
 from tests.support.etcd import VERSIONS, _run_apart, binary_of
 
 TIMEOUT_S = 5.0

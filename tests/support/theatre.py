@@ -14,8 +14,8 @@ from types import TracebackType
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.store import keys as k
-from hq.store.memory import MemoryStore
+from store import keys as k
+from store.memory import MemoryStore
 from tests.checker import marks
 from tests.checker.check import violations
 from tests.checker.history import Cut, Final, Item, Range

@@ -11,9 +11,9 @@ from types import TracebackType
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.store.etcd import EtcdConfig, EtcdStore
-from hq.store.keys import Keys
-from hq.store.port import Compacted, Disconnected
+from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
+from store.port import Compacted, Disconnected
 from tests.checker import marks
 from tests.checker.history import Range
 from tests.checker.violation import Violation

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import grpc
 
-from clients.discovery.endpoint import ReadyInstance, ready_instance
-from clients.discovery.roster import Delta, Roster
-from clients.errors import HqApiError
-from clients.progress import Changes, Interrupted, SnapshotPart, Synced, WatchItem
+from hqclient.discovery.endpoint import ReadyInstance, ready_instance
+from hqclient.discovery.roster import Delta, Roster
+from hqclient.errors import HqApiError
+from hqclient.progress import Changes, Interrupted, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

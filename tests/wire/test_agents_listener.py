@@ -12,13 +12,13 @@ import grpc
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.server import Server
-from hq.store.memory import MemoryStore
+from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.memory import MemoryStore
 from tests.support.scenes import eventually
 from tests.support.secured import Caller, Secured, secure_channel, served
 from tests.wire.raw_http import RawHttp

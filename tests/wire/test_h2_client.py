@@ -12,7 +12,7 @@ import pytest
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
-from clients.errors import DETAILS_KEY, decode_status
+from hqclient.errors import DETAILS_KEY, decode_status
 from hqpb.v1 import service_pb2
 from serving.grpc.server import GrpcServer
 from serving.surroundings import Surroundings

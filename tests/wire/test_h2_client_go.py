@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
 
-from clients.errors import DETAILS_KEY, decode_status
+from hqclient.errors import DETAILS_KEY, decode_status
 from serving.transport.client import CallFailed, Channel, Options
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]

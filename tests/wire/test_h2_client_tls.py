@@ -10,8 +10,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
 from hqpb.v1 import service_pb2
 from serving.grpc.server import GrpcServer
 from serving.surroundings import Surroundings

@@ -12,17 +12,17 @@ from typing import Any
 import grpc
 import pytest
 
-from hq.query import Query
-from hq.server import Server
-from hq.store.keys import Keys
-from hq.store.memory import MemoryStore
-from hq.store.port import Write
+from hq.memory.query import Query
+from hq.process.server import Server
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, admin_pb2_grpc, service_pb2_grpc
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.keys import Keys
+from store.memory import MemoryStore
+from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.running import CONFIG
 from tests.support.scenes import Agent, eventually, instance

@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 import grpc
 import pytest
 
-from hq.server import Server
-from hq.store.memory import MemoryStore
+from hq.process.server import Server
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.memory import MemoryStore
 from tests.support.running import CONFIG
 from tests.support.scenes import Agent, instance
 from tests.wire.raw_http import RawAnswer, RawHttp

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 
-from clients.client import Client, ClientSettings
-from clients.progress import Changes, SnapshotPart
-from clients.retry import RetrySettings
-from clients.watching import WatchSettings
+from hqclient.client import Client, ClientSettings
+from hqclient.progress import Changes, SnapshotPart
+from hqclient.retry import RetrySettings
+from hqclient.watching import WatchSettings
 from tools.demo.events import Events
 from tools.demo.locations import Location
 from tools.demo.nodes import Node

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from clients.calls import MetadataSource
-from clients.client import Client, HqApiError
+from hqclient.calls import MetadataSource
+from hqclient.client import Client, HqApiError
 from tools.demo.events import Events
 from tools.demo.locations import Refused
 from tools.demo.setting import FIRST_REVISION, LOCATIONS, SERVICES, START_S, instances_of, revision

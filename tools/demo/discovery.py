@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import grpc
 
-from clients.client import Client, HqApiError
-from clients.links import insecure_channel
+from hqclient.client import Client, HqApiError
+from hqclient.links import insecure_channel
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.service_pb2_grpc import InstanceServiceStub
 from tools.demo.events import Events

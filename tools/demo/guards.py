@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from clients.client import Client, HqApiError
+from hqclient.client import Client, HqApiError
 from tools.demo.crews import SETTINGS
 from tools.demo.locations import Location
 

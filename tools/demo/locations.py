@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from clients.client import Client
 from hq.embedded import EmbeddedEtcd
+from hqclient.client import Client
 from tools.demo.children import Child
 from tools.demo.setting import LIVENESS_TIMEOUT_S, REPLICAS, START_S
 

@@ -7,7 +7,7 @@ import contextlib
 import random
 import time
 
-from clients.client import Client, HqApiError
+from hqclient.client import Client, HqApiError
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tools.demo.agents import Agent, Life, earliest

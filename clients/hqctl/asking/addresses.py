@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from clients.addresses import addresses_in
+from hqclient.addresses import addresses_in
 
 
 def addresses(given: tuple[str, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 import grpc
 
-from clients.links import ChannelFactory
+from hqclient.links import ChannelFactory
 
 Tell = Callable[[str], None]
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from clients.credentials import Credentials
-from clients.hqctl.asking.naming import CLUSTER_HEADER
-from clients.links import ChannelFactory
+from hqclient.credentials import Credentials
+from hqclient.links import ChannelFactory
+from hqctl.asking.naming import CLUSTER_HEADER
 
 
 def channel_factory(credentials: Credentials, *, verbose: bool) -> ChannelFactory:
     """How to open a channel to an address."""
     if not verbose:
         return credentials.channel
-    from clients.hqctl.asking.calling import telling
+    from hqctl.asking.calling import telling
 
     return telling(credentials.channel)
 

@@ -6,10 +6,10 @@ import enum
 import re
 from typing import TYPE_CHECKING
 
-from clients.hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
+from hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
 
 if TYPE_CHECKING:
-    from clients.errors import HqApiError
+    from hqclient.errors import HqApiError
 
 
 class Exit(enum.IntEnum):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from clients.hqctl.asking.session import Session
+from hqctl.asking.session import Session
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -35,7 +35,7 @@ def merged(answers: Iterable[admin_pb2.ListTransitionsResponse], limit: int) -> 
 
 async def remembered(session: Session, instance_id: str = "", limit: int = 1000) -> Remembered:
     """Ask every server, each by itself. Raises HqApiError if none answers."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     async def ask(address: str) -> admin_pb2.ListTransitionsResponse | HqApiError:
         async with session.client((address,)) as client:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from clients.hqctl.asking.naming import name_cluster
+from hqctl.asking.naming import name_cluster
 from hqpb.v1 import service_pb2 as pb
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from clients.credential_files import BadCredentials, CredentialFiles
-from clients.credential_options import FILES, credential_flags
-from clients.hqctl.asking.addresses import addresses
-from clients.hqctl.asking.config import BadConfig, Config, Context, config_path, load
-from clients.hqctl.asking.exits import LOOK, Exit, exit_of, sentence
-from clients.hqctl.asking.naming import named_cluster
-from clients.hqctl.asking.spans import Span
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credential_options import FILES, credential_flags
+from hqctl.asking.addresses import addresses
+from hqctl.asking.config import BadConfig, Config, Context, config_path, load
+from hqctl.asking.exits import LOOK, Exit, exit_of, sentence
+from hqctl.asking.naming import named_cluster
+from hqctl.asking.spans import Span
 
 if TYPE_CHECKING:
-    from clients.client import Client, HqApiError
+    from hqclient.client import Client, HqApiError
     from hqpb.v1 import service_pb2 as pb
 
 DEFAULT_SERVER = "127.0.0.1:7071"
@@ -67,9 +67,9 @@ class Session:
     def client(self, servers: tuple[str, ...] = ()) -> Client:
         """A client of these servers; none named: of all. Raises BadCredentials."""
         # Imported here: `hqctl --help` and mistakes on the command line need no gRPC.
-        from clients.client import Client, ClientSettings, Credentials
-        from clients.hqctl.asking.connecting import channel_factory, metadata_source
-        from clients.retry import RetrySettings
+        from hqclient.client import Client, ClientSettings, Credentials
+        from hqclient.retry import RetrySettings
+        from hqctl.asking.connecting import channel_factory, metadata_source
 
         credentials = Credentials(self.credentials)
         return Client(
@@ -83,7 +83,7 @@ class Session:
         )
 
     async def _run(self, work: Work, writing: bool, look: str) -> int:
-        from clients.client import HqApiError
+        from hqclient.client import HqApiError
 
         try:
             async with self.client() as client:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from clients.hqctl.words import parse_span
+from hqctl.words import parse_span
 
 
 class Span(click.ParamType[float]):

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit, exit_of_code
-from clients.hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
-from clients.hqctl.asking.session import Session, complain, connected, warn
-from clients.hqctl.manifests.files import documents_or_exit, filenames
-from clients.hqctl.manifests.ports import clashes, nodes_with_ports
-from clients.hqctl.words import plural
+from hqctl.asking.exits import Exit, exit_of_code
+from hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
+from hqctl.asking.session import Session, complain, connected, warn
+from hqctl.manifests.files import documents_or_exit, filenames
+from hqctl.manifests.ports import clashes, nodes_with_ports
+from hqctl.words import plural
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
-    from clients.hqctl.manifests.documents import Document
+    from hqclient.client import Client
+    from hqctl.manifests.documents import Document
 
 _IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request that the user never saw
 BATCH_ITEMS = 100
@@ -63,7 +63,7 @@ def apply(session: Session, names: tuple[str, ...], recursive: bool, dry_run: st
 
 
 async def _apply(session: Session, client: Client, documents: list[Document], *, dry_run: bool) -> Exit:
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     results: list[pb.ApplyResult] = []
     exits: list[Exit] = []

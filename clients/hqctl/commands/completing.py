@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import complain
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain
 
 
 @click.command()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from clients.hqctl.asking.config import Config, with_current
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import complain, loaded_config
-from clients.hqctl.output.formats import output_option, print_data
-from clients.hqctl.output.tables import print_table
+from hqctl.asking.config import Config, with_current
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain, loaded_config
+from hqctl.output.formats import output_option, print_data
+from hqctl.output.tables import print_table
 
 
 @click.group()

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.selecting import selecting, strong_option
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.commands.nearest import tell_unknown_services
-from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
-from clients.hqctl.output.sources import not_of, warn_of
-from clients.hqctl.output.tables import print_table
+from hqctl.asking.exits import Exit
+from hqctl.asking.selecting import selecting, strong_option
+from hqctl.asking.session import Session, complain, connected
+from hqctl.commands.nearest import tell_unknown_services
+from hqctl.output.formats import LISTS, is_data, output_option, print_items
+from hqctl.output.sources import not_of, warn_of
+from hqctl.output.tables import print_table
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 GROUPS = {
     "service": pb.COUNT_GROUP_SERVICE,
@@ -42,7 +42,7 @@ def count(
     """
 
     async def work(client: Client) -> Exit:
-        from clients.client import STRONG
+        from hqclient.client import STRONG
 
         group = GROUPS[by] if by else pb.COUNT_GROUP_UNSPECIFIED
         answer = await client.count(where, by=group, read=STRONG if strong else None)

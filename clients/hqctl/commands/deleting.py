@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.selecting import is_everything, selecting_by_options
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.manifests.files import documents_or_exit, filenames
-from clients.hqctl.words import plural
+from hqctl.asking.exits import Exit
+from hqctl.asking.selecting import is_everything, selecting_by_options
+from hqctl.asking.session import Session, complain, connected
+from hqctl.manifests.files import documents_or_exit, filenames
+from hqctl.words import plural
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 ASK_FROM = 2
 SHOWN = 10
@@ -114,7 +114,7 @@ def _confirmed(doomed: Sequence[Doomed], *, chosen: bool) -> bool:
 
 
 async def _delete(session: Session, client: Client, one: Doomed, ignore_not_found: bool) -> Exit:
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     try:
         await client.delete(one.id, version=one.version)

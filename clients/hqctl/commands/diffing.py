@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, colour_of, connected
-from clients.hqctl.manifests.files import documents_or_exit, filenames
-from clients.hqctl.output.formats import as_dict, yaml_text
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, colour_of, connected
+from hqctl.manifests.files import documents_or_exit, filenames
+from hqctl.output.formats import as_dict, yaml_text
 from hqpb.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from clients.client import Client, HqApiError
-    from clients.hqctl.manifests.documents import Document
+    from hqclient.client import Client, HqApiError
+    from hqctl.manifests.documents import Document
 
 AT_ONCE = 8
 DIFFERENT = Exit.REFUSED  # 1, as of diff(1) and kubectl
@@ -58,7 +58,7 @@ def _told(session: Session, documents: list[Document], found: list[list[str] | H
 
 
 async def _compared(client: Client, turns: asyncio.Semaphore, document: Document) -> list[str] | HqApiError:
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     wanted = document.instance
     async with turns:
@@ -74,7 +74,7 @@ async def _compared(client: Client, turns: asyncio.Semaphore, document: Document
 
 
 async def _standing(client: Client, instance_id: str) -> instance_pb2.Instance | None:
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     try:
         return (await client.get(instance_id)).instance

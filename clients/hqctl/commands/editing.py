@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.asking.exits import Exit, exit_of, sentence
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.manifests.merging import Contradiction, merged
-from clients.hqctl.output.formats import as_dict, yaml_text
+from hqctl.asking.exits import Exit, exit_of, sentence
+from hqctl.asking.session import Session, complain, connected
+from hqctl.manifests.merging import Contradiction, merged
+from hqctl.output.formats import as_dict, yaml_text
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client, HqApiError
+    from hqclient.client import Client, HqApiError
 
 HEAD = """\
 # Edit, save and quit; quit without changes to cancel.
@@ -80,7 +80,7 @@ def edit(session: Session, instance_id: str) -> None:
 
 def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
     """What people may change of an instance, with the version that their change is for."""
-    from clients.hqctl.manifests.documents import without_what_hq_sets
+    from hqctl.manifests.documents import without_what_hq_sets
 
     copy = instance_pb2.Instance()
     copy.CopyFrom(instance)
@@ -118,7 +118,7 @@ class _Fault:
 
 
 async def _attempt(client: Client, draft: Draft) -> _Fault | None:
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     try:
         await store(client, draft.base, _parsed(draft.text(), draft.base.meta.id))
@@ -139,8 +139,8 @@ class _Unusable(Exception):
 def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     import yaml
 
-    from clients.hqctl.manifests.documents import parse_text
-    from clients.yamltext import BadDocument
+    from hqclient.yamltext import BadDocument
+    from hqctl.manifests.documents import parse_text
 
     try:
         (wanted,) = parse_text(text)
@@ -155,7 +155,7 @@ def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
 
 async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb2.Instance) -> None:
     """Write it; what others changed meanwhile is merged in. Raises Contradiction, HqApiError."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     while isinstance(stored := await _updated(client, wanted), HqApiError):
         newer = pb.ReadOptions(min_version=stored.current_version or 0)
@@ -171,7 +171,7 @@ async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb
 
 async def _updated(client: Client, wanted: instance_pb2.Instance) -> instance_pb2.Instance | HqApiError:
     """As stored; an error: somebody else was faster."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     try:
         return (await client.update(wanted, fields=("*",))).instance
@@ -196,7 +196,7 @@ def _merge(
 
 async def _contradicted(client: Client, draft: Draft, fault: Contradiction) -> str:
     """Put both changes on the newest version; the complaint says what others wrote in the same fields."""
-    from clients.hqctl.commands.diffing import unified
+    from hqctl.commands.diffing import unified
 
     theirs = (await client.get(draft.base.meta.id)).instance
     changed = [line for line in list(unified(draft.base, theirs, "", ""))[2:] if line.startswith(("+", "-"))]

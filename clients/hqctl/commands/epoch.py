@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.commands.guarding import who
-from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
-from clients.hqctl.output.sources import check_cluster
-from clients.hqctl.words import clock_time, plural
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, complain, connected
+from hqctl.commands.guarding import who
+from hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from hqctl.output.sources import check_cluster
+from hqctl.words import clock_time, plural
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 
 @click.group()

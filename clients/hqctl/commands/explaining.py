@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.remembered import remembered
-from clients.hqctl.asking.session import Session, colour_of, complain, connected
-from clients.hqctl.output.folding import width_of
-from clients.hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
-from clients.hqctl.output.sources import merged, not_of, warn_of
-from clients.hqctl.output.story import story, wrapped
-from clients.hqctl.words import truth
+from hqctl.asking.exits import Exit
+from hqctl.asking.remembered import remembered
+from hqctl.asking.session import Session, colour_of, complain, connected
+from hqctl.output.folding import width_of
+from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
+from hqctl.output.sources import merged, not_of, warn_of
+from hqctl.output.story import story, wrapped
+from hqctl.words import truth
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 READY_COLOURS = {"yes": "green", "no": "red", "unknown": "yellow"}
 
@@ -84,7 +84,7 @@ def describe(session: Session, instance_id: str, output: str) -> None:
 
 async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
     """Flips and recoveries that the replicas remember; none from a front, which has no AdminService."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     try:
         return (await remembered(session, instance_id)).transitions

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.selecting import selecting
-from clients.hqctl.asking.session import Session, colour_of, connected
-from clients.hqctl.output.formats import as_dict, output_option, print_json_line
-from clients.hqctl.output.lines import KIND_STYLES, Lines
+from hqctl.asking.exits import Exit
+from hqctl.asking.selecting import selecting
+from hqctl.asking.session import Session, colour_of, connected
+from hqctl.output.formats import as_dict, output_option, print_json_line
+from hqctl.output.lines import KIND_STYLES, Lines
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
-    from clients.progress import WatchItem
+    from hqclient.client import Client
+    from hqclient.progress import WatchItem
 
 
 @click.command()
@@ -46,7 +46,7 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
 
     async def work(client: Client) -> Exit:
         if output == "table" and sys.stdout.isatty():
-            from clients.hqctl.output.live import show_live
+            from hqctl.output.live import show_live
 
             await show_live(client, where)
         lines = Lines(snapshot=not only_changes)
@@ -77,7 +77,7 @@ def _print_json(item: WatchItem, only_changes: bool) -> None:
 
 
 def _json_of(item: WatchItem, only_changes: bool) -> Iterator[dict[str, Any]]:
-    from clients import progress
+    from hqclient import progress
 
     match item:
         case progress.SnapshotPart(instances) if not only_changes:

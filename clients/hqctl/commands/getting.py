@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.selecting import is_everything, selecting, selecting_by_options, strong_option
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.commands.nearest import tell_unknown_services
-from clients.hqctl.output.formats import FORMATS, output_option, print_data
-from clients.hqctl.output.showing import Showing, showing
-from clients.hqctl.output.sources import merged, not_of, warn_of
+from hqctl.asking.exits import Exit
+from hqctl.asking.selecting import is_everything, selecting, selecting_by_options, strong_option
+from hqctl.asking.session import Session, complain, connected
+from hqctl.commands.nearest import tell_unknown_services
+from hqctl.output.formats import FORMATS, output_option, print_data
+from hqctl.output.showing import Showing, showing
+from hqctl.output.sources import merged, not_of, warn_of
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 
 @click.command()
@@ -99,7 +99,7 @@ async def _get_each(
     session: Session, client: Client, ids: tuple[str, ...], strong: bool
 ) -> tuple[list[pb.GetInstanceResponse], Exit]:
     """The answers, in order; what is not found is told, and makes the exit code."""
-    from clients.client import STRONG, HqApiError
+    from hqclient.client import STRONG, HqApiError
 
     answers, worst = [], Exit.OK
     for instance_id in ids:
@@ -115,7 +115,7 @@ async def _get_each(
 async def _pages(
     client: Client, where: pb.InstanceFilter, limit: int | None, strong: bool
 ) -> list[pb.FindInstancesResponse]:
-    from clients.client import STRONG
+    from hqclient.client import STRONG
 
     pages: list[pb.FindInstancesResponse] = []
     found = 0

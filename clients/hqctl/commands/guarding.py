@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, connected
-from clients.hqctl.asking.spans import Span
-from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data
-from clients.hqctl.output.guard_words import guard_words
-from clients.hqctl.output.sources import check_cluster
-from clients.hqctl.words import clock_time, plural
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, connected
+from hqctl.asking.spans import Span
+from hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from hqctl.output.guard_words import guard_words
+from hqctl.output.sources import check_cluster
+from hqctl.words import clock_time, plural
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 ORDERS = {
     pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: silent revisions expire, whatever the share",

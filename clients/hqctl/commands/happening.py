@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.remembered import identity, remembered
-from clients.hqctl.asking.session import Session, colour_of, connected
-from clients.hqctl.output.formats import as_dict, is_data, output_option, print_items, print_json_line
-from clients.hqctl.output.sources import check_cluster
-from clients.hqctl.output.tables import lines, print_table
-from clients.hqctl.words import seconds_of, span, stamp
+from hqctl.asking.exits import Exit
+from hqctl.asking.remembered import identity, remembered
+from hqctl.asking.session import Session, colour_of, connected
+from hqctl.output.formats import as_dict, is_data, output_option, print_items, print_json_line
+from hqctl.output.sources import check_cluster
+from hqctl.output.tables import lines, print_table
+from hqctl.words import seconds_of, span, stamp
 from hqpb.v1 import admin_pb2
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 NAMES = ("TIME", "WHAT", "INSTANCE", "REVISION", "NODE", "WHY")
 POLL_S = 1.0

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.output.sources import faults
+from hqctl.output.sources import faults
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 
 async def tell_unknown_services(client: Client, where: pb.InstanceFilter, sources: Iterable[pb.Source]) -> None:
@@ -19,7 +19,7 @@ async def tell_unknown_services(client: Client, where: pb.InstanceFilter, source
 
     Only where every source answered and is fresh: a location that is missing may have them.
     """
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     if not where.service_id or any(map(faults, sources)):
         return

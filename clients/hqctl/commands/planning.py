@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, connected, warn
-from clients.hqctl.asking.spans import Span
-from clients.hqctl.commands.guarding import who
-from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
-from clients.hqctl.output.sources import check_cluster
-from clients.hqctl.output.tables import print_table
-from clients.hqctl.words import clock_time, span, stamp
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, connected, warn
+from hqctl.asking.spans import Span
+from hqctl.commands.guarding import who
+from hqctl.output.formats import LISTS, is_data, output_option, print_items
+from hqctl.output.sources import check_cluster
+from hqctl.output.tables import print_table
+from hqctl.words import clock_time, span, stamp
 from hqpb.v1 import admin_pb2
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 
 @click.command()
@@ -76,7 +76,7 @@ def suspensions(session: Session, output: str) -> None:
 
 async def _warn_of_a_node_nobody_is_on(client: Client, node: str) -> None:
     """A slip of the pen would protect nothing; that it cannot be found out is no fault."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
     from hqpb.v1 import service_pb2
 
     try:

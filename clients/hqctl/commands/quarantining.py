@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, connected
-from clients.hqctl.output.formats import LISTS, is_data, output_option, print_items
-from clients.hqctl.output.sources import check_cluster
-from clients.hqctl.output.tables import print_table
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, connected
+from hqctl.output.formats import LISTS, is_data, output_option, print_items
+from hqctl.output.sources import check_cluster
+from hqctl.output.tables import print_table
 from hqpb.v1 import admin_pb2
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 
 @click.command()

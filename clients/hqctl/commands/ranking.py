@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.selecting import selecting
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.asking.spans import Span
-from clients.hqctl.commands.nearest import tell_unknown_services
-from clients.hqctl.output.formats import LISTS, is_data, output_option, print_data
-from clients.hqctl.output.sources import merged, not_of, warn_of
-from clients.hqctl.output.tables import print_table
-from clients.hqctl.words import span, truth
+from hqctl.asking.exits import Exit
+from hqctl.asking.selecting import selecting
+from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.spans import Span
+from hqctl.commands.nearest import tell_unknown_services
+from hqctl.output.formats import LISTS, is_data, output_option, print_data
+from hqctl.output.sources import merged, not_of, warn_of
+from hqctl.output.tables import print_table
+from hqctl.words import span, truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 FIELDS = ("meta.service_id", "meta.modification_time", "status.ready")
 REDRAW_S = 2.0

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from clients.hqctl.asking.exits import Exit, sentence
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.asking.spans import Span
-from clients.hqctl.output.sources import check_cluster
-from clients.hqctl.words import seconds_of, span
+from hqctl.asking.exits import Exit, sentence
+from hqctl.asking.session import Session, complain, connected
+from hqctl.asking.spans import Span
+from hqctl.output.sources import check_cluster
+from hqctl.words import seconds_of, span
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client, HqApiError
+    from hqclient.client import Client, HqApiError
 
 RETRY_S = 5.0
 BY_HAND = "ReportedByHand"
@@ -127,7 +127,7 @@ async def _begin(
 
 async def _go_on(reporter: Reporter, every_s: float, next_s: float) -> Exit:
     """Report until HQ says stop or somebody presses Ctrl-C."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     while True:
         await asyncio.sleep(every_s or next_s or 60.0)

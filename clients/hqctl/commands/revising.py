@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import Session, complain, connected
-from clients.hqctl.manifests.files import revision_or_exit
-from clients.hqctl.output.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
-from clients.hqctl.output.sources import check_cluster, warn_of
-from clients.hqctl.output.tables import print_table
-from clients.hqctl.words import age, target, truth
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, complain, connected
+from hqctl.manifests.files import revision_or_exit
+from hqctl.output.formats import TEXTS, is_data, output_option, print_data, print_items, print_yaml
+from hqctl.output.sources import check_cluster, warn_of
+from hqctl.output.tables import print_table
+from hqctl.words import age, target, truth
 from hqpb.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 NAMES = ("ID", "WANTED", "INSTALLED", "READY", "REASON", "SINCE", "HEARTBEAT", "CONTAINERS", "SECRETS")
 

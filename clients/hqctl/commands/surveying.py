@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.remembered import remembered
-from clients.hqctl.asking.session import Session, colour_of, complain, connected
-from clients.hqctl.output.facts import Facts, Finding, Reached
-from clients.hqctl.output.findings import findings
-from clients.hqctl.output.folding import fold, width_of
-from clients.hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data
-from clients.hqctl.output.guard_words import guard_words
-from clients.hqctl.output.tables import print_table
-from clients.hqctl.words import plural, seconds_of, size, span
+from hqctl.asking.exits import Exit
+from hqctl.asking.remembered import remembered
+from hqctl.asking.session import Session, colour_of, complain, connected
+from hqctl.output.facts import Facts, Finding, Reached
+from hqctl.output.findings import findings
+from hqctl.output.folding import fold, width_of
+from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data
+from hqctl.output.guard_words import guard_words
+from hqctl.output.tables import print_table
+from hqctl.words import plural, seconds_of, size, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 T = TypeVar("T")
 LATELY_S = 3600.0
@@ -84,7 +84,7 @@ async def survey(session: Session, client: Client) -> Facts:
 
 async def _reach(session: Session, address: str) -> Reached:
     """What one address says of itself: a count of nothing is the cheapest question."""
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     nothing = pb.InstanceFilter(instance_id=["-"])
     async with session.client((address,)) as client:
@@ -95,7 +95,7 @@ async def _reach(session: Session, address: str) -> Reached:
 
 
 async def _or_error(call: Awaitable[T]) -> T | str:
-    from clients.client import HqApiError
+    from hqclient.client import HqApiError
 
     try:
         return await call

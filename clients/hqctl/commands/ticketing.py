@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import complain, warn
-from clients.hqctl.asking.spans import Span
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain, warn
+from hqctl.asking.spans import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def ticket(
         return
     if key is None or not kid or not subject:
         raise click.UsageError("give --key FILE, --kid ID and --subject NAME")
-    from clients.hqctl.tickets import Claims, read_private, sign
+    from hqctl.tickets import Claims, read_private, sign
 
     now = int(time.time())
     if span_s > _LONG_S:
@@ -83,7 +83,7 @@ def inspect(file: Any) -> None:
 
     Does not check the signature, nor whether a server would accept the token.
     """
-    from clients.hqctl.tickets import look_into
+    from hqctl.tickets import look_into
 
     with _told():
         shown = look_into(file.read().strip())
@@ -101,8 +101,8 @@ def inspect(file: Any) -> None:
 @click.option("--kid", "kids", multiple=True, required=True, help="Key id; one for each --key, in the same order.")
 def jwks(keys: tuple[Path, ...], kids: tuple[str, ...]) -> None:
     """Print the public keys as a JWKS, for the servers' --jwks."""
-    from clients.hqctl.tickets import jwks as as_jwks
-    from clients.hqctl.tickets import public_jwk, read_public
+    from hqctl.tickets import jwks as as_jwks
+    from hqctl.tickets import public_jwk, read_public
 
     if len(keys) != len(kids) or len(set(kids)) != len(kids):
         raise click.UsageError("give one --kid for each --key, in the same order")
@@ -129,7 +129,7 @@ def _time(value: float) -> str:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    from clients.hqctl.tickets import BadTicket
+    from hqctl.tickets import BadTicket
 
     try:
         yield

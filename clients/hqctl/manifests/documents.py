@@ -11,8 +11,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from clients.hqctl.manifests.shape import faults, kind
-from clients.yamltext import BadDocument, texts, values
+from hqclient.yamltext import BadDocument, texts, values
+from hqctl.manifests.shape import faults, kind
 from hqpb.v1 import instance_pb2
 
 _UPPER = re.compile("[A-Z]")

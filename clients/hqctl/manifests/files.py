@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from clients.hqctl.asking.exits import Exit
-from clients.hqctl.asking.session import complain
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain
 
 if TYPE_CHECKING:
-    from clients.hqctl.manifests.documents import Document
+    from hqctl.manifests.documents import Document
     from hqpb.v1.instance_pb2 import InstanceRevision
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +39,7 @@ def filenames(*, required: bool = True) -> Callable[[F], F]:
 
 def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[Document]:
     """All documents; if any is faulty, every fault is told and the process ends with `code`."""
-    from clients.hqctl.manifests.documents import read_documents
+    from hqctl.manifests.documents import read_documents
 
     with _faults_told(code):
         return read_documents(names, recursive=recursive)
@@ -47,7 +47,7 @@ def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = E
 
 def revision_or_exit(name: str) -> InstanceRevision:
     """The one revision in a file; if it is faulty, every fault is told and the process ends."""
-    from clients.hqctl.manifests.documents import read_revision
+    from hqctl.manifests.documents import read_revision
 
     with _faults_told(Exit.REFUSED):
         return read_revision(name)
@@ -55,7 +55,7 @@ def revision_or_exit(name: str) -> InstanceRevision:
 
 @contextmanager
 def _faults_told(code: Exit) -> Iterator[None]:
-    from clients.yamltext import BadDocument
+    from hqclient.yamltext import BadDocument
 
     try:
         yield

@@ -6,11 +6,11 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from clients import progress
-from clients.hqctl.output.lines import Lines
-from clients.hqctl.output.rows import Columns, spans_clusters
-from clients.hqctl.words import plural, truth
-from clients.shown import Shown
+from hqclient import progress
+from hqclient.shown import Shown
+from hqctl.output.lines import Lines
+from hqctl.output.rows import Columns, spans_clusters
+from hqctl.words import plural, truth
 from hqpb.v1 import instance_pb2
 
 CHANGES_SHOWN = 6

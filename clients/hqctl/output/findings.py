@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from clients.hqctl.output.facts import Facts, Finding
-from clients.hqctl.output.guard_words import verdict
-from clients.hqctl.words import ago, clock_time, plural, seconds_of, size, span
+from hqctl.output.facts import Facts, Finding
+from hqctl.output.guard_words import verdict
+from hqctl.words import ago, clock_time, plural, seconds_of, size, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clients.hqctl.words import clock_time, plural
+from hqctl.words import clock_time, plural
 from hqpb.v1 import service_pb2 as pb
 
 

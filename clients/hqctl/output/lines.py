@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from clients import progress
-from clients.hqctl.output.rows import readiness, revision
-from clients.hqctl.words import truth
-from clients.shown import Key
+from hqclient import progress
+from hqclient.shown import Key
+from hqctl.output.rows import readiness, revision
+from hqctl.words import truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -13,14 +13,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from clients.hqctl.asking.session import colour_of
-from clients.hqctl.output.board import Board
-from clients.hqctl.output.lines import KIND_STYLES
-from clients.hqctl.output.tables import fitted, lines
+from hqctl.asking.session import colour_of
+from hqctl.output.board import Board
+from hqctl.output.lines import KIND_STYLES
+from hqctl.output.tables import fitted, lines
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
-    from clients.client import Client
+    from hqclient.client import Client
 
 REDRAW_S = 0.25
 AROUND = 6  # lines that are not rows of the table

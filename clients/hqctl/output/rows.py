@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from clients.hqctl.words import age, target, truth
+from hqctl.words import age, target, truth
 from hqpb.v1 import instance_pb2
 
 NARROW = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION", "HEARTBEAT")

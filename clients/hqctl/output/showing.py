@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import click
 
-from clients.hqctl.output.formats import is_data, print_items, print_yaml
-from clients.hqctl.output.rows import Columns, spans_clusters
-from clients.hqctl.output.tables import print_table
+from hqctl.output.formats import is_data, print_items, print_yaml
+from hqctl.output.rows import Columns, spans_clusters
+from hqctl.output.tables import print_table
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -32,7 +32,7 @@ class Showing:
     def show(self, instances: list[instance_pb2.Instance], sources: list[pb.Source], output: str) -> None:
         """Print instances in a format of `-o`."""
         if self.sort_by:
-            from clients.hqctl.output.sorting import ordered
+            from hqctl.output.sorting import ordered
 
             instances = ordered(instances, self.sort_by)
         instances = instances[: self.limit]
@@ -80,7 +80,7 @@ def showing(function: F) -> F:
         **kwargs: Any,
     ) -> Any:
         if sort_by:
-            from clients.hqctl.output.sorting import ordered
+            from hqctl.output.sorting import ordered
 
             ordered([], sort_by)  # a fault of it is told before anything is asked
         keys = tuple(key for text in label_columns for key in text.split(",") if key)

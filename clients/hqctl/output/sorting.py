@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from clients.hqctl.output.formats import as_dict
-from clients.hqctl.output.rows import readiness, revision
+from hqctl.output.formats import as_dict
+from hqctl.output.rows import readiness, revision
 from hqpb.v1 import instance_pb2
 
 Key = tuple[int, float, str]
@@ -35,7 +35,7 @@ def ordered(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb
 
 
 def _by_path(path: str) -> Callable[[instance_pb2.Instance], Any]:
-    from clients.hqctl.output.jsonpath import BadTemplate, values
+    from hqctl.output.jsonpath import BadTemplate, values
 
     if "." not in path and "[" not in path:
         raise _bad(f"unknown column {path}; paths start with a dot, e.g. .meta.labels.tier")

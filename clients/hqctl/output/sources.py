@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from clients.hqctl.asking.session import Session, WrongCluster, warn
-from clients.hqctl.words import plural, seconds_of, span
+from hqctl.asking.session import Session, WrongCluster, warn
+from hqctl.words import plural, seconds_of, span
 from hqpb.v1 import service_pb2 as pb
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from clients.hqctl.output.advising import next_steps
-from clients.hqctl.output.folding import fold
-from clients.hqctl.output.guard_words import guard_words
-from clients.hqctl.words import age, ago, clock_time, seconds_of, span, target, truth
+from hqctl.output.advising import next_steps
+from hqctl.output.folding import fold
+from hqctl.output.guard_words import guard_words
+from hqctl.words import age, ago, clock_time, seconds_of, span, target, truth
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

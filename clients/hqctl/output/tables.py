@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from clients.hqctl.asking.session import colour_of
+from hqctl.asking.session import colour_of
 
 STYLES = {
     "yes": "green",

@@ -6,10 +6,10 @@ import grp
 import pwd
 from pathlib import Path
 
-from clients.instancectl.atomic import write_atomically
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.paths import inside
 from hqpb.v1.instance_pb2 import SecretDescriptor
+from instancectl.atomic import write_atomically
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.paths import inside
 
 DEFAULT_MODE = 0o400
 _OTHERS = 0o007

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from clients.instancectl.wanted.desired import Desired
+from instancectl.wanted.desired import Desired
 
 # Nothing else of ours: the environment of a supervisor may hold what is none of its children's business.
 INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR")

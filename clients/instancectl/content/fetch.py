@@ -9,9 +9,9 @@ import urllib.request
 from pathlib import Path
 from typing import BinaryIO
 
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.interruptible import SILENCE_S, opener
-from clients.instancectl.content.threads import Cancel
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.interruptible import SILENCE_S, opener
+from instancectl.content.threads import Cancel
 
 _CHUNK_BYTES = 1 << 20
 _TRIES = 3

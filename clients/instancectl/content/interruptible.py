@@ -9,7 +9,7 @@ import urllib.request
 from functools import partial
 from typing import Any
 
-from clients.instancectl.content.threads import Cancel
+from instancectl.content.threads import Cancel
 
 SILENCE_S = 30.0
 _CONNECT_S = 5.0  # cannot be cut

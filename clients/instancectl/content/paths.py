@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clients.instancectl.content.failure import PrepareFailed
+from instancectl.content.failure import PrepareFailed
 
 
 def inside(directory: Path, relative: str, what: str) -> Path:

@@ -6,20 +6,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from clients.instancectl.content import delivery, environment, volumes
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.paths import inside
-from clients.instancectl.content.secret_values import SecretValues
-from clients.instancectl.content.store import Store
-from clients.instancectl.content.supported import check_supported
-from clients.instancectl.content.threads import Cancel, in_thread
-from clients.instancectl.content.unpack import remove_tree, unpack
-from clients.instancectl.layout import Layout
-from clients.instancectl.processes.commands import Commands
-from clients.instancectl.processes.output import Output, OutputSettings
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1.instance_pb2 import File, InstanceRevision, LifecycleHook, Package, SecretDescriptor
+from instancectl.content import delivery, environment, volumes
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.paths import inside
+from instancectl.content.secret_values import SecretValues
+from instancectl.content.store import Store
+from instancectl.content.supported import check_supported
+from instancectl.content.threads import Cancel, in_thread
+from instancectl.content.unpack import remove_tree, unpack
+from instancectl.layout import Layout
+from instancectl.processes.commands import Commands
+from instancectl.processes.output import Output, OutputSettings
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 HOOK_TIMEOUT_S = 60.0
 _DEFAULT_FILE_MODE = 0o644

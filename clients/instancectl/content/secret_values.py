@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.processes.commands import Commands
 from hqpb.v1.instance_pb2 import SecretDescriptor
+from instancectl.content.failure import PrepareFailed
+from instancectl.processes.commands import Commands
 
 COMMAND_TIMEOUT_S = 30.0
 

@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Collection
 from pathlib import Path
 
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.fetch import check_scheme, fetch
-from clients.instancectl.content.threads import Cancel
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.fetch import check_scheme, fetch
+from instancectl.content.threads import Cancel
 
 _ALGORITHM = "sha256:"
 

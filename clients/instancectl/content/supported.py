@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from clients.instancectl.content.delivery import mode_of
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.fetch import check_scheme
 from hqpb.v1.instance_pb2 import Container, InstanceRevision, LifecycleHook
+from instancectl.content.delivery import mode_of
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.fetch import check_scheme
 
 
 def check_supported(revision: InstanceRevision) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.paths import inside
-from clients.instancectl.content.unpack import remove_tree
-from clients.instancectl.layout import Layout, directory_name
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1.instance_pb2 import Volume
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.paths import inside
+from instancectl.content.unpack import remove_tree
+from instancectl.layout import Layout, directory_name
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 
 def create(volume: Volume, key: RevisionKey, desired: Desired, layout: Layout) -> None:

@@ -11,15 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from clients.credential_files import CredentialFiles
-from clients.credentials import Credentials
-from clients.instancectl.hostagent.calls import LINGER_S, HostAgentCalls
-from clients.instancectl.hostagent.picture import Picture
-from clients.instancectl.hostagent.speakers import Speakers
-from clients.instancectl.hostagent.upstream import Upstream
-from clients.instancectl.lock import locked
-from clients.instancectl.settings import Speaker
-from clients.timing import SystemClock
+from hqclient.credential_files import CredentialFiles
+from hqclient.credentials import Credentials
+from hqclient.timing import SystemClock
+from instancectl.hostagent.calls import LINGER_S, HostAgentCalls
+from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.speakers import Speakers
+from instancectl.hostagent.upstream import Upstream
+from instancectl.lock import locked
+from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock as ServingClock
 from serving.limiting.limits import Limits

@@ -8,14 +8,14 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from clients.instancectl.agent_status import PATH as STATUS_PATH
-from clients.instancectl.hostagent.gathering import Gathering, Key, Rhythm, listed
-from clients.instancectl.hostagent.heard import Heard
-from clients.instancectl.hostagent.picture import Picture
-from clients.instancectl.hostagent.relayed import Failed, of_item
-from clients.instancectl.hostagent.speakers import Speakers
-from clients.instancectl.hostagent.upstream import Upstream
 from hqpb.v1 import service_pb2 as pb
+from instancectl.agent_status import PATH as STATUS_PATH
+from instancectl.hostagent.gathering import Gathering, Key, Rhythm, listed
+from instancectl.hostagent.heard import Heard
+from instancectl.hostagent.picture import Picture
+from instancectl.hostagent.relayed import Failed, of_item
+from instancectl.hostagent.speakers import Speakers
+from instancectl.hostagent.upstream import Upstream
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto

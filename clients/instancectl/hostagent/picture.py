@@ -12,11 +12,11 @@ from typing import Final
 
 import grpc
 
-from clients.instancectl.hostagent.relayed import Failed
-from clients.progress import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
-from clients.timing import Clock
+from hqclient.progress import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
+from hqclient.timing import Clock
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
+from instancectl.hostagent.relayed import Failed
 from serving.errors import HqError, Retry, ShuttingDown
 
 _SILENCE_S: Final = 15.0  # three bookmarks; then whoever watches is told

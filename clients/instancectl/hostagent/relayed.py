@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import status_pb2  # type: ignore[import-untyped,unused-ignore]
 
-from clients.errors import DETAILS_KEY, UNSURE_REASONS, HqApiError, decode_status
+from hqclient.errors import DETAILS_KEY, UNSURE_REASONS, HqApiError, decode_status
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, Violation
 from serving.transport.client import CallFailed

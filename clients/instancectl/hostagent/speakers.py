@@ -7,7 +7,7 @@ import pwd
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from clients.instancectl.settings import Speaker
+from instancectl.settings import Speaker
 from serving.rights.patterns import Patterns
 
 _USER: Final = "{user}"

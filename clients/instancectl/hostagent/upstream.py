@@ -7,12 +7,12 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from clients.credentials import Credentials
-from clients.endpoints import Endpoint, Endpoints
-from clients.errors import HqApiError
-from clients.instancectl.hostagent.relayed import Failed
-from clients.retry import blames_endpoint
-from clients.timing import Clock
+from hqclient.credentials import Credentials
+from hqclient.endpoints import Endpoint, Endpoints
+from hqclient.errors import HqApiError
+from hqclient.retry import blames_endpoint
+from hqclient.timing import Clock
+from instancectl.hostagent.relayed import Failed
 from serving.calls.current import passed_on
 from serving.transport.client import CallFailed, Channel, Options
 

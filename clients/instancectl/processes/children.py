@@ -13,9 +13,9 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
-from clients.instancectl.processes import procfs
-from clients.instancectl.processes.exits import Exit
-from clients.instancectl.processes.limits import Grip
+from instancectl.processes import procfs
+from instancectl.processes.exits import Exit
+from instancectl.processes.limits import Grip
 
 _GATE = Path(__file__).with_name("gate.py")
 _PR_SET_CHILD_SUBREAPER = 36

@@ -6,9 +6,9 @@ import asyncio
 import signal
 from collections.abc import Awaitable, Callable
 
-from clients.instancectl.processes.children import Child
-from clients.instancectl.processes.exits import Exit
 from hqpb.v1.instance_pb2 import Container
+from instancectl.processes.children import Child
+from instancectl.processes.exits import Exit
 
 DEFAULT_GRACE_S = 10.0
 

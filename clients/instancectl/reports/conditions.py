@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clients.instancectl.clock import timestamp
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Condition, ContainerStatus, RevisionStatus
+from instancectl.clock import timestamp
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 UNKNOWN = instance_pb2.CONDITION_STATUS_UNKNOWN

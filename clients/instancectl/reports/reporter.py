@@ -9,14 +9,14 @@ import random
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from clients.client import STRONG, HqApiError
-from clients.instancectl.clock import Clock
-from clients.instancectl.reports.schedule import Schedule
-from clients.instancectl.reports.sink import Stopped
-from clients.instancectl.reports.subject import STOPPING, Subject, SubjectId
-from clients.instancectl.route import Route
+from hqclient.client import STRONG, HqApiError
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import RevisionStatus
+from instancectl.clock import Clock
+from instancectl.reports.schedule import Schedule
+from instancectl.reports.sink import Stopped
+from instancectl.reports.subject import STOPPING, Subject, SubjectId
+from instancectl.route import Route
 
 DEFAULT_INTERVAL_S = 180.0
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from clients.instancectl.reports.subject import SubjectId
 from hqpb.v1.instance_pb2 import RevisionStatus
+from instancectl.reports.subject import SubjectId
 
 # Called with the subject, HQ's reason and its sentence when a subject must not be reported any more.
 Stopped = Callable[[SubjectId, str, str], None]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from clients.instancectl.reports import conditions
-from clients.instancectl.reports.conditions import Verdict
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision, RevisionStatus
+from instancectl.reports import conditions
+from instancectl.reports.conditions import Verdict
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
-from clients.instancectl.processes.commands import Commands
-from clients.instancectl.wanted.desired import Desired
 from hqpb.v1.instance_pb2 import ReadinessCheck
+from instancectl.processes.commands import Commands
+from instancectl.wanted.desired import Desired
 
 _GOOD = range(200, 400)
 

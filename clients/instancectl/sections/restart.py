@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from clients.instancectl.processes.exits import Exit
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import RestartPolicy
+from instancectl.processes.exits import Exit
 
 
 @dataclass(frozen=True, slots=True)

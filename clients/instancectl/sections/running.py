@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from clients.instancectl.processes.children import Child
-from clients.instancectl.sections.section import Section
-from clients.instancectl.sections.workshop import Blueprint, Workshop, blueprints
-from clients.instancectl.state import RunningChild
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision
+from instancectl.processes.children import Child
+from instancectl.sections.section import Section
+from instancectl.sections.workshop import Blueprint, Workshop, blueprints
+from instancectl.state import RunningChild
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 
 Adopted = Mapping[str, tuple[Child, RunningChild]]
 

@@ -8,20 +8,20 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from clients.instancectl.content import environment
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.processes import stopping
-from clients.instancectl.processes.children import Child
-from clients.instancectl.processes.exits import Exit
-from clients.instancectl.processes.limits import limit_of
-from clients.instancectl.processes.output import Output
-from clients.instancectl.sections.checks import Checker
-from clients.instancectl.sections.readiness import Readiness, rhythm
-from clients.instancectl.sections.restart import Restarts
-from clients.instancectl.sections.section_status import SectionStatus
-from clients.instancectl.sections.workshop import Blueprint, Workshop
-from clients.instancectl.state import RunningChild
 from hqpb.v1.instance_pb2 import LifecycleHook
+from instancectl.content import environment
+from instancectl.content.failure import PrepareFailed
+from instancectl.processes import stopping
+from instancectl.processes.children import Child
+from instancectl.processes.exits import Exit
+from instancectl.processes.limits import limit_of
+from instancectl.processes.output import Output
+from instancectl.sections.checks import Checker
+from instancectl.sections.readiness import Readiness, rhythm
+from instancectl.sections.restart import Restarts
+from instancectl.sections.section_status import SectionStatus
+from instancectl.sections.workshop import Blueprint, Workshop
+from instancectl.state import RunningChild
 
 log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from clients.instancectl.clock import Clock, timestamp
-from clients.instancectl.processes.exits import Exit
 from hqpb.v1.instance_pb2 import ContainerState, ContainerStatus, ContainerTerminated
+from instancectl.clock import Clock, timestamp
+from instancectl.processes.exits import Exit
 
 
 class SectionStatus:

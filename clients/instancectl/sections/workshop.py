@@ -5,18 +5,18 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from clients.instancectl.clock import Clock
-from clients.instancectl.content.secret_values import SecretValues
-from clients.instancectl.layout import Layout
-from clients.instancectl.processes.children import Children
-from clients.instancectl.processes.commands import Commands
-from clients.instancectl.processes.limits import Limiter
-from clients.instancectl.processes.output import OutputSettings
-from clients.instancectl.sections.restart import RestartSettings
-from clients.instancectl.state import StateFile
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey, section_digest
 from hqpb.v1.instance_pb2 import Container, InstanceRevision
+from instancectl.clock import Clock
+from instancectl.content.secret_values import SecretValues
+from instancectl.layout import Layout
+from instancectl.processes.children import Children
+from instancectl.processes.commands import Commands
+from instancectl.processes.limits import Limiter
+from instancectl.processes.output import OutputSettings
+from instancectl.sections.restart import RestartSettings
+from instancectl.state import StateFile
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey, section_digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from google.protobuf import json_format
 
-from clients.instancectl.atomic import write_atomically
-from clients.instancectl.wanted.fingerprint import RevisionKey, revision_key
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import InstanceRevision, ResourceAllocation
+from instancectl.atomic import write_atomically
+from instancectl.wanted.fingerprint import RevisionKey, revision_key
 
 
 @dataclass(frozen=True)

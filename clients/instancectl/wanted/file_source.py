@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from clients.hqctl.manifests.documents import read_documents
-from clients.instancectl.clock import Clock
-from clients.instancectl.wanted.desired import Desired, from_instance
-from clients.instancectl.wanted.source import Asked, Trouble, Update
-from clients.yamltext import BadDocument
+from hqclient.yamltext import BadDocument
+from hqctl.manifests.documents import read_documents
 from hqpb.v1.instance_pb2 import Instance
+from instancectl.clock import Clock
+from instancectl.wanted.desired import Desired, from_instance
+from instancectl.wanted.source import Asked, Trouble, Update
 
 _LOOK_S = 1.0
 

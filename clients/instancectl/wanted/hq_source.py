@@ -7,14 +7,14 @@ import random
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from clients.client import HqApiError
-from clients.instancectl.clock import Clock
-from clients.instancectl.route import Route
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.life import Life, Meaning, of_absence, of_presence
-from clients.instancectl.wanted.source import Asked, Gone, Trouble, Update
-from clients.progress import Changes, SnapshotPart, WatchItem
+from hqclient.client import HqApiError
+from hqclient.progress import Changes, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
+from instancectl.clock import Clock
+from instancectl.route import Route
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.life import Life, Meaning, of_absence, of_presence
+from instancectl.wanted.source import Asked, Gone, Trouble, Update
 
 LOOK_S = 180.0
 ASK_S = 3.0  # then the last good copy is started

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol
 
-from clients.instancectl.wanted.desired import Desired
+from instancectl.wanted.desired import Desired
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from contextlib import aclosing
 
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.source import Asked, Gone, Source, Trouble, Update
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.source import Asked, Gone, Source, Trouble, Update
 
 log = logging.getLogger(__name__)
 

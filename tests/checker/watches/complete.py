@@ -38,7 +38,7 @@ class Complete(WatchWord):
     promise = Promise(
         "COMPLETE",
         "between two tokens every change that passes the filter was told, once, as it was, and nothing else",
-        "hq/fanout.py (publish, encode), hq/registry/watches.py (_snapshot), hq/store/follow.py",
+        "hq/memory/fanout.py (publish, encode), hq/registry/watches.py (_snapshot), store/follow.py",
     )
 
     def __init__(self, truth_of: Callable[[str], Truth | None], shown: Callable[[Seen], object]) -> None:

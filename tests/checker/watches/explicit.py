@@ -15,7 +15,7 @@ class Explicit(WatchWord):
     promise = Promise(
         "EXPLICIT",
         "a stream begins with a snapshot or with SYNCED, and a break is a RESYNC with a reason, never silence",
-        "hq/registry/watches.py (watch, _snapshot), hq/watcher.py (lose)",
+        "hq/registry/watches.py (watch, _snapshot), hq/memory/watcher.py (lose)",
     )
 
     def __init__(self) -> None:

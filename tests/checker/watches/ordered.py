@@ -13,7 +13,7 @@ class Ordered(WatchWord):
     promise = Promise(
         "ORDERED",
         "the versions of a watch never go back, from the token on with which it was opened",
-        "hq/fanout.py, hq/history.py (since), hq/registry/watches.py (_resumed)",
+        "hq/memory/fanout.py, hq/memory/history.py (since), hq/registry/watches.py (_resumed)",
     )
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ class Resumable(WatchWord):
     promise = Promise(
         "RESUMABLE",
         "a watch that is opened with a token goes on exactly behind it at any replica, and is not made to start over",
-        "hq/registry/watches.py (_resumed), hq/history.py (complete_after), hq/store/compaction.py",
+        "hq/registry/watches.py (_resumed), hq/memory/history.py (complete_after), store/compaction.py",
     )
 
     def __init__(self, excused: Sequence[str] = ()) -> None:

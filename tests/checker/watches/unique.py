@@ -13,7 +13,7 @@ class Unique(WatchWord):
     promise = Promise(
         "UNIQUE",
         "no event comes twice on the way from one token to the next, nor again later; no instance twice in a snapshot",
-        "hq/store/follow.py (old events after a restart), hq/fanout.py, hq/registry/watches.py (_unbroken)",
+        "store/follow.py (old events after a restart), hq/memory/fanout.py, hq/registry/watches.py (_unbroken)",
     )
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ class Whole(WatchWord):
     promise = Promise(
         "WHOLE",
         "the events of one version come together: nothing else in between, and no token before the last of them",
-        "hq/store/unfragment.py, hq/replica.py (apply), hq/registry/watches.py (_messages)",
+        "store/unfragment.py, hq/replica.py (apply), hq/registry/watches.py (_messages)",
     )
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clients.hqctl.main import cli
+from hqctl.main import cli
 
 ROOT = Path(__file__).resolve().parents[3]
 START_S = 60.0
@@ -44,7 +44,11 @@ Hqctl = Callable[..., Done]
 def clean_environment() -> dict[str, str]:
     """Variables without any of HQ's, so that no configuration of the developer's takes part."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HQ_", "_HQCTL", "NO_COLOR"))}
-    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"))), "HQ_CONFIG": os.devnull}
+    return {
+        **kept,
+        "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients"))),
+        "HQ_CONFIG": os.devnull,
+    }
 
 
 @contextmanager

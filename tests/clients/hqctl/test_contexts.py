@@ -117,7 +117,7 @@ def test_a_mistake_is_one_line_with_the_way_to_help(run: Run, arguments: tuple[s
 
 
 def test_a_full_disk_is_told_in_one_line() -> None:
-    command = (sys.executable, "-m", "clients.hqctl.main", "completion", "bash")
+    command = (sys.executable, "-m", "hqctl.main", "completion", "bash")
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=clean_environment(), check=False)
     assert done.returncode == 1

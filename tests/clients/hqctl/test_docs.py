@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from clients.hqctl.asking.exits import MEANINGS
-from clients.hqctl.main import COMMANDS, cli
+from hqctl.asking.exits import MEANINGS
+from hqctl.main import COMMANDS, cli
 from tests.clients.hqctl.conftest import ROOT, Hqctl
 
 PAGE = (ROOT / "docs" / "hqctl.md").read_text()

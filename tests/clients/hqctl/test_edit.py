@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client, HqApiError
-from clients.hqctl.commands.editing import store
+from hqclient.client import Client, HqApiError
+from hqctl.commands.editing import store
 from tests.clients.deeds import Code, refuse
 from tests.clients.fake_hq import FakeReplica, instance
 from tests.clients.hqctl.conftest import Done, Hqctl, documents
@@ -42,7 +42,7 @@ def person(hqctl: Hqctl, service: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 def meanwhile(server: str, name: str, python: str, change: str) -> str:
     """A line of shell with which somebody else changes the instance."""
-    command = f"{python} -m clients.hqctl.main --server {server}"
+    command = f"{python} -m hqctl.main --server {server}"
     return f"{command} get {name} -o yaml | sed '{change}' | {command} apply -f - >/dev/null"
 
 

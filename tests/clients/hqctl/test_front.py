@@ -70,7 +70,7 @@ def test_nothing_is_called_done_while_a_location_is_missing(at_front: Hqctl, hqc
 
 
 def test_lines_of_a_watch_say_whose_they_are(front: str, service: str) -> None:
-    command = (sys.executable, "-m", "clients.hqctl.main", "--server", front, "watch", service)
+    command = (sys.executable, "-m", "hqctl.main", "--server", front, "watch", service)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = [next(process.stdout).split()[1:3] for _ in range(2)]
@@ -95,7 +95,7 @@ def test_a_replica_of_another_cluster_does_not_answer_for_the_one_that_is_meant(
 
 def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
-    command = (sys.executable, "-m", "clients.nanny.main", "status", "--installation", f"all={front}")
+    command = (sys.executable, "-m", "nannyctl.main", "status", "--installation", f"all={front}")
     done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
     assert done.returncode == 8
     assert "all: west did not respond: their instances are not counted" in done.stderr
@@ -105,7 +105,7 @@ def test_nanny_does_not_take_a_part_of_the_locations_for_all(front: str, hqctl: 
 
 
 def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(front: str, service: str) -> None:
-    command = (sys.executable, "-m", "clients.nanny.main", "activate", "r1", "--installation", f"all={front}")
+    command = (sys.executable, "-m", "nannyctl.main", "activate", "r1", "--installation", f"all={front}")
     done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
     assert done.returncode == 5
     assert f"all: {service} in west: away: the location did not respond: nothing was done there. Run it" in done.stderr
@@ -114,7 +114,7 @@ def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(
 def test_a_plan_of_nanny_names_the_location_that_is_not_in_it(front: str, service: str, tmp_path: Path) -> None:
     file = tmp_path / "described.yaml"
     file.write_text(f"service: {service}\ninstances: [{{id: {service}-1}}]\n")
-    command = (sys.executable, "-m", "clients.nanny.main", "plan", "--installation", f"all={front}")
+    command = (sys.executable, "-m", "nannyctl.main", "plan", "--installation", f"all={front}")
     done = subprocess.run([*command, "-f", file], capture_output=True, text=True, check=False)
     assert done.stdout == f"all: {service}: 1 as described\n"
     assert "west did not respond: their instances are not in this plan" in done.stderr

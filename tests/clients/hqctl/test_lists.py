@@ -102,7 +102,7 @@ def test_calls_are_shown_when_asked_for(hqctl: Hqctl, service: str, server: str)
 def test_a_plain_get_imports_nothing_that_it_does_not_need(server: str, service: str) -> None:
     code = """if True:
         import sys
-        from clients.hqctl.main import cli
+        from hqctl.main import cli
         try:
             cli(["--server", sys.argv[1], "get", sys.argv[2]])
         except SystemExit as end:

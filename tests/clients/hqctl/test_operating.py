@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from clients.hqctl.commands import explaining
-from clients.hqctl.output import showing
+from hqctl.commands import explaining
+from hqctl.output import showing
 from tests.clients.deeds import hang
 from tests.clients.fake_hq import FakeReplica
 from tests.clients.hqctl.conftest import Done, Hqctl, documents, serving

@@ -31,7 +31,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "clients.hqctl.main", "--server", server, *arguments],
+            [sys.executable, "-m", "hqctl.main", "--server", server, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,

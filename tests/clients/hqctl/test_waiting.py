@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from clients.client import Client
-from clients.hqctl.awaited import Awaited
-from clients.hqctl.commands.waiting import Goal
-from clients.progress import Bookmark, Resync, SnapshotPart, Synced
+from hqclient.client import Client
+from hqclient.progress import Bookmark, Resync, SnapshotPart, Synced
+from hqctl.awaited import Awaited
+from hqctl.commands.waiting import Goal
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.fake_hq import FakeReplica, instance, say

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clients.client import Client
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.supervised import Ctl, write

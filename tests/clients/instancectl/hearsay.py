@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clients.client import Client
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.support.scenes import eventually
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from clients.client import Client
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.supervised import NODE, clean_environment
 from tests.support.replicas import ReplicaProcess
@@ -32,7 +32,7 @@ async def host_agent(hq: ReplicaProcess, socket: Path, *more: str) -> AsyncItera
     with log.open("ab") as file:
         began = file.tell()
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "clients.instancectl.main", "host-agent"),
+            *(sys.executable, "-m", "instancectl.main", "host-agent"),
             *("--server", hq.grpc, "--socket", str(socket), "--node", NODE, *more),
             env=clean_environment(),
             stdin=asyncio.subprocess.DEVNULL,
@@ -50,7 +50,7 @@ async def host_agent(hq: ReplicaProcess, socket: Path, *more: str) -> AsyncItera
 async def status(socket: Path) -> list[str]:
     """The lines of `instancectl status --host-agent`."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "clients.instancectl.main", "status", "--host-agent", str(socket), "--wait", "60"),
+        *(sys.executable, "-m", "instancectl.main", "status", "--host-agent", str(socket), "--wait", "60"),
         env=clean_environment(),
         stdout=asyncio.subprocess.PIPE,
     )

@@ -10,12 +10,12 @@ from pathlib import Path
 import grpc
 from prometheus_client import CollectorRegistry
 
-from clients.credential_files import CredentialFiles
-from clients.instancectl.hostagent.agent import HostAgent
-from clients.instancectl.settings import Speaker
+from hqclient.credential_files import CredentialFiles
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
+from instancectl.hostagent.agent import HostAgent
+from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import SystemClock

@@ -13,9 +13,9 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from clients.instancectl.control import ask
-from clients.instancectl.processes import procfs
 from hqpb.v1 import instance_pb2 as model
+from instancectl.control import ask
+from instancectl.processes import procfs
 from tests.support.kept_port import kept_ports
 from tests.support.scenes import INSTALLED, READY, eventually
 
@@ -26,7 +26,7 @@ NODE = "node-1"
 def clean_environment() -> dict[str, str]:
     """Variables for a child that finds the code, without settings or proxies of whoever runs the tests."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HQ_") and not k.lower().endswith("_proxy")}
-    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto")))}
+    return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients")))}
 
 
 class Ctl:
@@ -46,7 +46,7 @@ class Ctl:
     async def start(self, *more: str) -> Ctl:
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "clients.instancectl.main", "run", "--dir", str(self.directory)),
+                *(sys.executable, "-m", "instancectl.main", "run", "--dir", str(self.directory)),
                 *self._arguments,
                 *more,
                 stdin=asyncio.subprocess.DEVNULL,

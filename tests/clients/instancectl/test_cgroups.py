@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.instancectl.processes.limits import CgroupLimits, Grip, Limit
+from instancectl.processes.limits import CgroupLimits, Grip, Limit
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import instance, is_alive, revision
 from tests.support.scenes import eventually

@@ -113,7 +113,7 @@ async def test_orphans_are_reaped(run_file: RunFile) -> None:
     await ctl.until("r1", "ready")
 
     def zombies() -> list[int]:
-        from clients.instancectl.processes import procfs
+        from instancectl.processes import procfs
 
         found = [(pid, procfs.stat(pid)) for pid in procfs.pids()]
         return [pid for pid, stat in found if stat and stat.parent == ctl.pid and stat.state == "Z"]

@@ -14,7 +14,7 @@ from tests.clients.instancectl.supervised import ROOT, Ctl, clean_environment, i
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = (sys.executable, "-m", "clients.instancectl.main", *arguments)
+    command = (sys.executable, "-m", "instancectl.main", *arguments)
     return subprocess.run(command, capture_output=True, text=True, env=clean_environment(), timeout=20, check=False)
 
 

@@ -25,7 +25,7 @@ def script(replica: ReplicaProcess) -> str:
             f'{name}() {{ HQ_SERVER={replica.grpc} {python} -m clients.{name}.main "$@"; }}'
             for name in ("hqctl", "nanny")
         ),
-        f"alias instancectl='{python} -m clients.instancectl.main'",
+        f"alias instancectl='{python} -m instancectl.main'",
         *(f"{command}\necho '{MARK}'" for command, _ in commands(PAGE)),
     ]
     return "\n".join(lines).replace("127.0.0.1:7071", replica.grpc)

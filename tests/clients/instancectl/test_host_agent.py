@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client
+from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl
 from tests.clients.instancectl.host_agents import (
     beats,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client
+from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl, StartHq
 from tests.clients.instancectl.host_agents import beats, host_agent, metric, ready, short_directory
 from tests.clients.instancectl.supervised import NODE, instance, is_alive, revision

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.credential_files import CredentialFiles
-from clients.instancectl.hostagent.agent import HostAgent
+from hqclient.credential_files import CredentialFiles
+from instancectl.hostagent.agent import HostAgent
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.instancectl.recording_hq import NODE
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from clients.client import Client
-from clients.instancectl.clock import MachineClock
-from clients.instancectl.reports.reporter import Reporter
-from clients.instancectl.reports.schedule import COALESCE_S
-from clients.instancectl.reports.subject import SubjectId
-from clients.instancectl.route import Route
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
+from instancectl.clock import MachineClock
+from instancectl.reports.reporter import Reporter
+from instancectl.reports.schedule import COALESCE_S
+from instancectl.reports.subject import SubjectId
+from instancectl.route import Route
 from tests.clients.instancectl.supervised import NODE, instance, revision
 from tests.support.scenes import eventually
 

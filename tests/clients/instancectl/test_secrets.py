@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client
-from clients.instancectl.processes import procfs
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
+from instancectl.processes import procfs
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, revision
 from tests.support.replicas import ReplicaProcess

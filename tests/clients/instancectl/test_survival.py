@@ -104,7 +104,7 @@ async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file:
     ctl = await run_file(instance(revision()))
     await ctl.until("r1", "ready")
     second = subprocess.run(
-        (sys.executable, "-m", "clients.instancectl.main", "run", "--dir", str(ctl.directory), "--file", "/dev/null"),
+        (sys.executable, "-m", "instancectl.main", "run", "--dir", str(ctl.directory), "--file", "/dev/null"),
         capture_output=True,
         text=True,
         env=clean_environment(),
@@ -126,7 +126,7 @@ async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> No
     command = (
         sys.executable,
         "-m",
-        "clients.instancectl.main",
+        "instancectl.main",
         "run",
         "--dir",
         str(ctl.directory),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from clients.client import Client
+from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl, StartHq
 from tests.clients.instancectl.hearsay import FALSE, TRUE, told, until_not_ready, until_ready
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision, write

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client
+from hqclient.client import Client
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 

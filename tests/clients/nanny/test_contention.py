@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from clients.client import Client
-from clients.nanny.commands.planning import make_plans
-from clients.nanny.descriptions.description import parse_description
-from clients.nanny.descriptions.shares import Share
-from clients.nanny.plans.plan import Plan
-from clients.nanny.sending.results import Outcome, Result
-from clients.nanny.sending.uploading import Upload
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
+from nannyctl.commands.planning import make_plans
+from nannyctl.descriptions.description import parse_description
+from nannyctl.descriptions.shares import Share
+from nannyctl.plans.plan import Plan
+from nannyctl.sending.results import Outcome, Result
+from nannyctl.sending.uploading import Upload
 from tests.clients.nanny.uploads import description, expected, held_by, nanny, start, summary, written
 from tests.clients.process import ended
 from tests.support.etcd import SharedEtcd

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.nanny.exits import MEANINGS
+from nannyctl.exits import MEANINGS
 from tests.clients.process import ROOT, environment
 from tests.support.replicas import ReplicaProcess
 
@@ -33,7 +33,7 @@ def commands() -> list[tuple[str, list[str]]]:
 
 async def printed(command: str, replica: ReplicaProcess, folder: Path) -> list[str]:
     """What a command prints in a shell that knows `nanny`."""
-    shell = f'nanny() {{ {shlex.quote(sys.executable)} -m clients.nanny.main "$@"; }}; '
+    shell = f'nanny() {{ {shlex.quote(sys.executable)} -m nannyctl.main "$@"; }}; '
     process = await asyncio.create_subprocess_exec(
         *("sh", "-c", shell + command.replace("127.0.0.1:7071", replica.grpc)),
         cwd=ROOT,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client
+from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.nanny.uploads import description, held_by, nanny, start, written
 from tests.clients.process import ended

@@ -21,7 +21,7 @@ async def on_a_terminal(*arguments: str, server: str, **more: str) -> str:
     """All that nanny writes on a terminal of its own."""
     ours, theirs = pty.openpty()
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "clients.nanny.main"),
+        *(sys.executable, "-m", "nannyctl.main"),
         *arguments,
         stdin=theirs,
         stdout=theirs,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import Client
+from hqclient.client import Client
 from tests.clients.nanny.uploads import (
     count,
     description,

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from clients.client import STRONG, Client
+from hqclient.client import STRONG, Client
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.process import Outcome, ended, environment
@@ -21,7 +21,7 @@ SECRET = {"name": "key", "provider": "vault", "id": "web/key", "file": {"path": 
 async def start(*arguments: str, server: str = "") -> asyncio.subprocess.Process:
     """A nanny that runs. End it, or await `ended`."""
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "clients.nanny.main"),
+        *(sys.executable, "-m", "nannyctl.main"),
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hq.replica import Replica
-from hq.store.difference import Difference
-from hq.store.epoch import Epoch
-from hq.store.follow import Follower
-from hq.store.port import Batch
+from store.difference import Difference
+from store.epoch import Epoch
+from store.follow import Follower
+from store.port import Batch
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 

@@ -10,9 +10,9 @@ from hq.liveness.door import Door
 from hq.liveness.refusals import News, Refusals
 from hq.liveness.sweep import Sweep
 from hq.registry.reports import Reports
-from hq.store.port import Write
 from hqpb.v1 import service_pb2
 from serving.errors import StoreUnavailable
+from store.port import Write
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hq.index import Index
-from hq.listing import Home
+from hq.memory.index import Index
+from hq.memory.listing import Home
 from hq.registry.reads import Count, Reads
 from hq.registry.source import Freshness, Source
 from hqpb.v1 import service_pb2

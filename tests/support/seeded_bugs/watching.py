@@ -7,12 +7,12 @@ from itertools import count
 
 import pytest
 
-from hq import fanout
-from hq.fanout import Fanout
-from hq.history import History, Step, WatchedEvent
-from hq.query import Query
+from hq.memory import fanout
+from hq.memory.fanout import Fanout
+from hq.memory.history import History, Step, WatchedEvent
+from hq.memory.query import Query
+from hq.memory.watcher import Delivery, Watcher
 from hq.registry.watches import EVENTS, SYNCED, Message, Watches
-from hq.watcher import Delivery, Watcher
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from hq import statuses
-from hq.entry import Entry
+from hq.memory import statuses
+from hq.memory.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.plans import Plan
 from hq.registry.precondition import Precondition
 from hq.registry.writes import Writes
-from hq.store.commit import Committer, Conflict
-from hq.store.flight import Flight
-from hq.store.port import Applied, Commit, UnknownOutcome, Write
 from serving.errors import AlreadyExists, StoreUnavailable
+from store.commit import Committer, Conflict
+from store.flight import Flight
+from store.port import Applied, Commit, UnknownOutcome, Write
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 

@@ -12,10 +12,10 @@ import pytest
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
 from hq.backup.save import NothingToSave, save_to
-from hq.store.memory import MemoryStore
-from hq.store.port import Commit, Compacted, Compare, Page, Unavailable, UnknownOutcome, Write
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
+from store.memory import MemoryStore
+from store.port import Commit, Compacted, Compare, Page, Unavailable, UnknownOutcome, Write
 from tests.support.backups import KEYS, filled, kept, nothing, put, restored, saved, state
 
 

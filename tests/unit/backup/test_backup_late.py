@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from hq.backup.restore import Disturbed
-from hq.store.memory import MemoryStore
-from hq.store.port import Commit, Compare, UnknownOutcome, Write
+from store.memory import MemoryStore
+from store.port import Commit, Compare, UnknownOutcome, Write
 from tests.support.backups import KEYS, filled, kept, put, restored, saved, state
 
 

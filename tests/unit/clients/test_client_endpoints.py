@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from clients.endpoints import Endpoints
+from hqclient.endpoints import Endpoints
 
 
 class StandingClock:

@@ -8,7 +8,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped,unused-ignore]
 from grpc.aio import AioRpcError, Metadata
 
-from clients.errors import Violation, decode, decode_status
+from hqclient.errors import Violation, decode, decode_status
 
 Code = grpc.StatusCode
 

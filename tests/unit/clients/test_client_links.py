@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clients.links import Link, insecure_channel
+from hqclient.links import Link, insecure_channel
 
 
 @pytest.mark.parametrize("ticks", range(4))

@@ -7,8 +7,8 @@ import random
 import grpc
 import pytest
 
-from clients.errors import HqApiError, not_connected
-from clients.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint, may_repeat
+from hqclient.errors import HqApiError, not_connected
+from hqclient.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint, may_repeat
 
 Code = grpc.StatusCode
 READ, WRITE = Safety.REPEATABLE, Safety.UNLESS_STORED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from clients.discovery.roster import Origin, Roster
-from clients.progress import Bookmark, Resync, WatchItem
+from hqclient.discovery.roster import Origin, Roster
+from hqclient.progress import Bookmark, Resync, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import changes, fed, ids, kept, part, put, shown, synced
 

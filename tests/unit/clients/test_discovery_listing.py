@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.discovery.endpoint import Endpoint, Key, ReadyInstance, endpoint, ready_instance
-from clients.discovery.listing import Listing, difference
-from clients.discovery.roster import Delta
+from hqclient.discovery.endpoint import Endpoint, Key, ReadyInstance, endpoint, ready_instance
+from hqclient.discovery.listing import Listing, difference
+from hqclient.discovery.roster import Delta
 from hqpb.v1 import instance_pb2
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clients.discovery.roster import Origin
-from clients.progress import Bookmark, Resync, Synced
+from hqclient.discovery.roster import Origin
+from hqclient.progress import Bookmark, Resync, Synced
 from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import (
     changes,

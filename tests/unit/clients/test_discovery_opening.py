@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clients.client import BadCredentials, CredentialFiles, Credentials
-from clients.discovery import Discovery
+from hqclient.client import BadCredentials, CredentialFiles, Credentials
+from hqclient.discovery import Discovery
 
 
 async def test_a_handle_that_could_not_be_entered_keeps_no_connection_open_later(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.discovery.choosing import Chooser, Use
-from clients.discovery.ejection import Ejections, EjectionSettings
-from clients.discovery.endpoint import Endpoint, ReadyInstance
-from clients.discovery.listing import Listing
-from clients.discovery.picking import LeastUsed, Picker, Random, Rank, RoundRobin, near
+from hqclient.discovery.choosing import Chooser, Use
+from hqclient.discovery.ejection import Ejections, EjectionSettings
+from hqclient.discovery.endpoint import Endpoint, ReadyInstance
+from hqclient.discovery.listing import Listing
+from hqclient.discovery.picking import LeastUsed, Picker, Random, Rank, RoundRobin, near
 
 
 class SetClock:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clients.discovery.endpoint import Key, ReadyInstance
-from clients.discovery.roster import Origin, Roster
-from clients.progress import Bookmark, Interrupted, Resync, SnapshotPart, WatchItem
+from hqclient.discovery.endpoint import Key, ReadyInstance
+from hqclient.discovery.roster import Origin, Roster
+from hqclient.progress import Bookmark, Interrupted, Resync, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import (
     AWAY,

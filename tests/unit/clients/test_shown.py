@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clients.progress import Bookmark, Changes, Resync, SnapshotPart, Synced
-from clients.shown import Shown
+from hqclient.progress import Bookmark, Changes, Resync, SnapshotPart, Synced
+from hqclient.shown import Shown
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

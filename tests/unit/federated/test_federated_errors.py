@@ -6,8 +6,8 @@ import grpc
 import pytest
 from grpc.aio import AioRpcError, Metadata
 
-from clients.errors import HqApiError, decode
 from federated.errors import is_word, relayed
+from hqclient.errors import HqApiError, decode
 from serving import errors, wire
 
 SAID = [

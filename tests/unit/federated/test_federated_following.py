@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from clients.errors import HqApiError
 from federated.calls.following import Follower
 from federated.calls.progress import Portion
 from federated.locations.presence import Presence
+from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from clients.errors import HqApiError
-from clients.hqctl.output.board import Board
-from clients.hqctl.output.lines import Lines
-from clients.hqctl.output.tables import fitted, lines
-from clients.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
+from hqclient.errors import HqApiError
+from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
+from hqctl.output.board import Board
+from hqctl.output.lines import Lines
+from hqctl.output.tables import fitted, lines
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from clients.hqctl.manifests.documents import read_documents
-from clients.hqctl.manifests.ports import clashes, nodes_with_ports
-from clients.yamltext import BadDocument
+from hqclient.yamltext import BadDocument
+from hqctl.manifests.documents import read_documents
+from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import instance_pb2 as pb
 
 GOOD = """

@@ -8,8 +8,8 @@ import shlex
 import click
 import pytest
 
-from clients.hqctl.asking.examples import EXAMPLES
-from clients.hqctl.main import COMMANDS, cli
+from hqctl.asking.examples import EXAMPLES
+from hqctl.main import COMMANDS, cli
 
 PARTS = [
     (name, part)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clients.hqctl.output.facts import Facts, Finding, Reached
-from clients.hqctl.output.findings import findings
+from hqctl.output.facts import Facts, Finding, Reached
+from hqctl.output.findings import findings
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clients.hqctl.manifests.merging import Contradiction, merged
+from hqctl.manifests.merging import Contradiction, merged
 
 BASE: dict[str, Any] = {
     "meta": {"labels": {"tier": "front", "engine": "php"}},

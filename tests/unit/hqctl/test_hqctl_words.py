@@ -6,15 +6,15 @@ import click
 import grpc
 import pytest
 
-from clients.errors import HqApiError, Violation, not_connected
-from clients.hqctl.asking.addresses import addresses
-from clients.hqctl.asking.exits import Exit, exit_of, sentence
-from clients.hqctl.asking.selecting import parse_selector
-from clients.hqctl.output.lines import Lines
-from clients.hqctl.output.sources import faults, merged, not_of
-from clients.hqctl.output.story import story, wrapped
-from clients.hqctl.words import age, ago, parse_span, size, span
-from clients.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.errors import HqApiError, Violation, not_connected
+from hqclient.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqctl.asking.addresses import addresses
+from hqctl.asking.exits import Exit, exit_of, sentence
+from hqctl.asking.selecting import parse_selector
+from hqctl.output.lines import Lines
+from hqctl.output.sources import faults, merged, not_of
+from hqctl.output.story import story, wrapped
+from hqctl.words import age, ago, parse_span, size, span
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

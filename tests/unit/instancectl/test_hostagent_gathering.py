@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from clients.instancectl.hostagent.gathering import Gathering, Key, Placed
-from clients.instancectl.hostagent.relayed import Failed
 from hqpb.v1 import service_pb2 as pb
+from instancectl.hostagent.gathering import Gathering, Key, Placed
+from instancectl.hostagent.relayed import Failed
 from serving.clock import ManualClock
 from serving.errors import HqError, OutcomeUnknown
 from serving.transport.client import CallFailed

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from clients.instancectl.hostagent.heard import Heard
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
+from instancectl.hostagent.heard import Heard
 
 
 def report(name: str) -> pb.ReportStatusRequest:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from clients.instancectl.hostagent.gathering import Rhythm
-from clients.instancectl.hostagent.speakers import Speakers
-from clients.instancectl.settings import BadSpeaker, Speaker, parse_speaker
+from instancectl.hostagent.gathering import Rhythm
+from instancectl.hostagent.speakers import Speakers
+from instancectl.settings import BadSpeaker, Speaker, parse_speaker
 from serving.clock import ManualClock
 
 NAMES = {7: "web", 8: "mail", 9: "we*", 50: "agent"}

@@ -6,17 +6,17 @@ import random
 
 import pytest
 
-from clients.instancectl.adopt import chosen, is_wanted
-from clients.instancectl.processes.exits import Exit
-from clients.instancectl.processes.procfs import ProcessId
-from clients.instancectl.reports import conditions, telling
-from clients.instancectl.sections.readiness import Readiness, Rhythm, rhythm
-from clients.instancectl.sections.restart import Restarts, RestartSettings
-from clients.instancectl.state import RunningChild
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey, revision_key, section_digest
-from clients.instancectl.wanted.life import Life, Meaning, of_absence, of_presence
 from hqpb.v1 import instance_pb2 as model
+from instancectl.adopt import chosen, is_wanted
+from instancectl.processes.exits import Exit
+from instancectl.processes.procfs import ProcessId
+from instancectl.reports import conditions, telling
+from instancectl.sections.readiness import Readiness, Rhythm, rhythm
+from instancectl.sections.restart import Restarts, RestartSettings
+from instancectl.state import RunningChild
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey, revision_key, section_digest
+from instancectl.wanted.life import Life, Meaning, of_absence, of_presence
 from tests.support.scenes import INSTALLED, READY
 
 KNOWN = Life(uid=5, epoch="e1")

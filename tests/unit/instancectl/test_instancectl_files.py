@@ -12,24 +12,24 @@ from pathlib import Path
 
 import pytest
 
-from clients.instancectl.atomic import write_atomically
-from clients.instancectl.content.delivery import deliver
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.fetch import check_scheme, shown
-from clients.instancectl.content.paths import inside
-from clients.instancectl.content.secret_values import DirectoryProvider, SecretMissing, SecretValues
-from clients.instancectl.content.store import Store
-from clients.instancectl.content.threads import Cancel
-from clients.instancectl.content.unpack import unpack
-from clients.instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
-from clients.instancectl.processes.procfs import ProcessId
-from clients.instancectl.settings import BadProvider, parse_provider
-from clients.instancectl.state import RunningChild, StateFile, StateUnreadable
-from clients.instancectl.validating import faults
-from clients.instancectl.wanted import desired as wishes
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1 import instance_pb2 as model
+from instancectl.atomic import write_atomically
+from instancectl.content.delivery import deliver
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.fetch import check_scheme, shown
+from instancectl.content.paths import inside
+from instancectl.content.secret_values import DirectoryProvider, SecretMissing, SecretValues
+from instancectl.content.store import Store
+from instancectl.content.threads import Cancel
+from instancectl.content.unpack import unpack
+from instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
+from instancectl.processes.procfs import ProcessId
+from instancectl.settings import BadProvider, parse_provider
+from instancectl.state import RunningChild, StateFile, StateUnreadable
+from instancectl.validating import faults
+from instancectl.wanted import desired as wishes
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 from tests.support.scenes import READY
 
 NOW = Cancel()

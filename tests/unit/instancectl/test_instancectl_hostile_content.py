@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from clients.instancectl.content.failure import PrepareFailed
-from clients.instancectl.content.fetch import fetch
-from clients.instancectl.content.paths import inside
-from clients.instancectl.content.threads import Cancel
-from clients.instancectl.content.unpack import unpack
+from instancectl.content.failure import PrepareFailed
+from instancectl.content.fetch import fetch
+from instancectl.content.paths import inside
+from instancectl.content.threads import Cancel
+from instancectl.content.unpack import unpack
 
 _ELSEWHERE = "gopher://user:canary@elsewhere/?token=canary"
 

@@ -10,14 +10,14 @@ from typing import Any, cast
 
 import grpc
 
-from clients.client import Client, HqApiError
-from clients.instancectl.clock import MachineClock
-from clients.instancectl.route import Route
-from clients.instancectl.wanted.hq_source import HqSource
-from clients.instancectl.wanted.source import Asked
-from clients.progress import SnapshotPart
+from hqclient.client import Client, HqApiError
+from hqclient.progress import SnapshotPart
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from instancectl.clock import MachineClock
+from instancectl.route import Route
+from instancectl.wanted.hq_source import HqSource
+from instancectl.wanted.source import Asked
 
 
 class _Unhurried(MachineClock):

@@ -6,13 +6,13 @@ import errno
 from pathlib import Path
 from typing import Any, cast
 
-from clients.instancectl.content.prepare import Preparer
-from clients.instancectl.installs import Installs
-from clients.instancectl.reports import conditions
-from clients.instancectl.state import StateFile
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1 import instance_pb2 as model
+from instancectl.content.prepare import Preparer
+from instancectl.installs import Installs
+from instancectl.reports import conditions
+from instancectl.state import StateFile
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 from tests.support.scenes import eventually
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clients.instancectl.wanted.fingerprint import RevisionKey
-from clients.instancectl.wanted.plan import Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
+from instancectl.wanted.fingerprint import RevisionKey
+from instancectl.wanted.plan import Actual, Cancel, Prepare, Remove, Run, Stop, Wanted, plan
 
 OLD, NEW = RevisionKey("r1", "a" * 64), RevisionKey("r2", "b" * 64)
 NEW_FILES = RevisionKey("r1", "c" * 64)

@@ -11,13 +11,13 @@ from typing import Any, cast
 import grpc
 import pytest
 
-from clients.client import Client, HqApiError
-from clients.instancectl.clock import MachineClock
-from clients.instancectl.reports.reporter import Reporter
-from clients.instancectl.reports.subject import SubjectId
-from clients.instancectl.route import Route
+from hqclient.client import Client, HqApiError
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from instancectl.clock import MachineClock
+from instancectl.reports.reporter import Reporter
+from instancectl.reports.subject import SubjectId
+from instancectl.route import Route
 from tests.support.scenes import eventually
 
 ONE = SubjectId("i-1", "node-1", "r1")

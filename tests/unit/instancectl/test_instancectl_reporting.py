@@ -7,10 +7,10 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clients.instancectl.reports.schedule import COALESCE_S, Schedule
-from clients.instancectl.reports.subject import Subject, SubjectId
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from instancectl.reports.schedule import COALESCE_S, Schedule
+from instancectl.reports.subject import Subject, SubjectId
 
 INTERVAL_S = 180.0
 SUBJECT = SubjectId("i-1", "node-1", "r1")

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from clients.client import Client
-from clients.instancectl.route import DEFAULT_TIMEOUT_S, Route
+from hqclient.client import Client
+from instancectl.route import DEFAULT_TIMEOUT_S, Route
 
 
 class Agent:

@@ -11,20 +11,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from clients.instancectl.clock import MachineClock
-from clients.instancectl.content.secret_values import SecretValues
-from clients.instancectl.layout import Layout
-from clients.instancectl.processes.children import Child, Children
-from clients.instancectl.processes.commands import Commands
-from clients.instancectl.processes.limits import ProcessLimits
-from clients.instancectl.processes.output import OutputSettings
-from clients.instancectl.sections.restart import RestartSettings
-from clients.instancectl.sections.section import Section
-from clients.instancectl.sections.workshop import Blueprint, Workshop
-from clients.instancectl.state import StateFile
-from clients.instancectl.wanted.desired import Desired
-from clients.instancectl.wanted.fingerprint import RevisionKey
 from hqpb.v1 import instance_pb2 as model
+from instancectl.clock import MachineClock
+from instancectl.content.secret_values import SecretValues
+from instancectl.layout import Layout
+from instancectl.processes.children import Child, Children
+from instancectl.processes.commands import Commands
+from instancectl.processes.limits import ProcessLimits
+from instancectl.processes.output import OutputSettings
+from instancectl.sections.restart import RestartSettings
+from instancectl.sections.section import Section
+from instancectl.sections.workshop import Blueprint, Workshop
+from instancectl.state import StateFile
+from instancectl.wanted.desired import Desired
+from instancectl.wanted.fingerprint import RevisionKey
 from tests.support.scenes import eventually
 
 SectionT = TypeVar("SectionT", bound=Section)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from hq.store import keys as k
-from hq.store.memory import MemoryStore
-from hq.store.port import Batch, Change, Commit, Compare, Write
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
+from store import keys as k
+from store.memory import MemoryStore
+from store.port import Batch, Change, Commit, Compare, Write
 from tests.support.beating import NAMES, batches, beat_of, ready
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time

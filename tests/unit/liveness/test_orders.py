@@ -8,9 +8,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from hq.liveness.guard import Order
 from hq.liveness.orders import Orders
-from hq.store.port import Batch, Change
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
+from store.port import Batch, Change
 from tests.support.still import loaded
 from tests.support.world import World
 

@@ -12,17 +12,17 @@ from hq.config import ReplicaConfig
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.refusals import Refusals
 from hq.liveness.tracker import Tracker
-from hq.prober import Prober
+from hq.memory.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
+from hq.process.prober import Prober
 from hq.replica import Replica
-from hq.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
-from hq.store.memory import MemoryStore
-from hq.store.port import Batch, Change, Commit, Compare, UnknownOutcome, Write
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import ManualClock
 from serving.errors import StoreUnavailable
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.memory import MemoryStore
+from store.port import Batch, Change, Commit, Compare, UnknownOutcome, Write
 from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
 from tests.support.simulation import Running, Simulation
 from tests.support.virtual_time import VirtualClock, in_virtual_time

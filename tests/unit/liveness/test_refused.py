@@ -12,11 +12,7 @@ import pytest
 import hq
 import serving
 from hq.liveness.deadlines import RevisionKey
-from hq.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
-from hq.store.etcd_errors import WatchTokenRefused
-from hq.store.flight import Guarded
-from hq.store.follow import _Silent
-from hq.store.port import Commit, Compare, Disconnected, NoSpace, Unavailable, Write
+from hq.memory.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
 from hqpb.v1 import service_pb2
 from serving.auth.errors import AuditUnavailable
 from serving.errors import (
@@ -32,6 +28,10 @@ from serving.errors import (
     StoreUnavailable,
 )
 from serving.errors.exchanges import TooManyConnections
+from store.etcd_errors import WatchTokenRefused
+from store.flight import Guarded
+from store.follow import _Silent
+from store.port import Commit, Compare, Disconnected, NoSpace, Unavailable, Write
 from tests.support.simulation import Agent, Running, Simulation
 from tests.support.virtual_time import run_virtually
 
@@ -80,7 +80,7 @@ def test_every_refusal_is_on_a_list() -> None:
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     for kind in every_refusal():
-        if kind.__module__.split(".")[0] in ("hq", "serving"):
+        if kind.__module__.split(".")[0] in ("hq", "serving", "store"):
             assert kind.ours == (kind in OURS), kind
             assert (kind in OURS) != (kind.__name__ in NEVER), kind
 

@@ -12,9 +12,9 @@ import pytest
 
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.flips import Flips, Outcome
-from hq.store.memory import MemoryStore
-from hq.store.port import Batch, Commit, Compare, WatchStream, Write
 from hqpb.storage.v1 import storage_pb2
+from store.memory import MemoryStore
+from store.port import Batch, Commit, Compare, WatchStream, Write
 from tests.support.faulty_store import FaultyStore
 from tests.support.simulation import Agent, Running, Simulation
 from tests.support.virtual_time import in_virtual_time

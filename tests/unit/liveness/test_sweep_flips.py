@@ -11,13 +11,13 @@ import pytest
 
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
+from hq.memory.statuses import HEARTBEAT_TIMEOUT
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.statuses import HEARTBEAT_TIMEOUT
-from hq.store import keys as k
-from hq.store.port import Commit, NoSpace, Write
 from hqpb.v1 import instance_pb2 as model
 from serving.errors import TooLarge
+from store import keys as k
+from store.port import Commit, NoSpace, Write
 from tests.support.beating import Reporter
 from tests.support.faulty_store import faulty
 from tests.support.link import Link

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq import statuses
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.guard import Census
+from hq.memory import statuses
 from tests.support.stage import FALSE, R1, R2, Stage
 
 

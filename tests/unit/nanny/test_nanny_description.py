@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from clients.nanny.descriptions.description import Description, parse_description
-from clients.nanny.descriptions.installations import merged, parse_option
-from clients.nanny.descriptions.reading import read_descriptions, read_installations
-from clients.nanny.descriptions.shares import shares_of
-from clients.yamltext import BadDocument
+from hqclient.yamltext import BadDocument
+from nannyctl.descriptions.description import Description, parse_description
+from nannyctl.descriptions.installations import merged, parse_option
+from nannyctl.descriptions.reading import read_descriptions, read_installations
+from nannyctl.descriptions.shares import shares_of
 
 WHOLE = """
 service: web

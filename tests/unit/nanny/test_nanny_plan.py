@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from clients.nanny.descriptions.description import parse_description
-from clients.nanny.output.showing import plan_lines
-from clients.nanny.plans.actions import Action, Kind
-from clients.nanny.plans.describing import Described
-from clients.nanny.plans.diff import shown
-from clients.nanny.plans.held import Held, held
-from clients.nanny.plans.plan import make_plan
-from clients.nanny.sending.writing import to_send
 from hqpb.v1 import instance_pb2 as model
+from nannyctl.descriptions.description import parse_description
+from nannyctl.output.showing import plan_lines
+from nannyctl.plans.actions import Action, Kind
+from nannyctl.plans.describing import Described
+from nannyctl.plans.diff import shown
+from nannyctl.plans.held import Held, held
+from nannyctl.plans.plan import make_plan
+from nannyctl.sending.writing import to_send
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 SECRET = {"name": "key", "provider": "vault", "id": "web/key", "environmentVariable": "KEY"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from clients.nanny.exits import Exit, worst
-from clients.nanny.plans.rollout import rollout
-from clients.nanny.sending.results import Outcome, failure
 from hqpb.v1 import instance_pb2 as model
+from nannyctl.exits import Exit, worst
+from nannyctl.plans.rollout import rollout
+from nannyctl.sending.results import Outcome, failure
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 WORDS = {None: model.CONDITION_STATUS_UNKNOWN, True: model.CONDITION_STATUS_TRUE, False: model.CONDITION_STATUS_FALSE}

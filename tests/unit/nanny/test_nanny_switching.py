@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from clients.nanny.plans.actions import Kind
-from clients.nanny.plans.desired import ready_of
-from clients.nanny.plans.held import held
-from clients.nanny.plans.switching import CannotRollBack, Switch, previous
 from hqpb.v1 import instance_pb2 as model
+from nannyctl.plans.actions import Kind
+from nannyctl.plans.desired import ready_of
+from nannyctl.plans.held import held
+from nannyctl.plans.switching import CannotRollBack, Switch, previous
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 

@@ -9,9 +9,9 @@ from google.protobuf import json_format
 
 from hq.api.answers import Answers, in_slices
 from hq.api.twins import EventTwins, Twins
-from hq.entry import Entry, frames_of
-from hq.history import put_event
-from hq.query import Query
+from hq.memory.entry import Entry, frames_of
+from hq.memory.history import put_event
+from hq.memory.query import Query
 from hq.registry.reads import Found
 from hq.registry.source import Source
 from hq.registry.watches import Message

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hq.registry.registry import Registry
-from hq.store import keys as k
-from hq.store.port import Write
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import StoreUnavailable
+from store import keys as k
+from store.port import Write
 from tests.support.running import running
 from tests.support.scenes import instance
 from tests.support.writing import ANY, create, soon

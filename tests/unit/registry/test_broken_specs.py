@@ -6,10 +6,10 @@ import pytest
 
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.store import keys as k
-from hq.store.port import Write
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import AlreadyExists, NotFound, NotLoaded, VersionConflict
+from store import keys as k
+from store.port import Write
 from tests.support.running import running
 from tests.support.scenes import instance
 from tests.support.writing import create, shown, soon, update

@@ -10,13 +10,13 @@ import pytest
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from hq.store import keys as k
-from hq.store.memory import MemoryStore
-from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import EpochChanged, NotLoaded
+from store import keys as k
+from store.memory import MemoryStore
+from store.port import Write
 from tests.support.scenes import instance
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from hq.registry.explain import Explain
-from hq.store.port import Batch, Change
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
+from store.port import Batch, Change
 from tests.support.beating import ready
 from tests.support.entries import KEYS, mark, spec_value
 from tests.support.simulation import Simulation

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from hq.query import Query
+from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import BehindVersion, EpochChanged, NotFound, NotLoaded
 from tests.support.still import PLAIN, Still, loaded

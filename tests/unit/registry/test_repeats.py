@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hq import statuses
 from hq.liveness.beats import Beat
+from hq.memory import statuses
 from hq.registry.repeats import beat_of
 from hqpb.v1 import instance_pb2, service_pb2
 from tests.support.stage import HEARD, Stage

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hq.registry.registry import Registry
-from hq.store.keys import Keys
-from hq.store.port import Write
 from serving.errors import DeadlineExceeded, NotFound
+from store.keys import Keys
+from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.running import running
 from tests.support.virtual_time import VirtualClock, in_virtual_time

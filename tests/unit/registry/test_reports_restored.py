@@ -10,8 +10,8 @@ import pytest
 from hq.liveness.deadlines import RevisionKey
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.store.memory import MemoryStore
 from serving.errors import Fenced, NotBegun
+from store.memory import MemoryStore
 from tests.support.backups import restored, saved
 from tests.support.beating import Reporter
 from tests.support.scenes import instance

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hq.store.port import Record
 from hqpb.v1 import service_pb2 as pb
+from store.port import Record
 from tests.support.still import Still
 from tests.support.truth import Truth
 from tests.support.watch_checkers import Checkers, version_of

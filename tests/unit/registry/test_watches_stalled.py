@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import pytest
 
-from hq.entry import Entry
-from hq.history import WatchedEvent
-from hq.watcher import Delivery
+from hq.memory.entry import Entry
+from hq.memory.history import WatchedEvent
+from hq.memory.watcher import Delivery
 from tests.support.watch_scene import EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, some, synced
 
 T = TypeVar("T")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hq.cache import Event
-from hq.fanout import Fanout
-from hq.history import Step, WatchedEvent
-from hq.query import Query
-from hq.watcher import Watcher
+from hq.memory.cache import Event
+from hq.memory.fanout import Fanout
+from hq.memory.history import Step, WatchedEvent
+from hq.memory.query import Query
+from hq.memory.watcher import Watcher
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import entry
 

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from hq.bucket import Bucket
-from hq.entry import Entry
+from hq.memory.bucket import Bucket
+from hq.memory.entry import Entry
 from tests.support.entries import entry
 
 

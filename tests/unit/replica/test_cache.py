@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from hq.cache import Cache
-from hq.query import Query
-from hq.store.port import Batch, Record
+from hq.memory.cache import Cache
+from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotLoaded
+from store.port import Batch, Record
 from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
 
 # --- beats ----------------------------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.cache import Event
-from hq.entry import Entry
-from hq.fanout import Fanout
-from hq.history import Step, WatchedEvent
-from hq.query import Query
-from hq.watcher import Alarm, Backlog, Watcher
+from hq.memory.cache import Event
+from hq.memory.entry import Entry
+from hq.memory.fanout import Fanout
+from hq.memory.history import Step, WatchedEvent
+from hq.memory.query import Query
+from hq.memory.watcher import Alarm, Backlog, Watcher
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import Feed, spec_value
 

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hq.cache import Cache, Event
-from hq.fanout import Fanout, deliveries, encode
-from hq.history import Step as Told
-from hq.history import WatchedEvent
-from hq.query import Query
-from hq.traits import Traits
-from hq.watcher import Delivery, Watcher
+from hq.memory.cache import Cache, Event
+from hq.memory.fanout import Fanout, deliveries, encode
+from hq.memory.history import Step as Told
+from hq.memory.history import WatchedEvent
+from hq.memory.query import Query
+from hq.memory.traits import Traits
+from hq.memory.watcher import Delivery, Watcher
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import entry
 from tests.support.world import Step, World, filters, steps

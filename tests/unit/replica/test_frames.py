@@ -10,8 +10,8 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hq import frames
-from hq.frames import Parts, Shape
+from hq.memory import frames
+from hq.memory.frames import Parts, Shape
 from hqpb.v1.instance_pb2 import Instance, InstanceMeta, InstanceSpec, InstanceStatus
 from hqpb.v1.service_pb2 import FindInstancesResponse, GetInstanceResponse
 from tests.support import wild, wire_format, words

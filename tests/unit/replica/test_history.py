@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hq.cache import Event
-from hq.history import History, Step, WatchedEvent
+from hq.memory.cache import Event
+from hq.memory.history import History, Step, WatchedEvent
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import entry
 

@@ -6,9 +6,9 @@ from weakref import ref
 
 import pytest
 
-from hq.cache import Cache
-from hq.listing import Home, Listing, Shelf
-from hq.query import Query
+from hq.memory.cache import Cache
+from hq.memory.listing import Home, Listing, Shelf
+from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from tests.support.entries import Feed, entry, mark, spec_value, status_value
 
@@ -80,7 +80,7 @@ def test_only_lists_of_one_service_are_kept(wanted: pb.InstanceFilter) -> None:
 
 
 def test_a_long_list_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hq.index._LISTED", 1)
+    monkeypatch.setattr("hq.memory.index._LISTED", 1)
     assert two().cache.listing(OF_S) is None
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq.cache import Cache
-from hq.store.port import Batch, Change, Record
+from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
+from store.port import Batch, Change, Record
 from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
 
 RUBBISH = b"\xff\xff\xff"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hq.entry import Entry, Spec, Status, build
-from hq.query import Query
+from hq.memory.entry import Entry, Spec, Status, build
+from hq.memory.query import Query
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb

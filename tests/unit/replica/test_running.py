@@ -8,12 +8,12 @@ import pytest
 
 from hq.config import ReplicaConfig
 from hq.embedded import EtcdFailed
-from hq.running import until_stopped
-from hq.server import Server
-from hq.store.memory import MemoryStore
+from hq.process.running import until_stopped
+from hq.process.server import Server
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.memory import MemoryStore
 
 
 async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq import statuses
-from hq.statuses import Draft, Heard
+from hq.memory import statuses
+from hq.memory.statuses import Draft, Heard
 from hqpb.v1 import instance_pb2
 from tests.support.status_record import UID, Record, make_report
 from tests.support.statuses import revision_statuses

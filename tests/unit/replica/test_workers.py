@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.workers import Workers
+from hq.process.workers import Workers
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from hq.store.memory import MemoryStore
 from serving.auth.policy import parse
 from serving.errors import HqError, PermissionDenied
 from serving.rights.access import Access
 from serving.rights.identity import Identity, Kind
 from serving.rights.rules import FETCH, UPLOAD, Rule
+from store.memory import MemoryStore
 from tests.support.faulty_store import FaultyStore
 from tests.support.instances_of import instance, revision
 from tests.support.running import running

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from hq import options
+from hq.process import options
 from serving.flags import Bytes, Duration, Flags
 from serving.limiting.limits import Limits
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.store.commit import Conflict, Guarded
-from hq.store.port import Compare, NoSpace, Unavailable
 from serving.errors import Overloaded, StoreFull, TooLarge
+from store.commit import Conflict, Guarded
+from store.port import Compare, NoSpace, Unavailable
 from tests.support.faulty_store import Fate, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

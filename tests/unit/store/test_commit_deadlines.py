@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from hq.store.flight import Item
-from hq.store.port import Write
-from hq.store.queue import MAX_WRITES, Queue
 from serving.errors import DeadlineExceeded, OutcomeUnknown, ShuttingDown
+from store.flight import Item
+from store.port import Write
+from store.queue import MAX_WRITES, Queue
 from tests.support.faulty_store import Fate, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

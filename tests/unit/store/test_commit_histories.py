@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.store.commit import Conflict
-from hq.store.memory import MemoryStore
-from hq.store.port import Change, Compare
-from hq.store.words import new_word, word_of
 from serving.errors import HqError, OutcomeUnknown
+from store.commit import Conflict
+from store.memory import MemoryStore
+from store.port import Change, Compare
+from store.words import new_word, word_of
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import Parts
 from tests.support.virtual_time import run_virtually

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from hq.store.burial import Burial
-from hq.store.keys import BEATS, COMMITS, FENCE, SESSION
-from hq.store.listing import marked_revision
-from hq.store.port import Write
 from serving.errors import StoreFull, StoreUnavailable
+from store.burial import Burial
+from store.keys import BEATS, COMMITS, FENCE, SESSION
+from store.listing import marked_revision
+from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

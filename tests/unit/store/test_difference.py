@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from hq.store.difference import Difference
-from hq.store.port import Change, Page, Record
+from store.difference import Difference
+from store.port import Change, Page, Record
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import caught_up, put
 from tests.support.parts import Parts

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.store.epoch import FORMAT, Epoch, FormatTooNew
-from hq.store.keys import Keys
-from hq.store.memory import MemoryStore
-from hq.store.port import Record, Store, Unavailable, Write
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import HqError
+from store.epoch import FORMAT, Epoch, FormatTooNew
+from store.keys import Keys
+from store.memory import MemoryStore
+from store.port import Record, Store, Unavailable, Write
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.parts import stored
 from tests.support.virtual_time import in_virtual_time, run_virtually

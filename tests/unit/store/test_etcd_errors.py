@@ -8,15 +8,15 @@ import grpc
 import pytest
 from grpc.aio import AioRpcError, Metadata
 
-from hq.store.etcd_errors import (
+from store.etcd_errors import (
     TokenRefused,
     WatchTokenRefused,
     raise_for_call,
     raise_for_cancelled_watch,
     raise_for_watch,
 )
-from hq.store.etcd_token import Token
-from hq.store.port import Compacted, Disconnected, FutureRevision, NoSpace, Rejected, Unavailable, UnknownOutcome
+from store.etcd_token import Token
+from store.port import Compacted, Disconnected, FutureRevision, NoSpace, Rejected, Unavailable, UnknownOutcome
 from tests.support.virtual_time import in_virtual_time
 
 Code = grpc.StatusCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from aetcd import rpc
 
-from hq.store.etcd_rpc import member_status
+from store.etcd_rpc import member_status
 
 NOSPACE = "memberID:10276657743932975437 alarm:NOSPACE "
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from hq.store.fence import FenceTimes
 from serving.errors import HqError, ShuttingDown, StoreUnavailable
+from store.fence import FenceTimes
 from tests.support.faulty_store import Fate, faulty
 from tests.support.fenced import KEY, fences_in, foreign_write
 from tests.support.parts import Parts

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from hq.store.port import Write
-from hq.store.words import encode_word
 from serving.errors import StoreUnavailable
+from store.port import Write
+from store.words import encode_word
 from tests.support.faulty_store import faulty
 from tests.support.fenced import foreign_write
 from tests.support.parts import Parts

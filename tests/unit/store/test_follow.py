@@ -8,9 +8,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.store.memory import MemoryStore
-from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
+from store.memory import MemoryStore
+from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import OPS, caught_up, delete, put
 from tests.support.parts import Parts

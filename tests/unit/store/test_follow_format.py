@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from hq.store.epoch import FormatTooNew
-from hq.store.port import Write
 from hqpb.storage.v1 import storage_pb2
+from store.epoch import FormatTooNew
+from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import OPS, caught_up, put
 from tests.support.parts import Parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from hq.store.memory import MemoryStore
-from hq.store.port import Write
+from store.memory import MemoryStore
+from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import caught_up, delete, put
 from tests.support.parts import Parts

@@ -7,9 +7,9 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hq.store.memory import MemoryStore
-from hq.store.port import Batch, Page, WatchStream, Write
 from hqpb.storage.v1 import storage_pb2
+from store.memory import MemoryStore
+from store.port import Batch, Page, WatchStream, Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored import caught_up, put
 from tests.support.parts import Parts

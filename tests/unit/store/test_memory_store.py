@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.store.memory import MemoryStore
-from hq.store.port import Disconnected, Write
+from store.memory import MemoryStore
+from store.port import Disconnected, Write
 from tests.support.stores import batches, end_of
 from tests.support.turns import counted_turns
 from tests.support.virtual_time import in_virtual_time, run_virtually

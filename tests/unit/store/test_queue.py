@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.store.flight import Item
-from hq.store.port import Write
-from hq.store.queue import PAUSE_S, PLENTY, Queue
+from store.flight import Item
+from store.port import Write
+from store.queue import PAUSE_S, PLENTY, Queue
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from hq.store.keys import SESSION
-from hq.store.port import Compare, Write
-from hq.store.words import word_of
 from serving.errors import StoreUnavailable
+from store.keys import SESSION
+from store.port import Compare, Write
+from store.words import word_of
 from tests.support.faulty_store import Fate, FaultyStore, faulty
 from tests.support.parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time

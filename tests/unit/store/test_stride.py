@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.store.keys import Keys
-from hq.store.stride import Stride
+from store.keys import Keys
+from store.stride import Stride
 
 KEYS = Keys("/p")
 LIMIT = 20

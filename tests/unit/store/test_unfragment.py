@@ -7,8 +7,8 @@ from itertools import groupby
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.store.port import Change
-from hq.store.unfragment import Unfragment
+from store.port import Change
+from store.unfragment import Unfragment
 
 
 def changes(*revisions: int) -> list[Change]:

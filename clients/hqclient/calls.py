@@ -1,0 +1,125 @@
+"""One call, from the first try to its end: which replica, how long, again or not."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import grpc
+
+from hqclient.endpoints import Endpoint
+from hqclient.errors import HqApiError, connection_closed, decode
+from hqclient.links import Stubs
+from hqclient.pool import Pool
+from hqclient.retry import Retries, RetryBudget, RetrySettings, Safety, blames_endpoint
+from hqclient.timing import Clock
+
+Req = TypeVar("Req")
+Res = TypeVar("Res")
+Method = Callable[[Stubs], grpc.aio.UnaryUnaryMultiCallable[Req, Res]]
+MetadataSource = Callable[[], Sequence[tuple[str, str]]]
+
+MIN_TRY_S = 1.0
+
+
+class Calls:
+    """Sends requests that have one answer, with fail-over, retries and a deadline over all of it."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Clock,
+        rng: random.Random,
+        settings: RetrySettings,
+        metadata: MetadataSource,
+        first_connect_s: float = 0.3,
+    ) -> None:
+        """`first_connect_s`: what a connection may take while another replica was not asked yet."""
+        self._pool = pool
+        self._clock = clock
+        self._rng = rng
+        self._settings = settings
+        self._metadata = metadata
+        self._first_connect_s = first_connect_s
+        self._budget = RetryBudget(settings.budget_ratio, settings.budget_reserve)
+
+    async def run(self, method: Method[Req, Res], request: Req, safety: Safety, timeout_s: float) -> Res:
+        """The answer.
+
+        Raises:
+            HqApiError: what the last try ended with.
+        """
+        deadline = self._clock.now() + timeout_s
+        retries = Retries(self._settings, self._budget, safety, self._rng)
+        unknown = False
+        while True:
+            endpoint = self._pool.pick(retries.tried)
+            retries.tried.add(endpoint.address)
+            try:
+                share_s = self._share_s(safety, deadline)
+                return await self._try(endpoint, method, request, share_s, self._connect_s(retries, share_s))
+            except HqApiError as error:
+                delay_s = retries.after(
+                    error,
+                    remaining_s=deadline - self._clock.now(),
+                    other_left=self._pool.endpoints.has_more_than(retries.tried),
+                )
+                if delay_s is None:
+                    error.earlier_try_unknown = unknown
+                    raise
+                unknown = unknown or error.outcome_unknown
+            await self._pool.pause(delay_s)
+
+    async def _try(
+        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+    ) -> Res:
+        began = self._clock.now()
+        try:
+            answer = await self._send(endpoint, method, request, timeout_s, connect_s)
+        except HqApiError as error:
+            if blames_endpoint(error, self._clock.now() - began):
+                self._pool.failed(endpoint)
+            elif error.from_hq:
+                self._pool.succeeded(endpoint)
+            raise
+        self._pool.succeeded(endpoint)
+        return answer
+
+    async def _send(
+        self, endpoint: Endpoint, method: Method[Req, Res], request: Req, timeout_s: float, connect_s: float
+    ) -> Res:
+        deadline = self._clock.now() + timeout_s
+        try:
+            stubs = await self._pool.connected(endpoint, connect_s)
+            left_s = max(0.001, deadline - self._clock.now())
+            return await method(stubs)(request, timeout=left_s, metadata=tuple(self._metadata()))
+        except grpc.aio.AioRpcError as error:
+            raise decode(error, endpoint.address) from None
+        except asyncio.CancelledError:
+            if cancelled_from_outside():
+                raise
+            # A channel that is closed under a call looks like a cancellation by the caller.
+            raise connection_closed(endpoint.address) from None
+
+    def _connect_s(self, retries: Retries, share_s: float) -> float:
+        """Time for a connection. A frozen replica's kernel accepts it and that is all: nothing was sent, so ask others.
+
+        The attempt goes on meanwhile: where all are slow, the second round finds it done, or waits for it.
+        """
+        others_left = self._pool.endpoints.has_more_than(retries.tried)
+        return min(share_s, self._first_connect_s) if retries.is_first_round and others_left else share_s
+
+    def _share_s(self, safety: Safety, deadline: float) -> float:
+        """Time for one try: half of what is left where another may follow, so a hung replica costs half."""
+        remaining_s = deadline - self._clock.now()
+        if safety is Safety.UNLESS_STORED or len(self._pool.endpoints) == 1:
+            return remaining_s
+        return min(remaining_s, max(MIN_TRY_S, remaining_s / 2))
+
+
+def cancelled_from_outside() -> bool:
+    """Somebody cancelled this very task; otherwise a CancelledError came from something that it awaited."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -1,0 +1,221 @@
+"""Who a client is and whom it trusts: files in PEM form and a ticket, read again when somebody renews them.
+
+    credentials = Credentials(CredentialFiles(ca="ca.pem", cert="me.pem", key="me.key"))
+    async with Client(["hq-1:7071"], credentials=credentials) as client: ...
+
+A file that is unusable when it is renewed leaves in force what was there, with a warning. What the files hold is in no
+error, log line or repr.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import grpc
+
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.links import CHANNEL_OPTIONS
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_CHECK_EVERY_S: Final = 1.0
+_TICKET: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Tls:
+    ca: bytes | None
+    key: bytes | None
+    chain: bytes | None
+
+    def context(self) -> ssl.SSLContext:
+        made = ssl.create_default_context(cadata=self.ca.decode("latin-1") if self.ca else None)
+        made.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.chain and self.key:
+            # OpenSSL reads files only. These hold what was checked, whatever has become of the named ones since.
+            with os.fdopen(os.memfd_create("own certificate"), "wb") as file:
+                file.write(self.chain + b"\n" + self.key)
+                file.flush()
+                made.load_cert_chain(f"/proc/self/fd/{file.fileno()}")
+        return made
+
+
+class Credentials:
+    """Opens channels and makes metadata for each call, from files as they are now.
+
+    Args:
+        now: seconds, of any clock; files are looked at once a second at most.
+
+    Raises:
+        BadCredentials: a file cannot be used.
+    """
+
+    def __init__(self, files: CredentialFiles, now: Callable[[], float] = time.monotonic) -> None:
+        self.files = files
+        if bool(files.cert) != bool(files.key):
+            raise BadCredentials("a client certificate needs its key and the reverse: give both --cert and --key")
+        tls = [name for name in (files.ca, files.cert, files.key) if name]
+        self._tls = _Renewed(tls, lambda: _read_tls(files), now) if files.tls else None
+        self._context: tuple[_Tls, ssl.SSLContext] | None = None
+        ticket = files.ticket_file
+        self._ticket = _Renewed([ticket], lambda: _read_ticket(ticket), now) if ticket else None
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.files})"
+
+    def check(self, addresses: Iterable[str]) -> None:
+        """A ticket is not sent where others could read it.
+
+        Raises:
+            BadCredentials: there is a ticket, no TLS, and an address of another machine.
+        """
+        if self._ticket is None or self._tls is not None:
+            return
+        for address in addresses:
+            if not _is_loopback(address):
+                raise BadCredentials(f"the token would be sent to {address} in plain text: give a CA for TLS (--ca)")
+
+    def version(self) -> int:
+        """Another number when connections must be made anew, because their certificates were renewed."""
+        if self._tls is None:
+            return 0
+        self._tls.current()
+        return self._tls.version
+
+    def channel(
+        self, address: str, interceptors: Sequence[Any] = (), options: Sequence[tuple[str, int]] = CHANNEL_OPTIONS
+    ) -> grpc.aio.Channel:
+        """A channel to an address, with the certificates of now."""
+        if self._tls is None:
+            return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
+        tls = self._tls.current()
+        made = grpc.ssl_channel_credentials(tls.ca, tls.key, tls.chain)
+        return grpc.aio.secure_channel(address, made, options=options, interceptors=interceptors)
+
+    def tls(self) -> Callable[[], ssl.SSLContext] | None:
+        """What makes contexts with the certificates of now, for connections that are not gRPC's own; None: no TLS."""
+        return None if self._tls is None else partial(self._newest, self._tls)
+
+    def _newest(self, files: _Renewed[_Tls]) -> ssl.SSLContext:
+        tls = files.current()
+        if self._context is None or self._context[0] is not tls:
+            self._context = tls, tls.context()
+        return self._context[1]
+
+    def metadata(self) -> Sequence[tuple[str, str]]:
+        """What is sent with each call."""
+        return () if self._ticket is None else (("authorization", f"Bearer {self._ticket.current()}"),)
+
+
+class _Renewed(Generic[T]):
+    """A value read from files, and read again when they change."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[], T], now: Callable[[], float]) -> None:
+        self._names, self._read, self._now = names, read, now
+        self._stamps = self._stamped()
+        self._value = read()
+        self._check_at = now() + _CHECK_EVERY_S
+        self.version = 1
+
+    def current(self) -> T:
+        """What the files said last that could be used."""
+        now = self._now()
+        if now >= self._check_at:
+            self._check_at = now + _CHECK_EVERY_S
+            stamps = self._stamped()  # before reading: a change amid it is seen the next time
+            if stamps != self._stamps:
+                self._stamps = stamps
+                self._renew()
+        return self._value
+
+    def _renew(self) -> None:
+        try:
+            value = self._read()
+        except BadCredentials as error:
+            log.warning("%s; the previous contents remain in force", error)
+            return
+        if value != self._value:
+            self._value = value
+            self.version += 1
+            log.info("reloaded: %s", ", ".join(self._names))
+
+    def _stamped(self) -> list[tuple[int, int, int] | None]:
+        return [_stamp(name) for name in self._names]
+
+
+def _stamp(name: str) -> tuple[int, int, int] | None:
+    try:
+        found = Path(name).expanduser().stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(flag: str, name: str) -> bytes:
+    try:
+        return Path(name).expanduser().read_bytes()
+    except OSError as error:
+        raise BadCredentials(f"{flag} {name}: cannot be read: {error.strerror}") from None
+
+
+def _read_ticket(name: str) -> str:
+    ticket = _read("--ticket-file", name).decode("latin-1").strip()
+    if not _TICKET.fullmatch(ticket):  # gRPC would refuse it, and show it
+        expected = "expected one token, as `hqctl ticket` prints it"
+        raise BadCredentials(f"--ticket-file {name}: contains no token: {expected}")
+    return ticket
+
+
+def _read_tls(files: CredentialFiles) -> _Tls:
+    chain = _read("--cert", files.cert) if files.cert else None
+    key = _read("--key", files.key) if files.key else None
+    ca = _read("--ca", files.ca) if files.ca else None
+    if ca is not None:
+        _certificates(ca, f"--ca {files.ca}")
+    if chain is not None and key is not None:
+        _check_pair(chain, key, files)
+    return _Tls(ca, key, chain)
+
+
+def _certificates(pem: bytes, name: str) -> list[Any]:
+    from cryptography import x509  # only who has certificates pays for it
+
+    try:
+        return list(x509.load_pem_x509_certificates(pem))
+    except ValueError:
+        raise BadCredentials(f"{name}: contains no PEM certificate") from None
+
+
+def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
+    """gRPC would take any two, and fail at each handshake without saying why."""
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    own = _certificates(chain, f"--cert {files.cert}")[0]
+    try:
+        private = load_pem_private_key(key, None)
+    except TypeError:
+        raise BadCredentials(f"--key {files.key}: is encrypted: give a file with the unencrypted key") from None
+    except Exception:
+        raise BadCredentials(f"--key {files.key}: contains no PEM private key") from None
+    if private.public_key() != own.public_key():
+        raise BadCredentials(f"--key {files.key}: is not the key of --cert {files.cert}")
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return host == "localhost" or address.startswith("unix:") or ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name, however it begins
+        return False

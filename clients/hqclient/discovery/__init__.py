@@ -1,0 +1,37 @@
+"""Where the ready instances of a service are: kept by a watch, at hand even when HQ is away.
+
+    async with Discovery(["hq-1:7071", "hq-2:7071"]).service("web", port="http") as web:
+        await web.ready(10)
+        with web.using() as endpoint:
+            await ask(endpoint.host, endpoint.port)
+
+What is not here: connections (see `balanced` for gRPC, examples/discovery for httpx) and retries.
+"""
+
+from hqclient.discovery.changes import EndpointChanges
+from hqclient.discovery.discovery import Discovery, DiscoverySettings
+from hqclient.discovery.ejection import EjectionSettings
+from hqclient.discovery.endpoint import Endpoint
+from hqclient.discovery.errors import NoEndpoints, NotReady
+from hqclient.discovery.picking import LeastUsed, Picker, Random, RoundRobin, near
+from hqclient.discovery.roster import Origin
+from hqclient.discovery.service import Service
+from hqclient.discovery.services import Services
+
+__all__ = [
+    "Discovery",
+    "DiscoverySettings",
+    "EjectionSettings",
+    "Endpoint",
+    "EndpointChanges",
+    "LeastUsed",
+    "NoEndpoints",
+    "NotReady",
+    "Origin",
+    "Picker",
+    "Random",
+    "RoundRobin",
+    "Service",
+    "Services",
+    "near",
+]

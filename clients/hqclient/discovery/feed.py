@@ -1,0 +1,212 @@
+"""One watch for a set of services: keeps the roster, tells the listings, and keeps the file."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import grpc
+
+from hqclient.client import Client
+from hqclient.discovery.doubts import BELIEVE_AFTER_S
+from hqclient.discovery.roster import Delta, Origin, Roster
+from hqclient.discovery.saved import SavedState, Unusable, file_name, load, save
+from hqclient.errors import HqApiError
+from hqclient.progress import Interrupted, Resync
+from hqclient.timing import Clock
+from hqpb.v1 import service_pb2
+
+_log = logging.getLogger(__name__)
+
+
+class Listener(Protocol):
+    """Who follows a feed."""
+
+    def heard(self, delta: Delta) -> None:
+        """The roster made a step."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSettings:
+    """How a feed behaves.
+
+    Attributes:
+        save_after_s: a change is in the file at most so much later.
+        save_every_s: without changes the file's time is renewed so often.
+        believe_after_s: what HQ shows no more since its store became another one is kept so long at most, unless HQ
+            says before that it is gone.
+        refused_s: about how long to wait after HQ refused the watch (a token that expired, for example).
+    """
+
+    save_after_s: float = 1.0
+    save_every_s: float = 60.0
+    refused_s: float = 5.0
+    believe_after_s: float = BELIEVE_AFTER_S
+
+
+class Feed:
+    """Start it, follow it, close it. Nothing that HQ says or does not say ends it.
+
+    Attributes:
+        error: why there is no stream at the moment; None: there is one.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        services: frozenset[str],
+        directory: Path | None,
+        settings: FeedSettings,
+        clock: Clock,
+        wall: Callable[[], float],
+        rng: random.Random,
+    ) -> None:
+        self.roster = Roster(settings.believe_after_s)
+        self._doubt = ""
+        self.error: HqApiError | None = None
+        self._client, self._services, self._settings = client, services, settings
+        self._clock, self._wall, self._rng = clock, wall, rng
+        self._path = directory / file_name(services) if directory else None
+        self._listeners: list[Listener] = []
+        self._token = ""
+        self._moved = asyncio.Event()
+        self._dirty = asyncio.Event()
+        self._saved_at = self._heard_at = clock.now()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    def __repr__(self) -> str:
+        return f"Feed({sorted(self._services)}, {self.roster!r})"
+
+    def start(self) -> None:
+        """Load the file, then watch."""
+        self._restore()
+        self._tasks = [asyncio.create_task(self._watch(), name=f"watch {sorted(self._services)}")]
+        if self._path:
+            self._tasks.append(asyncio.create_task(self._keep_saving(), name=f"save {self._path.name}"))
+
+    async def close(self) -> None:
+        """End the watch; the file holds the list as it was last."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        # A list that is no newer than the file must not replace what another process wrote meanwhile.
+        if self._dirty.is_set() or self.roster.origin is Origin.LIVE:
+            await self._save()
+
+    def attach(self, listener: Listener) -> None:
+        """Tell it every step from now on."""
+        self._listeners.append(listener)
+
+    def detach(self, listener: Listener) -> None:
+        """Tell it no more."""
+        self._listeners.remove(listener)
+
+    def age_s(self) -> float:
+        """The list was complete so many seconds ago; infinite: there is none."""
+        return self.roster.age_s(self._clock.now())
+
+    def silent_s(self) -> float:
+        """HQ said nothing for so many seconds, not even that nothing happens."""
+        return self._clock.now() - self._heard_at
+
+    async def moved(self) -> None:
+        """Return after the next step, or when the watch began, ended or was refused."""
+        await self._moved.wait()
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except HqApiError as error:
+                self._refused(error)
+            except Exception as error:
+                # The caller's own source of metadata may fail, too. What is known of the list is in doubt: anew.
+                _log.exception("the watch of %s failed; starting over", sorted(self._services))
+                self._token = ""
+                self._refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
+            await self._clock.sleep(self._settings.refused_s * self._rng.uniform(0.5, 1.5))
+
+    async def _follow(self) -> None:
+        where = service_pb2.InstanceFilter(
+            service_id=sorted(self._services), readiness=service_pb2.READINESS_FILTER_READY
+        )
+        async with self._client.watch(where, resume_token=self._token) as items:
+            async for item in items:
+                self._heard_at = self._clock.now()
+                deltas = self.roster.apply(item, self._heard_at)
+                self._token = items.resume_token if self.roster.is_resumable else ""
+                self.error = item.error if isinstance(item, Interrupted) else None
+                self._tell(deltas)
+
+    def _refused(self, error: HqApiError) -> None:
+        _log.warning("HQ refuses the watch of %s: %s; retrying", sorted(self._services), error)
+        self.error = error
+        self.roster.apply(Interrupted(error, 0.0), self._clock.now())
+        if error.code is grpc.StatusCode.INVALID_ARGUMENT:
+            # It may be the token that it cannot read: one of another HQ, or of another version of it.
+            self._token = ""
+        if not self._token:
+            self.roster.apply(Resync(error.message), self._clock.now())
+        self._tell([])
+
+    def _tell(self, deltas: list[Delta]) -> None:
+        if (doubt := self.roster.doubt()) != self._doubt:
+            self._doubt = doubt
+            _log.warning("%s", f"keeping addresses: {doubt}" if doubt else "HQ's store is trusted again")
+        for delta in deltas:
+            for listener in tuple(self._listeners):
+                listener.heard(delta)
+        # Whoever hears nothing of HQ has nothing newer than the file, which another process may have written meanwhile.
+        is_due = self._clock.now() - self._saved_at >= self._settings.save_every_s
+        if deltas or (is_due and self.roster.origin is Origin.LIVE):
+            self._dirty.set()
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    def _restore(self) -> None:
+        if self._path is None:
+            return
+        try:
+            saved = load(self._path, self._services)
+        except Unusable as error:
+            _log.warning("%s; starting without it", error)
+            return
+        if saved is not None:
+            age_s = max(0.0, self._wall() - saved.as_of)
+            self._token = saved.resume_token
+            self.roster.restore(
+                saved.instances, as_of=self._clock.now() - age_s, resumable=bool(self._token), epochs=saved.epochs
+            )
+
+    async def _keep_saving(self) -> None:
+        while True:
+            await self._dirty.wait()
+            await self._clock.sleep(self._settings.save_after_s)
+            self._dirty.clear()
+            await self._save()
+
+    async def _save(self) -> None:
+        if self._path is None or not self.roster.is_known:
+            return
+        self._saved_at = self._clock.now()
+        as_of = self._wall() - self.age_s()
+        state = SavedState(
+            tuple(sorted(self._services)), as_of, self._token, tuple(self.roster.instances.values()), self.roster.epochs
+        )
+        # Shielded: a write that was given up would go on in its thread and end after a later one.
+        self._writing = asyncio.create_task(asyncio.to_thread(save, self._path, state), name=f"write {self._path.name}")
+        try:
+            await asyncio.shield(self._writing)
+        except OSError as error:
+            _log.warning(
+                "%s cannot be written: %s; a restart while HQ is away would use older addresses", self._path, error
+            )

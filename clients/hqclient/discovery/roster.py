@@ -1,0 +1,272 @@
+"""All ready instances of the services watched: what a watch's items make of them. Decisions only, no I/O."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from hqclient.discovery.doubts import BELIEVE_AFTER_S, Doubts
+from hqclient.discovery.endpoint import Key, ReadyInstance, ready_instance
+from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqpb.v1 import service_pb2
+
+_DOUBTED = service_pb2.EPOCH_TRUST_DOUBTED
+
+
+class Origin(enum.Enum):
+    """Where the list comes from."""
+
+    NONE = "nothing is known yet"
+    SAVED = "the file of an earlier process; HQ has not answered since"
+    KEPT = "the last good state; HQ is away, or a new snapshot is on its way"
+    LIVE = "a watch that stands"
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One step: (before, after) of each instance that differs; None: it is not in the list.
+
+    Attributes:
+        version: HQ's version of the step; 0: of a snapshot.
+        resync: why continuity was lost before this step; empty: nothing is left out.
+        collapsed: HQ itself left steps out before this one.
+    """
+
+    changes: Mapping[Key, tuple[ReadyInstance | None, ReadyInstance | None]]
+    version: int = 0
+    resync: str = ""
+    collapsed: bool = False
+
+
+class Roster:
+    """The list, and how far it can be trusted.
+
+    A snapshot is built apart and takes the list's place when it is complete: until then the old list stands.
+    """
+
+    def __init__(self, believe_after_s: float = BELIEVE_AFTER_S) -> None:
+        """`believe_after_s`: so long at most is kept what another epoch of the store does not have."""
+        self._doubts = Doubts(believe_after_s)
+        self.instances: dict[Key, ReadyInstance] = {}
+        self.origin = Origin.NONE
+        self.resyncs = 0
+        self.source_is_stale = False
+        self._as_of = -math.inf  # the list was complete at this moment
+        self._snapshot: dict[Key, ReadyInstance] | None = {}  # being built; None: none is expected
+        self._anew: dict[str, dict[Key, ReadyInstance]] = {}  # by cluster that a front shows by itself: being built
+        self._members: set[str] = set()  # clusters that the other end speaks for, as far as it said so
+        self._away: set[str] = set()  # of these, those of which a front gets no word
+        self._resync = ""
+        self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
+
+    def __repr__(self) -> str:
+        return f"Roster({len(self.instances)} instances, {self.origin.name}, resyncs={self.resyncs})"
+
+    @property
+    def is_known(self) -> bool:
+        """There is a list, be it empty."""
+        return self.origin is not Origin.NONE
+
+    @property
+    def is_whole(self) -> bool:
+        """No snapshot is under way, but of clusters that are away: a resume token belongs to this list."""
+        return self._snapshot is None and self._anew.keys() <= self._away
+
+    @property
+    def is_resumable(self) -> bool:
+        """The list is all that the token says was shown: nothing in it is kept from an older one."""
+        return self.is_whole and not any(self._unconfirmed.values())
+
+    @property
+    def epochs(self) -> Mapping[str, str]:
+        """By cluster, the epoch of the store that is believed."""
+        return self._doubts.believed
+
+    def doubt(self) -> str:
+        """Why instances are kept that HQ does not show any more; empty: none are for that."""
+        return self._doubts.words()
+
+    def age_s(self, now: float) -> float:
+        """The list was complete so many seconds ago; infinite: there is none."""
+        return max(0.0, now - self._as_of)
+
+    def restore(
+        self, instances: Iterable[ReadyInstance], *, as_of: float, resumable: bool, epochs: Mapping[str, str]
+    ) -> None:
+        """Begin with a list of an earlier process. `resumable`: the watch goes on from where that list ended."""
+        self._doubts.believed.update(epochs)
+        self.instances = {instance.key: instance for instance in instances}
+        self.origin, self._as_of = Origin.SAVED, as_of
+        if resumable:
+            self._snapshot = None
+
+    def apply(self, item: WatchItem, now: float) -> list[Delta]:
+        """The steps that an item of the watch makes, each applied."""
+        match item:
+            case SnapshotPart():
+                self._collect(item)
+            case Synced():
+                return self._synced(item, now)
+            case Changes():
+                self._confirmed(item.sources, now)
+                return [*self._stepped(item), *self._released(item.sources, now)]
+            case Bookmark():
+                self._heard_of(item.sources)
+                self._confirmed(item.sources, now)
+                return self._released(item.sources, now)
+            case Resync():
+                self._resynced(item)
+            case Interrupted():
+                self._lost_touch()
+        return []
+
+    def _resynced(self, item: Resync) -> None:
+        if not item.cluster:
+            self._restarted(item.reason)
+        elif self._snapshot is not None:  # what other clusters have shown of it is not shown again
+            self._snapshot = {key: shown for key, shown in self._snapshot.items() if key[0] != item.cluster}
+        else:
+            self._anew[item.cluster] = {}
+            self.resyncs += 1
+            self._resync = item.reason
+            self._lost_touch()
+
+    def _heard_of(self, sources: Iterable[service_pb2.Source]) -> None:
+        told = {source.cluster: _is_away(source) for source in sources}
+        self._members |= told.keys()
+        self._away = self._away - told.keys() | {cluster for cluster, is_away in told.items() if is_away}
+
+    def _collect(self, part: SnapshotPart) -> None:
+        cluster = part.instances[0].meta.cluster if part.instances else ""
+        self._away.discard(cluster)
+        if self._snapshot is None and cluster not in self._anew:
+            if any(key[0] == cluster for key in self.instances) or cluster not in self._members:
+                self._restarted("a snapshot began")
+            else:
+                self._anew[cluster] = {}
+        building = self._anew[cluster] if self._snapshot is None else self._snapshot
+        found = (ready_instance(instance) for instance in part.instances)
+        building.update((instance.key, instance) for instance in found if instance is not None)
+
+    def _synced(self, item: Synced, now: float) -> list[Delta]:
+        # After a resume what was missed is still to come: only the bookmark or change behind it makes the list fresh.
+        if self._snapshot is None:
+            return self._synced_anew(item, now)
+        new, self._snapshot = self._snapshot, None
+        self._set_apart(new, item.sources)
+        self._keep_some(new, item.sources, now)
+        delta = Delta(self._difference(new), resync=self._resync)
+        self.instances, self._resync = new, ""
+        self._confirmed(item.sources, now)
+        return [delta] if delta.changes or delta.resync else []
+
+    def _set_apart(self, new: dict[Key, ReadyInstance], sources: Iterable[service_pb2.Source]) -> None:
+        """A front completes its locations one by one: of those still to come the old list stands."""
+        to_come = self._members - {source.cluster for source in sources}
+        for cluster in to_come:
+            keys = [key for key in new if key[0] == cluster]
+            self._anew[cluster] = {key: new.pop(key) for key in keys}
+            new.update((key, kept) for key, kept in self.instances.items() if key[0] == cluster)
+
+    def _synced_anew(self, item: Synced, now: float) -> list[Delta]:
+        clusters = {source.cluster for source in item.sources} & self._anew.keys()
+        if not clusters:
+            return []
+        new = {key: kept for key, kept in self.instances.items() if key[0] not in clusters}
+        for cluster in clusters:
+            new.update(self._anew.pop(cluster))
+        self._keep_some(new, [s for s in item.sources if s.replica and s.cluster in clusters], now)
+        delta = Delta(self._difference(new), resync=self._resync)
+        self.instances, self._resync = new, ""
+        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the front knows it no more
+            self._members, self._away = self._members - gone, self._away - gone
+            self.origin = Origin.LIVE if self.is_whole else self.origin
+        else:
+            self._confirmed(item.sources, now)
+        return [delta] if delta.changes or delta.resync else []
+
+    def _stepped(self, item: Changes) -> Iterator[Delta]:
+        collapsed = item.collapsed
+        for version, events in groupby(item.events, lambda event: event.version):
+            delta = Delta(self._step(events), version, collapsed=collapsed)
+            if delta.changes or delta.collapsed:
+                yield delta
+                collapsed = False
+
+    def _step(
+        self, events: Iterable[service_pb2.WatchEvent]
+    ) -> dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]:
+        before: dict[Key, ReadyInstance | None] = {}
+        for event in events:
+            key, after = _told(event)
+            before.setdefault(key, self.instances.get(key))
+            self._unconfirmed.get(key[0], set()).discard(key)
+            if after is None:
+                self.instances.pop(key, None)
+            else:
+                self.instances[key] = after
+        return {k: (was, self.instances.get(k)) for k, was in before.items() if was != self.instances.get(k)}
+
+    def _difference(
+        self, new: Mapping[Key, ReadyInstance]
+    ) -> dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]:
+        old = self.instances
+        return {key: (old.get(key), new.get(key)) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+
+    def _keep_some(self, new: dict[Key, ReadyInstance], sources: Iterable[service_pb2.Source], now: float) -> None:
+        """What a snapshot lacks stays, of a location that does not answer, or whose store may have lost it."""
+        for source in sources:
+            old = {key for key in self.instances if key[0] == source.cluster}
+            shown = sum(key[0] == source.cluster for key in new)
+            missing = old - new.keys()
+            is_doubted = self._doubts.shown(source, shown, len(old), now) and bool(missing)
+            self._unconfirmed[source.cluster] = missing if source.error or is_doubted else set()
+            new.update((key, self.instances[key]) for key in self._unconfirmed[source.cluster])
+
+    def _released(self, sources: Iterable[service_pb2.Source], now: float) -> list[Delta]:
+        """A location is back and has said everything, or its store is believed: what it did not confirm is gone."""
+        gone: dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]] = {}
+        for source in sources:
+            if self._doubts.believes(source, now) and not (source.error and source.trust != _DOUBTED):
+                keys = self._unconfirmed.pop(source.cluster, set())
+                gone.update((key, (self.instances.pop(key), None)) for key in keys if key in self.instances)
+        return [Delta(gone, collapsed=True)] if gone else []
+
+    def _confirmed(self, sources: tuple[service_pb2.Source, ...], now: float) -> None:
+        staleness_s = max((_seconds(source) for source in sources), default=0.0)
+        self._away -= {source.cluster for source in sources if source.replica}
+        self.source_is_stale = bool(self._away) or any(source.stale or source.error for source in sources)
+        # While a new snapshot is under way the old list is shown, and it is as old as it is.
+        if self.is_whole:
+            self.origin, self._as_of = Origin.LIVE, now - staleness_s
+
+    def _restarted(self, reason: str) -> None:
+        if self.is_known:
+            self.resyncs += 1
+            self._resync = reason
+        self._snapshot = {}
+        self._anew.clear()
+        self._lost_touch()
+
+    def _lost_touch(self) -> None:
+        if self.origin is Origin.LIVE:
+            self.origin = Origin.KEPT
+
+
+def _told(event: service_pb2.WatchEvent) -> tuple[Key, ReadyInstance | None]:
+    if event.HasField("put"):
+        return (event.put.meta.cluster, event.put.meta.id), ready_instance(event.put)
+    ref = event.left if event.HasField("left") else event.delete
+    return (ref.cluster, ref.id), None
+
+
+def _is_away(source: service_pb2.Source) -> bool:
+    """A front says this of a location of which it has no word; no replica says it of itself."""
+    return bool(source.error and not source.replica)
+
+
+def _seconds(source: service_pb2.Source) -> float:
+    return max(0.0, source.staleness.seconds + source.staleness.nanos / 1e9)

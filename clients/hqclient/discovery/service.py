@@ -1,0 +1,244 @@
+"""The handle of one service: what callers hold."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Protocol, Self
+
+from hqclient.discovery.changes import EndpointChanges
+from hqclient.discovery.choosing import Chooser, Use
+from hqclient.discovery.endpoint import Endpoint
+from hqclient.discovery.errors import NoEndpoints, NotReady
+from hqclient.discovery.feed import Feed
+from hqclient.discovery.listing import Listing
+from hqclient.discovery.roster import Delta, Origin
+from hqclient.discovery.subscription import Callback, Subscription
+from hqclient.errors import HqApiError
+
+
+class Feeds(Protocol):
+    """Where a handle gets its feed from."""
+
+    async def opened(self, services: frozenset[str]) -> Feed:
+        """The one feed of these services; it runs."""
+        ...
+
+    async def released(self, services: frozenset[str]) -> None:
+        """One fewer follows it."""
+        ...
+
+
+class Service:
+    """The ready endpoints of a service at a named port. A context manager; in the block it follows HQ by itself.
+
+    Attributes:
+        name: the service.
+        port: name of the port.
+        revision: only instances in which this revision is ready; empty: any.
+    """
+
+    def __init__(
+        self,
+        feeds: Feeds,
+        watched: frozenset[str],
+        listing: Listing,
+        chooser: Chooser,
+        stale_after_s: float,
+    ) -> None:
+        self.name, self.port, self.revision = listing.service, listing.port, listing.revision
+        self._feeds, self._watched, self._listing, self._chooser = feeds, watched, listing, chooser
+        self._stale_after_s = stale_after_s
+        self._feed_or_none: Feed | None = None
+        self._subscriptions: list[Subscription] = []
+
+    def __repr__(self) -> str:
+        return f"Service({self.name}:{self.port}, {len(self._listing)} endpoints, {self.source.name})"
+
+    async def __aenter__(self) -> Self:
+        if self._feed_or_none is not None:
+            raise RuntimeError(f"a handle can be entered only once: get another one from Discovery for {self.name}")
+        feed = await self._feeds.opened(self._watched)
+        self._feed_or_none = feed
+        self._listing.begin(feed.roster.instances)
+        feed.attach(self)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._feed.detach(self)
+        try:
+            await asyncio.gather(*(subscription.close() for subscription in self._subscriptions))
+        finally:
+            await self._feeds.released(self._watched)
+
+    # --- what is known, and how well --------------------------------------------------------------------------
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All of them, those that callers call failing included, in a steady order."""
+        return self._listing.endpoints
+
+    @property
+    def without_port(self) -> int:
+        """Ready instances that are left out because no port of that name was allocated to them, or no host."""
+        return self._listing.without_port
+
+    @property
+    def age_s(self) -> float:
+        """The list was complete so many seconds ago, at the latest; infinite: there is none."""
+        return self._feed.age_s() if self._feed_or_none else float("inf")
+
+    @property
+    def source(self) -> Origin:
+        """Where the list comes from."""
+        return self._feed.roster.origin if self._feed_or_none else Origin.NONE
+
+    @property
+    def stale(self) -> bool:
+        """Use it, but know that it may be out of date: HQ is away or silent, or itself away from its store."""
+        roster = self._feed.roster if self._feed_or_none else None
+        if roster is None or roster.origin is not Origin.LIVE:
+            return True
+        return bool(roster.source_is_stale or roster.doubt()) or self._feed.silent_s() > self._stale_after_s
+
+    @property
+    def doubt(self) -> str:
+        """Why endpoints are kept that HQ shows no more: its store may have lost them. Empty: none are for that."""
+        return self._feed.roster.doubt() if self._feed_or_none else ""
+
+    @property
+    def error(self) -> HqApiError | None:
+        """Why HQ cannot be followed at the moment; None: it can."""
+        return self._feed.error if self._feed_or_none else None
+
+    @property
+    def resyncs(self) -> int:
+        """How often continuity was lost and a fresh snapshot taken."""
+        return self._feed.roster.resyncs if self._feed_or_none else 0
+
+    async def ready(self, timeout_s: float | None = 10.0, *, at_least: int = 1, live: bool = False) -> None:
+        """Return when so many endpoints are known (0: when the list is, be it empty).
+
+        Args:
+            timeout_s: how long to wait; None: without an end.
+            live: a saved or kept list does not count.
+
+        Raises:
+            NotReady: not within `timeout_s`; also a TimeoutError.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self._suffices(at_least, live):
+                    await self._feed.moved()
+        except TimeoutError:
+            raise NotReady(f"after {timeout_s:g} s: {self._shortage()}") from None
+
+    # --- changes ----------------------------------------------------------------------------------------------
+
+    def on_change(self, callback: Callback) -> Callable[[], None]:
+        """Call a function, plain or async, with each change; first with all that is there, as added.
+
+        Calls come one after the other, in order, from a task of their own. What a call raises is logged. Returns a
+        function that ends it (a call under way is cancelled).
+        """
+        self._feed  # noqa: B018 (raises unless entered)
+        subscription = Subscription(self._listing, callback)
+        self._subscriptions.append(subscription)
+
+        def end() -> None:
+            if subscription in self._subscriptions:
+                self._subscriptions.remove(subscription)
+                subscription.end()
+
+        return end
+
+    async def changes(self) -> AsyncGenerator[EndpointChanges, None]:
+        """The same as an iterator without an end."""
+        queue: asyncio.Queue[EndpointChanges] = asyncio.Queue(maxsize=1)
+        end = self.on_change(queue.put)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            end()
+
+    def heard(self, delta: Delta) -> None:
+        """The feed's word; not for callers."""
+        if changes := self._listing.show(delta):
+            if changes.removed or changes.changed:
+                self._chooser.ejections.keep_only(self._listing.endpoints)
+            for subscription in tuple(self._subscriptions):
+                subscription.put(changes)
+
+    # --- picking ----------------------------------------------------------------------------------------------
+
+    def pick(self) -> Endpoint:
+        """One endpoint, by the policy of this handle; those called failing are passed over while others are left.
+
+        Raises:
+            NoEndpoints: there is none at all.
+        """
+        picked = self._chooser.pick()
+        if picked is None:
+            raise NoEndpoints(self._shortage())
+        return picked
+
+    def take(self) -> Use:
+        """Pick one and count its use until `done`, for uses that no block of code encloses. Raises NoEndpoints."""
+        return Use(self._chooser, self.pick())
+
+    @contextmanager
+    def using(self, *, failures: type[BaseException] | tuple[type[BaseException], ...] = OSError) -> Iterator[Endpoint]:
+        """Pick one and count its use in this block. An exception among `failures` calls it failing and goes on.
+
+        Raises:
+            NoEndpoints: there is none at all.
+        """
+        use = self.take()
+        try:
+            yield use.endpoint
+        except failures:
+            use.done(failed=True)
+            raise
+        except BaseException:
+            use.done()
+            raise
+        use.done(failed=False)
+
+    def uses(self, endpoint: Endpoint) -> int:
+        """How many uses of an endpoint are under way, by this handle."""
+        return self._chooser.uses(endpoint)
+
+    def failing(self, endpoint: Endpoint) -> None:
+        """It could not be reached: pass it over for a short while, as long as others are left."""
+        self._chooser.ejections.failed(endpoint)
+
+    def succeeded(self, endpoint: Endpoint) -> None:
+        """It could be reached."""
+        self._chooser.ejections.succeeded(endpoint)
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    @property
+    def _feed(self) -> Feed:
+        if self._feed_or_none is None:
+            raise RuntimeError(f"enter it first: async with discovery.service({self.name!r}, ...) as ...")
+        return self._feed_or_none
+
+    def _suffices(self, at_least: int, live: bool) -> bool:
+        roster = self._feed.roster
+        return roster.is_known and len(self._listing) >= at_least and (not live or roster.origin is Origin.LIVE)
+
+    def _shortage(self) -> str:
+        what = f"{self.name} has {len(self._listing)} ready endpoints at port {self.port!r}"
+        if self.source is Origin.NONE:
+            what = f"nothing is known about {self.name} yet"
+        elif self.source is not Origin.LIVE:
+            what += f" in a list that is {self.age_s:.0f} s old"
+        if self.without_port:
+            what += f"; {self.without_port} ready instances have no port of that name"
+        return f"{what}; HQ: {self.error}" if self.error else what

@@ -1,0 +1,161 @@
+"""Connections: one gRPC channel per replica, known to be connected before a call is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped,unused-ignore]
+
+from hqclient.errors import HqApiError, decode, not_connected
+from hqpb.v1 import admin_pb2_grpc, service_pb2_grpc
+
+if TYPE_CHECKING:
+    from hqpb.v1.admin_pb2_grpc import AdminServiceAsyncStub
+    from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub
+
+ChannelFactory = Callable[[str], grpc.aio.Channel]
+Version = Callable[[], int]  # of what channels are made with: another number, and they are to be made anew
+
+CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.enable_retries", 0),  # retries are ours: gRPC's own know neither budget nor RetryInfo
+    ("grpc.use_local_subchannel_pool", 1),  # else a new channel inherits the back-off of a dropped one
+    ("grpc.max_receive_message_length", 64 * 1024 * 1024),
+    ("grpc.max_metadata_size", 32 * 1024),  # error details travel in trailers
+    ("grpc.keepalive_time_ms", 12_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+)
+DRAIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stubs:
+    """The services of one replica."""
+
+    instances: InstanceServiceAsyncStub
+    admin: AdminServiceAsyncStub
+
+
+def insecure_channel(address: str) -> grpc.aio.Channel:
+    """A channel without TLS; `credentials.py` makes those with it."""
+    return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+
+
+def never_renewed() -> int:
+    """Channels are good for ever."""
+    return 0
+
+
+class Link:
+    """The connection to one replica.
+
+    A channel that fails to connect is dropped: when to try again is the client's decision, not gRPC's.
+    """
+
+    def __init__(
+        self, address: str, factory: ChannelFactory, *, connect_timeout_s: float, version: Version = never_renewed
+    ) -> None:
+        self.address = address
+        self._version = version
+        self._made_with = 0
+        self._connect_timeout_s = connect_timeout_s
+        self._factory = factory
+        self._channel: grpc.aio.Channel | None = None
+        self._stubs: Stubs | None = None
+        self._connecting: asyncio.Task[Stubs] | None = None
+        self._draining: dict[asyncio.Task[None], grpc.aio.Channel] = {}
+
+    def __repr__(self) -> str:
+        return f"Link({self.address}, connected={self._is_ready()})"
+
+    async def connected(self, timeout_s: float) -> Stubs:
+        """Stubs on a channel that is connected at this moment.
+
+        Raises:
+            HqApiError: UNAVAILABLE, not sent: refused, or not connected within `timeout_s`.
+        """
+        idle = self._connecting is None or self._connecting.done()
+        if idle and self._channel is not None and self._made_with != self._version():
+            self._drop()
+        if self._stubs is not None and self._is_ready():
+            return self._stubs
+        if self._connecting is None or idle:
+            self._connecting = asyncio.create_task(self._connect(), name=f"connect {self.address}")
+            self._connecting.add_done_callback(_retrieved)
+        try:
+            # Shielded: others may wait for the same connection. Not wait_for: up to
+            # Python 3.11 it swallows a cancellation that comes together with the result.
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(self._connecting)
+        except TimeoutError:
+            raise not_connected(self.address, f"{self.address} did not accept a connection in time") from None
+
+    async def is_serving(self) -> bool:
+        """It accepts connections and says that it serves (or does not speak of health)."""
+        try:
+            await self.connected(self._connect_timeout_s)
+            assert self._channel is not None
+            check = health_pb2_grpc.HealthStub(self._channel).Check
+            answer = await check(health_pb2.HealthCheckRequest(), timeout=self._connect_timeout_s)
+        except grpc.aio.AioRpcError as error:
+            return decode(error).code is grpc.StatusCode.UNIMPLEMENTED
+        except HqApiError:
+            return False
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+    async def close(self) -> None:
+        """End every call on it."""
+        self._drop()
+        if self._connecting is not None:
+            self._connecting.cancel()
+        channels = list(self._draining.values())
+        for task in list(self._draining):
+            task.cancel()
+        await asyncio.gather(*self._draining, return_exceptions=True)
+        await asyncio.gather(*(channel.close(None) for channel in channels))
+
+    def _is_ready(self) -> bool:
+        return self._channel is not None and self._channel.get_state() is grpc.ChannelConnectivity.READY
+
+    async def _connect(self) -> Stubs:
+        if self._channel is None:
+            self._made_with = self._version()
+            self._channel = self._factory(self.address)
+            self._stubs = Stubs(
+                service_pb2_grpc.InstanceServiceStub(self._channel),
+                admin_pb2_grpc.AdminServiceStub(self._channel),
+            )
+        try:
+            async with asyncio.timeout(self._connect_timeout_s):
+                await self._wait_until_ready(self._channel)
+        except BaseException:
+            self._drop()
+            raise
+        assert self._stubs is not None
+        return self._stubs
+
+    async def _wait_until_ready(self, channel: grpc.aio.Channel) -> None:
+        while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+            if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
+                raise not_connected(
+                    self.address, f"{self.address} refuses connections, cannot be resolved or is not a gRPC server"
+                )
+            await channel.wait_for_state_change(state)
+
+    def _drop(self) -> None:
+        if self._channel is None:
+            return
+        # Streams that a departing server still lets finish live on the old connection: let them.
+        task = asyncio.create_task(self._channel.close(DRAIN_S), name=f"close {self.address}")
+        self._draining[task] = self._channel
+        task.add_done_callback(self._draining.pop)
+        self._channel = self._stubs = None
+
+
+def _retrieved(task: asyncio.Task[Stubs]) -> None:
+    """Nobody may be left to hear of a failed connection; asyncio must not complain of that."""
+    if not task.cancelled():
+        task.exception()

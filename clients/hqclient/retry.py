@@ -1,0 +1,146 @@
+"""Whether and when to send a call again. Decisions only, no I/O."""
+
+from __future__ import annotations
+
+import enum
+import random
+from dataclasses import dataclass
+
+import grpc
+
+from hqclient.errors import UNSURE_REASONS, HqApiError
+
+BLAMABLE_WAIT_S = 1.0
+# A server that stops cancels the calls that it still has. (A caller's own cancellation never becomes an HqApiError.)
+_SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
+
+
+class Safety(enum.Enum):
+    """What sending a call twice may do."""
+
+    REPEATABLE = "a read, a report, a creation with request_id: idempotent"
+    UNLESS_STORED = "any other write: again only if the first surely stored nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How insistent a client is.
+
+    Attributes:
+        first_backoff_s: upper limit of the first wait; it doubles with each round.
+        max_backoff_s: upper limit of all waits.
+        budget_ratio: retries per call in the long run: in an outage, retries add at most this share of load.
+        budget_reserve: retries that may be spent at once, whatever the ratio.
+        max_rounds: give up after asking every replica so many times; None: only the deadline ends it.
+    """
+
+    first_backoff_s: float = 0.05
+    max_backoff_s: float = 2.0
+    budget_ratio: float = 0.2
+    budget_reserve: float = 10.0
+    max_rounds: int | None = None
+
+
+class RetryBudget:
+    """A purse, shared by all calls of a client: a call fills it a little, a retry takes one out."""
+
+    def __init__(self, ratio: float, reserve: float, at_first: float | None = None) -> None:
+        """`reserve`: the most that it holds, and `at_first` unless that is said."""
+        self._ratio = ratio
+        self._reserve = reserve
+        self._tokens = reserve if at_first is None else at_first
+
+    def __repr__(self) -> str:
+        return f"RetryBudget({self._tokens:.1f} of {self._reserve:.1f})"
+
+    def called(self) -> None:
+        """A call began."""
+        self._tokens = min(self._reserve, self._tokens + self._ratio)
+
+    def spend(self) -> bool:
+        """Take one retry; False: the purse is empty, do not retry."""
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+def may_repeat(error: HqApiError, safety: Safety) -> bool:
+    """The same request may be sent again, and that may help."""
+    if error.nothing_stored:
+        return True
+    if safety is Safety.UNLESS_STORED:
+        return False
+    if error.from_hq:
+        return error.reason in UNSURE_REASONS
+    return error.code in (*_SERVER_GONE, grpc.StatusCode.DEADLINE_EXCEEDED)
+
+
+def elsewhere_may_help(error: HqApiError) -> bool:
+    """Another replica may do at once what this one could not: a replica's trouble, not the installation's."""
+    return error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or error.reason == "OVERLOADED"
+
+
+def blames_endpoint(error: HqApiError, waited_s: float) -> bool:
+    """The replica cannot be reached or serves nobody, so other calls had better go elsewhere too."""
+    if error.from_hq:
+        return error.reason in ("NOT_LOADED", "SHUTTING_DOWN")
+    if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return waited_s >= BLAMABLE_WAIT_S  # less says more about the caller's haste than about the replica
+    return error.code in _SERVER_GONE
+
+
+class Retries:
+    """The retries of one call.
+
+    Asking every replica once is a round. Within a round the next replica is asked at once; between rounds,
+    and when the whole installation is short of something, there is a wait with full jitter that respects
+    HQ's RetryInfo.
+    """
+
+    def __init__(self, settings: RetrySettings, budget: RetryBudget, safety: Safety, rng: random.Random) -> None:
+        self._settings = settings
+        self._budget = budget
+        self._safety = safety
+        self._rng = rng
+        self._rounds = 0
+        self.tried: set[str] = set()  # addresses asked in this round
+        budget.called()
+
+    @property
+    def is_first_round(self) -> bool:
+        """Some replica may not have been asked yet."""
+        return self._rounds == 0
+
+    def after(self, error: HqApiError, *, remaining_s: float, other_left: bool) -> float | None:
+        """Seconds to wait before the next try; None: there is none, the error stands.
+
+        Args:
+            error: what the last try ended with.
+            remaining_s: time until the deadline of the whole call.
+            other_left: a replica was not asked in this round yet.
+        """
+        if not may_repeat(error, self._safety):
+            return None
+        delay_s = 0.0 if other_left and elsewhere_may_help(error) else self._next_round(error)
+        if delay_s is None or delay_s >= remaining_s:
+            return None
+        # A try that was never sent cost nobody anything.
+        return delay_s if not error.sent or self._budget.spend() else None
+
+    def _next_round(self, error: HqApiError) -> float | None:
+        self._rounds += 1
+        self.tried.clear()
+        if self._settings.max_rounds is not None and self._rounds >= self._settings.max_rounds:
+            return None
+        return self._wait_s(error.retry_delay_s or 0.0)
+
+    def _wait_s(self, asked_s: float) -> float:
+        jittered = self._rng.random() * backoff_limit_s(self._settings, self._rounds)
+        # HQ told the same delay to everybody: those who were told come back spread over a fifth of it.
+        return max(jittered, asked_s * (1.0 + 0.2 * self._rng.random()))
+
+
+def backoff_limit_s(settings: RetrySettings, rounds: int) -> float:
+    """Upper limit of the wait after `rounds` failed rounds (1, 2, ...), in seconds."""
+    return min(settings.max_backoff_s, settings.first_backoff_s * 2.0 ** min(rounds - 1, 30))

@@ -1,0 +1,65 @@
+"""Options that name services, shared by activate, rollback and status: by descriptions or by ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from hqclient.yamltext import BadDocument
+from nannyctl.descriptions.reading import read_descriptions
+from nannyctl.descriptions.shares import shares_of
+from nannyctl.session import Session, refuse
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Services, and where to look for them.
+
+    Attributes:
+        installations: addresses by name.
+        services: ids.
+        expected: ids of described instances by installation and service.
+        everywhere: some were named by id, so any installation may hold them or not.
+    """
+
+    installations: Mapping[str, tuple[str, ...]]
+    services: tuple[str, ...]
+    expected: Mapping[str, Mapping[str, Sequence[str]]]
+    everywhere: bool
+
+
+def of_services(function: F) -> F:
+    """Give a command the options `names` and `services`."""
+    files = click.option(
+        "-f", "--filename", "names", multiple=True, metavar="FILE", help="Descriptions of the services."
+    )
+    services = click.option("--service", "services", multiple=True, metavar="SERVICE", help="Ids of the services.")
+    return files(services(function))
+
+
+def choose(session: Session, names: Sequence[str], services: Sequence[str]) -> Chosen:
+    """What the options name; leaves if the documents are faulty.
+
+    With descriptions only, it is the installations that hold described instances; with ids, all that are known.
+    """
+    if not names and not services:
+        raise click.UsageError("choose services: -f FILE or --service SERVICE")
+    try:
+        descriptions = read_descriptions(names)
+        known = session.known(*(description.installations for description in descriptions))
+        shares = shares_of(descriptions, known)
+    except BadDocument as fault:
+        refuse(fault)
+    expected: dict[str, dict[str, list[str]]] = {}
+    for name, listed in shares.items():
+        for share in listed:
+            expected.setdefault(name, {}).setdefault(share.description.service, []).extend(share.ids)
+    kept = session.kept(known)
+    concerned = {name: servers for name, servers in kept.items() if services or name in expected}
+    every = dict.fromkeys([*(description.service for description in descriptions), *services])
+    return Chosen(concerned, tuple(every), expected, everywhere=bool(services))

@@ -1,0 +1,169 @@
+"""A service's description: what a person or a tool wrote, checked. It says nothing of what HQ holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hqctl.manifests.shape import kind
+from hqpb.v1 import instance_pb2
+from nannyctl.descriptions.fields import Fields
+from nannyctl.descriptions.installations import addresses_of
+from nannyctl.descriptions.resources import allocation_of, request_of
+from nannyctl.descriptions.revisions import Definition, definitions_of
+
+OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """One instance that the service shall have.
+
+    Attributes:
+        place: where it is written, for messages.
+        installation: the one that shall hold it; empty: the only one there is.
+        node: empty: left to the scheduler, as allocation None is.
+        labels: beside the service's; None: the label shall go away.
+    """
+
+    place: str
+    id: str
+    installation: str = ""
+    node: str = ""
+    allocation: instance_pb2.ResourceAllocation | None = None
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a service shall be.
+
+    Attributes:
+        place: where it is written, for messages.
+        labels: to set; None: to remove. Labels that are not named stay as they are.
+        resources: what every instance asks for; None: left as it is.
+        definitions: revisions to add or to replace, in order.
+        ready: the revision that shall run; empty: targets stay as they are.
+        installed: revisions that stay on the node for a roll-back.
+        drop: revisions to remove.
+        drop_others: every revision that is not named here goes away.
+        placements: the instances, in order.
+        installations: addresses by name, as far as they are written here.
+    """
+
+    place: str
+    service: str
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    resources: instance_pb2.ResourceRequest | None = None
+    definitions: tuple[Definition, ...] = ()
+    ready: str = ""
+    installed: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    drop_others: bool = False
+    placements: tuple[Placement, ...] = ()
+    installations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def kept(self) -> frozenset[str]:
+        """The revisions that are named to stay or to come."""
+        return frozenset((*self.installed, *(d.id for d in self.definitions), *([self.ready] if self.ready else [])))
+
+
+def parse_description(value: Any, place: str, faults: list[str]) -> Description:
+    """The description in a document; `faults` grows by `path: what is wrong` lines, and then it is not to be used."""
+    fields = Fields(value, "", faults)
+    drop, drop_others = _drops(fields)
+    description = Description(
+        place=place,
+        service=fields.id("service", needed=True),
+        labels=_labels(fields),
+        annotations=fields.texts("annotations"),
+        resources=_resources(fields),
+        definitions=definitions_of(fields),
+        ready=fields.id("ready"),
+        installed=fields.ids("installed"),
+        drop=drop,
+        drop_others=drop_others,
+        placements=tuple(_placements(fields, place)),
+        installations=_installations(fields),
+    )
+    fields.done()
+    faults += _contradictions(description)
+    return description
+
+
+def _labels(fields: Fields) -> dict[str, str | None]:
+    """`engine` and `allocator` are labels with a place of their own."""
+    labels = fields.texts("labels")
+    for name in ("engine", "allocator"):
+        value = fields.text(name)
+        if value and labels.setdefault(name, value) != value:
+            fields.fault(name, f"is {value!r}, and labels.{name} is {labels[name]!r}: write it once")
+    return labels
+
+
+def _resources(fields: Fields) -> instance_pb2.ResourceRequest | None:
+    value = fields.raw("resources")
+    return None if value is None else request_of(value, fields.at("resources"), fields.faults)
+
+
+def _drops(fields: Fields) -> tuple[tuple[str, ...], bool]:
+    value = fields.raw("drop")
+    if value == OTHERS:
+        return (), True
+    if isinstance(value, str):
+        fields.fault("drop", f"must be a list of revisions, or `{OTHERS}`, not {value!r}")
+        return (), False
+    return fields.ids("drop"), False
+
+
+def _placements(fields: Fields, place: str) -> Iterator[Placement]:
+    defaults = fields.raw("allocation")
+    if defaults is not None and not isinstance(defaults, dict):
+        fields.fault("allocation", f"must be fields, not {kind(defaults)}")
+        defaults = None
+    for path, item in fields.items("instances"):
+        inner = Fields(item, path, fields.faults)
+        yield Placement(
+            place=f"{place}: {path}",
+            id=inner.id("id", needed=True),
+            installation=inner.id("installation"),
+            node=inner.id("node"),
+            allocation=_allocation(inner, defaults),
+            labels=inner.texts("labels"),
+        )
+        inner.done()
+
+
+def _allocation(fields: Fields, defaults: Any) -> instance_pb2.ResourceAllocation | None:
+    """The instance's own over the service's; `allocation:` with nothing leaves it to the scheduler."""
+    value = fields.raw("allocation")
+    if value is None and (defaults is None or fields.has("allocation")):
+        return None
+    return allocation_of(value, defaults or {}, fields.at("allocation"), fields.faults)
+
+
+def _installations(fields: Fields) -> dict[str, tuple[str, ...]]:
+    value = fields.raw("installations")
+    return {} if value is None else addresses_of(value, fields.at("installations"), fields.faults)
+
+
+def _contradictions(description: Description) -> Iterator[str]:
+    """Faults between fields."""
+    defined = {d.id for d in description.definitions}
+    for number, revision in enumerate(description.drop):
+        if revision in description.kept:
+            named = "ready" if revision == description.ready else "revisions" if revision in defined else "installed"
+            yield f"drop[{number}]: {revision} is also under {named}: keep it or drop it"
+    for number, revision in enumerate(description.installed):
+        if revision == description.ready:
+            yield f"installed[{number}]: {revision} is the READY one, which is installed anyway"
+    if description.drop_others and not description.kept:
+        yield f"drop: `{OTHERS}` would leave no revision at all: name those that stay under `ready` or `installed`"
+    seen: set[str] = set()
+    for number, placement in enumerate(description.placements):
+        if placement.id and placement.id in seen:
+            yield f"instances[{number}].id: {placement.id} is duplicated"
+        seen.add(placement.id)

@@ -1,0 +1,144 @@
+"""A mapping written by hand, read field by field. Faults are collected, each with its path, so that one run shows all.
+
+Messages of hq.v1 inside it are read by their own shape, in proto3 JSON, as in `hqctl apply`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any, TypeVar, cast
+
+from google.protobuf.descriptor import Descriptor
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
+
+from hqctl.manifests.shape import faults as shape_faults
+from hqctl.manifests.shape import kind, no_text
+
+M = TypeVar("M", bound=Message)
+
+is_id = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}").fullmatch
+is_name = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,63}").fullmatch
+ID_RULE = "use 1 to 253 letters, digits and ._:@-"
+NAME_RULE = "use 1 to 63 letters, digits and ._:@-"
+
+
+class Fields:
+    """The fields of one mapping. Ask for each by name, then `done()` complains of those nobody asked for.
+
+    Args:
+        value: what was written; anything else than a mapping is a fault.
+        path: where it is, for messages; empty: the document itself.
+        faults: grows by one line `path: what is wrong` for each fault.
+    """
+
+    def __init__(self, value: Any, path: str, faults: list[str]) -> None:
+        self.path = path
+        self.faults = faults
+        self._asked: list[str] = []
+        self._values: dict[Any, Any] = value if isinstance(value, dict) else {}
+        if not isinstance(value, dict):
+            faults.append(f"{path}: must be fields (`name: value` lines), not {kind(value)}" if path else _NO_FIELDS)
+
+    def has(self, name: str) -> bool:
+        """It was written, be it as nothing (`name:`)."""
+        self._asked.append(name)
+        return name in self._values
+
+    def raw(self, name: str) -> Any:
+        """The value as it was written; None: it was not, or is nothing."""
+        self._asked.append(name)
+        return self._values.get(name)
+
+    def at(self, name: str) -> str:
+        """The path of a field."""
+        return f"{self.path}.{name}" if self.path else name
+
+    def fault(self, name: str, what: str) -> None:
+        """Note what is wrong with a field."""
+        self.faults.append(f"{self.at(name)}: {what}")
+
+    def text(self, name: str) -> str:
+        """A text; empty: absent."""
+        value = self.raw(name)
+        if value is None:
+            return ""
+        if isinstance(value, str):
+            return value
+        self.fault(name, no_text(value))
+        return ""
+
+    def id(self, name: str, *, needed: bool = False) -> str:
+        """An id as HQ takes it; empty: absent or faulty."""
+        value = self.text(name)
+        if not value:
+            if needed and self.raw(name) is None:
+                self.fault(name, "is missing")
+            return ""
+        if is_id(value):
+            return value
+        self.fault(name, f"{value!r} is malformed: {ID_RULE}")
+        return ""
+
+    def items(self, name: str) -> Iterator[tuple[str, Any]]:
+        """Path and value of each item of a list."""
+        value = self.raw(name)
+        if value is None:
+            return
+        if not isinstance(value, list):
+            self.fault(name, f"must be a list (start each item with a dash), not {kind(value)}")
+            return
+        for number, item in enumerate(value):
+            yield f"{self.at(name)}[{number}]", item
+
+    def ids(self, name: str) -> tuple[str, ...]:
+        """A list of ids."""
+        found: list[str] = []
+        for path, item in self.items(name):
+            if not isinstance(item, str) or not is_id(item):
+                shown = repr(item) if isinstance(item, str) else kind(item)
+                self.faults.append(f"{path}: must be an id in quotes, not {shown}: {ID_RULE}")
+            elif item in found:
+                self.faults.append(f"{path}: {item} is duplicated")
+            else:
+                found.append(item)
+        return tuple(found)
+
+    def texts(self, name: str) -> dict[str, str | None]:
+        """Texts by key, as for labels; None: the key shall go away."""
+        value = self.raw(name)
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.fault(name, f"must be `key: value` lines, not {kind(value)}")
+            return {}
+        for key, inner in value.items():
+            if inner is not None and not isinstance(inner, str):
+                self.fault(f"{name}.{key}", no_text(inner))
+        return {str(key): inner for key, inner in value.items() if inner is None or isinstance(inner, str)}
+
+    def done(self) -> None:
+        """Complain of fields that nobody asked for."""
+        for name in self._values:
+            if name not in self._asked:
+                close = difflib.get_close_matches(str(name), self._asked, n=1)
+                known = ", ".join(dict.fromkeys(self._asked))
+                instead = f"did you mean {close[0]}?" if close else f"there are {known}"
+                self.fault(str(name), f"unknown field; {instead}")
+
+
+_NO_FIELDS = "must be a service's description (`service: ...`, `instances: ...`)"
+
+
+def message_of(value: dict[str, Any], empty: M, path: str, faults: list[str]) -> M:
+    """A message of hq.v1 from its proto3 JSON form; `empty` itself if it is faulty."""
+    found = list(shape_faults(value, cast("Descriptor", empty.DESCRIPTOR), path))
+    if not found:
+        try:
+            return ParseDict(value, empty)
+        except ParseError as error:
+            found = [f"{path}: {error}"]
+    faults += found
+    return type(empty)()

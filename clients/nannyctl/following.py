@@ -1,0 +1,31 @@
+"""The instances of services as a list or a watch shows them, for as long as somebody waits for the agents."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+
+from hqclient.client import STRONG, Client
+from hqclient.progress import Changes, Synced
+from hqclient.shown import Shown
+from hqpb.v1 import service_pb2 as pb
+
+
+async def instances_now(client: Client, services: Sequence[str]) -> Shown:
+    """As of now; not whole if a front misses a location."""
+    shown = Shown()
+    async for page in client.find(pb.InstanceFilter(service_id=services), read=STRONG):
+        shown.found(page)
+    return shown
+
+
+async def instances_as_they_change(client: Client, services: Sequence[str]) -> AsyncGenerator[Shown, None]:
+    """Each time something changed; never a part of a snapshot, nor without one of a front's locations.
+
+    Ends with the caller only.
+    """
+    shown = Shown()
+    async with client.watch(pb.InstanceFilter(service_id=services)) as items:
+        async for item in items:
+            shown.took(item)
+            if isinstance(item, Synced | Changes) and shown.is_whole:
+                yield shown

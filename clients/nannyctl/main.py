@@ -1,0 +1,50 @@
+"""The command line: what commands there are. Each is imported when it is used, so that help comes at once."""
+
+from __future__ import annotations
+
+import click
+
+from hqclient.lazygroup import LazyGroup
+from nannyctl.exits import MEANINGS
+
+# Name: module, attribute, help in one line.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "plan": ("planning", "plan", "Show what upload would do."),
+    "upload": ("uploader", "upload", "Upload descriptions to HQ."),
+    "activate": ("switcher", "activate", "Make an existing revision the READY one."),
+    "rollback": ("switcher", "rollback", "Make the previous revision READY again."),
+    "status": ("status", "status", "Show the agents' progress."),
+}
+
+EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
+WHERE = """\b
+Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
+`installations` in the description, else in --config FILE (NANNY_CONFIG, or
+~/.config/nanny.yaml), else HQ_SERVER, else 127.0.0.1:7071. Each is reported
+separately. NO_COLOR switches colours off."""
+
+
+def _complain(text: str) -> None:
+    from nannyctl.session import complain
+
+    complain(text)
+
+
+@click.command(
+    cls=LazyGroup,
+    package="nannyctl.commands",
+    commands_by_name=COMMANDS,
+    complain=_complain,
+    epilog=f"{WHERE}\n\n{EXIT_CODES}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="hq", prog_name="nanny")
+def cli() -> None:
+    """Upload services to HQ, the registry of instances, from their descriptions.
+
+    See `nanny COMMAND --help` for each command.
+    """
+
+
+if __name__ == "__main__":
+    cli()

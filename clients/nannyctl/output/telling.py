@@ -1,0 +1,69 @@
+"""What became of every instance, told on stdout (failures on stderr) or as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from hqctl.output.formats import print_json
+from nannyctl.exits import Exit, worst
+from nannyctl.sending.results import Outcome, Result, counts, exit_of_results
+from nannyctl.session import Asked, complain, tell_away
+
+Settled = Asked[list[Result]]
+
+
+def tell(asked: Sequence[Settled], output: str, *, every: bool) -> Exit:
+    """Tell the results of all installations; return the exit code.
+
+    On a terminal only failures are told one by one, unless `every`; elsewhere every instance has its line.
+    """
+    code = worst(_exit(one) for one in asked)
+    if output == "json":
+        print_json({"exit": int(code), "installations": [_as_dict(one) for one in asked]})
+        return code
+    for one in asked:
+        if one.answer is None:
+            tell_away(one)
+            continue
+        for result in one.answer:
+            _tell_one(one.installation, result, every=every or not sys.stdout.isatty())
+    for one in asked:
+        click.echo(f"{one.installation}: {_summary(one)}")
+    return code
+
+
+def _exit(asked: Settled) -> Exit:
+    return asked.exit if asked.answer is None else exit_of_results(asked.answer)
+
+
+def _tell_one(installation: str, result: Result, *, every: bool) -> None:
+    if result.failed:
+        hint = " Run it again." if result.outcome in (Outcome.CONFLICT, Outcome.UNKNOWN, Outcome.AWAY) else ""
+        complain(f"{installation}: {result.id}: {result.outcome}: {result.message or 'no reason was given'}.{hint}")
+    elif every:
+        at = f" (version {result.version})" if result.version else ""
+        note = f": {result.message}" if result.message else ""
+        click.echo(f"{installation}: {result.id} {result.outcome}{at}{note}")
+
+
+def _summary(asked: Settled) -> str:
+    if asked.answer is None:
+        return f"{asked.exit.name.lower()}: unknown whether anything was done there"
+    return ", ".join(f"{count} {name}" for name, count in counts(asked.answer).items()) or "no instances"
+
+
+def _as_dict(asked: Settled) -> dict[str, Any]:
+    results = [
+        {"instance": r.id, "outcome": r.outcome.value, "version": r.version or None, "message": r.message or None}
+        for r in asked.answer or ()
+    ]
+    return {
+        "name": asked.installation,
+        "error": asked.error or None,
+        "counts": counts(asked.answer or ()),
+        "results": results,
+    }

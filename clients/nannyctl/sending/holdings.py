@@ -1,0 +1,80 @@
+"""Reading what an installation holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+
+from hqclient.client import STRONG, Client
+from hqclient.errors import HqApiError
+from hqpb.v1 import service_pb2 as pb
+from nannyctl.plans.actions import Intent
+from nannyctl.plans.held import Held, held
+
+IDS_PER_REQUEST = 200
+SECRET_READS = 32  # at the same time
+SECRET_TRIES = 10
+BEHIND_S = 0.1
+
+
+class Holdings:
+    """Reads instances of one installation, always after everything acknowledged anywhere.
+
+    Attributes:
+        missing: locations of which a front had no answer, so that their instances are not in what was read.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self.missing: set[str] = set()
+        self._client = client
+        self._secret_reads = asyncio.Semaphore(SECRET_READS)
+
+    async def of_service(self, service: str, also: Iterable[str] = ()) -> dict[str, Held]:
+        """By id: every instance of a service, and those of other services that have one of the ids `also`."""
+        found = await self._find(pb.InstanceFilter(service_id=[service]))
+        missing = [instance_id for instance_id in also if instance_id not in found]
+        return {**found, **await self.of_ids(missing)}
+
+    async def of_ids(self, ids: Sequence[str]) -> dict[str, Held]:
+        """By id: those of these that exist."""
+        found: dict[str, Held] = {}
+        for some in _portions(ids):
+            found |= await self._find(pb.InstanceFilter(instance_id=some))
+        return found
+
+    async def with_secrets(self, holdings: dict[str, Held], intent: Intent) -> dict[str, Held]:
+        """The same, with secret descriptors where the intent needs them."""
+        wanted = [one for one in holdings.values() if intent.needs_secrets(one)]
+        read = await asyncio.gather(*(self._with_secrets(one) for one in wanted))
+        return {**holdings, **{one.id: one for one in read if one is not None}}
+
+    async def _find(self, where: pb.InstanceFilter) -> dict[str, Held]:
+        found: dict[str, Held] = {}
+        async for page in self._client.find(where, read=STRONG):
+            epoch = page.sources[0].epoch if page.sources else ""
+            self.missing |= {source.cluster for source in page.sources if source.error and not source.replica}
+            found |= {instance.meta.id: held(instance, epoch) for instance in page.instances}
+        return found
+
+    async def _with_secrets(self, one: Held) -> Held | None:
+        """None: it is gone, or moves on faster than it can be read; a write will find that out."""
+        async with self._secret_reads:
+            for _ in range(SECRET_TRIES):
+                try:
+                    answer = await self._client.get_revision(one.id)
+                except HqApiError as error:
+                    if error.code.name != "NOT_FOUND":
+                        raise
+                    return None
+                if answer.version == one.instance.meta.version:
+                    return one.with_secrets(answer.revision)
+                if answer.version > one.instance.meta.version:
+                    one = (await self.of_ids([one.id])).get(one.id, one)
+                else:
+                    await asyncio.sleep(BEHIND_S)  # that replica is behind the one we found the instance at
+            return None
+
+
+def _portions(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), IDS_PER_REQUEST):
+        yield ids[start : start + IDS_PER_REQUEST]

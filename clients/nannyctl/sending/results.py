@@ -1,0 +1,103 @@
+"""What became of each instance in an upload. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hqctl.asking.exits import exit_of_code
+from hqctl.commands.applying import code_name
+from hqpb.v1 import service_pb2 as pb
+from nannyctl.exits import Exit, worst
+
+
+class Outcome(enum.StrEnum):
+    """What became of an instance."""
+
+    CREATED = "created"
+    UPDATED = "updated"
+    DELETED = "deleted"
+    UNCHANGED = "unchanged"
+    CONFLICT = "conflict"
+    REFUSED = "refused"
+    NOT_ALLOWED = "not allowed"
+    UNKNOWN = "unknown"
+    AWAY = "away"
+
+
+EXITS = {
+    Outcome.CONFLICT: Exit.CONFLICT,
+    Outcome.REFUSED: Exit.REFUSED,
+    Outcome.NOT_ALLOWED: Exit.NOT_ALLOWED,
+    Outcome.UNKNOWN: Exit.OUTCOME_UNKNOWN,
+    Outcome.AWAY: Exit.UNAVAILABLE,
+}
+_CONFLICTS = frozenset({"ABORTED", "ALREADY_EXISTS", "NOT_FOUND"})
+_AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one instance.
+
+    Attributes:
+        version: meta.version afterwards; 0: not known, or gone.
+        message: why it failed, or what to take into account.
+    """
+
+    id: str
+    outcome: Outcome
+    version: int = 0
+    message: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """It is not, or not surely, as wanted."""
+        return self.outcome in EXITS
+
+    @property
+    def exit(self) -> Exit:
+        """The exit code for it alone."""
+        return EXITS.get(self.outcome, Exit.OK)
+
+
+def counts(results: Iterable[Result]) -> dict[str, int]:
+    """Results by outcome, those that occur, in the order of outcomes."""
+    found = Counter(result.outcome for result in results)
+    return {outcome.value: found[outcome] for outcome in Outcome if found[outcome]}
+
+
+def exit_of_results(results: Iterable[Result]) -> Exit:
+    """The exit code for one installation. That it was lost on the way says less than any other failure."""
+    failures = {result.exit for result in results if result.failed}
+    return Exit.UNAVAILABLE if failures == {Exit.UNAVAILABLE} else worst(failures - {Exit.UNAVAILABLE})
+
+
+def failure(instance_id: str, code: str, reason: str, message: str, field: str = "") -> Result:
+    """A failed write, by the name of its gRPC status and HQ's reason."""
+    where = field.partition("].")[2] if field.startswith("instance[") else field.removeprefix("instance.")
+    text = f"{where}: {message}" if where and not message.startswith(where) else message
+    return Result(instance_id, _outcome(code, reason), message=text.rstrip(".").replace("\n", " "))
+
+
+def of_item(item: pb.ApplyResult) -> Result:
+    """One result of ApplyInstances."""
+    if item.HasField("error"):
+        error = item.error
+        return failure(item.id, code_name(error.code), error.reason, error.message, error.field)
+    outcome = Outcome.UNCHANGED if item.outcome == pb.APPLY_OUTCOME_UNCHANGED else Outcome.UPDATED
+    if item.outcome == pb.APPLY_OUTCOME_CREATED:
+        outcome = Outcome.CREATED
+    return Result(item.id, outcome, item.version)
+
+
+def _outcome(code: str, reason: str) -> Outcome:
+    if reason == "OUTCOME_UNKNOWN" or code in ("INTERNAL", "UNKNOWN"):
+        return Outcome.UNKNOWN
+    if code in _CONFLICTS or reason == "EPOCH_CHANGED":
+        return Outcome.CONFLICT
+    if code in _AWAY:
+        return Outcome.AWAY
+    return Outcome.NOT_ALLOWED if exit_of_code(code).name == "NOT_ALLOWED" else Outcome.REFUSED

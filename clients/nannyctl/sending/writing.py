@@ -1,0 +1,88 @@
+"""Sending actions to one installation, once. What a failure means for the whole is for `uploading.py` to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from hqclient.client import Client
+from hqclient.errors import HqApiError
+from hqpb.v1 import instance_pb2
+from nannyctl.plans.actions import Action
+from nannyctl.plans.batches import way_of
+from nannyctl.sending.results import Outcome, Result, failure, of_item
+
+SECRETS = "spec.revision.secret"
+DEPLOYED = ("meta.service_id", "meta.labels", "meta.annotations", "spec.resource_request", "spec.revision")
+SCHEDULED = ("spec.allocation", "spec.node_name")
+
+
+async def write(client: Client, batch: Sequence[Action], *, validate_only: bool = False) -> list[Result]:
+    """One result for each action of a batch, in order. Never raises for what a call ended with.
+
+    With `validate_only` HQ says what it would do and stores nothing; deletions are not sent at all.
+    """
+    if way_of(batch[0]) == "apply":
+        return await _apply(client, batch, validate_only)
+    return list(await asyncio.gather(*(_alone(client, action, validate_only) for action in batch)))
+
+
+def to_send(action: Action) -> instance_pb2.Instance:
+    """The instance as it goes out: what belongs to the scheduler only where it changes."""
+    assert action.after is not None
+    sent = instance_pb2.Instance()
+    sent.CopyFrom(action.after)
+    if action.before is not None:
+        before = action.before.instance.spec
+        if sent.spec.allocation == before.allocation:
+            sent.spec.ClearField("allocation")
+        if sent.spec.node_name == before.node_name:
+            sent.spec.ClearField("node_name")
+    return sent
+
+
+async def _apply(client: Client, batch: Sequence[Action], validate_only: bool) -> list[Result]:
+    try:
+        instances = [to_send(action) for action in batch]
+        answer = await client.apply(instances, epoch=batch[0].epoch, validate_only=validate_only)
+    except HqApiError as error:
+        return [_failed(action, error) for action in batch]
+    return [of_item(item) for item in answer.result]
+
+
+async def _alone(client: Client, action: Action, validate_only: bool) -> Result:
+    try:
+        return await _send(client, action, validate_only)
+    except HqApiError as error:
+        return _failed(action, error)
+
+
+async def _send(client: Client, action: Action, validate_only: bool) -> Result:
+    match way_of(action):
+        case "create":
+            # Not by ApplyInstances: without a version it would replace what somebody else created meanwhile.
+            created = await client.create(to_send(action), validate_only=validate_only)
+            return Result(action.id, Outcome.CREATED, created.instance.meta.version)
+        case "delete":
+            if not validate_only:
+                assert action.before is not None
+                await client.delete(action.id, version=action.before.instance.meta.version, epoch=action.epoch)
+            return Result(action.id, Outcome.DELETED)
+        case _:
+            sent = to_send(action)
+            fields = (*DEPLOYED, *_scheduled(sent), SECRETS)
+            updated = await client.update(sent, fields=fields, epoch=action.epoch, validate_only=validate_only)
+            return Result(action.id, Outcome.UPDATED, updated.instance.meta.version)
+
+
+def _scheduled(sent: instance_pb2.Instance) -> list[str]:
+    """What of the scheduler's fields is to be written."""
+    told = (sent.spec.HasField("allocation"), bool(sent.spec.node_name))
+    return [path for path, is_told in zip(SCHEDULED, told, strict=True) if is_told]
+
+
+def _failed(action: Action, error: HqApiError) -> Result:
+    if error.outcome_unknown:
+        return Result(action.id, Outcome.UNKNOWN, message=error.message)
+    field = error.violations[0].field if error.violations else ""
+    return failure(action.id, error.code.name, error.reason, error.message, field)

@@ -1,0 +1,205 @@
+"""One run of a command over several installations, each for itself, and how it ends the process."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+
+import click
+
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credential_options import credential_options
+from hqclient.yamltext import BadDocument
+from hqctl.asking.exits import Exit as HqctlExit
+from hqctl.asking.exits import exit_of, is_no_hq
+from hqctl.asking.session import colour_of, warn
+from nannyctl.descriptions.installations import merged, only, parse_option
+from nannyctl.descriptions.reading import default_config, read_installations
+from nannyctl.exits import Exit
+
+if TYPE_CHECKING:
+    from hqclient.errors import HqApiError
+
+DEFAULT_TIMEOUT_S = 10.0
+ROUNDS = 3
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[T]):
+    """What came of one installation: an answer, or why there is none."""
+
+    installation: str
+    answer: T | None
+    error: str = ""
+    exit: Exit = Exit.OK
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Whom to ask, as the command line and the configuration say.
+
+    Attributes:
+        named: installations of the command line.
+        configured: those of the configuration file.
+        only: names to keep to; empty: all.
+        timeout_s: for each call, retries included.
+        credentials: the same for all installations.
+    """
+
+    named: Mapping[str, tuple[str, ...]]
+    configured: Mapping[str, tuple[str, ...]]
+    only: tuple[str, ...]
+    timeout_s: float
+    credentials: CredentialFiles = field(default_factory=CredentialFiles)
+
+    def known(self, *described: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Addresses by name: the command line comes before descriptions, these before the configuration file."""
+        try:
+            return merged(self.named, *described, self.configured, fallback=os.environ.get("HQ_SERVER", ""))
+        except ValueError as error:
+            raise click.UsageError(f"HQ_SERVER: {error}") from None
+
+    def kept(self, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+        """Those of them that --only leaves."""
+        try:
+            return only(known, self.only)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--only") from None
+
+    async def each(
+        self, installations: Mapping[str, tuple[str, ...]], work: Callable[[str, Any], Awaitable[T]]
+    ) -> list[Asked[T]]:
+        """Do `work(name, client)` with every installation at the same time, in order of the mapping.
+
+        A call that failed ends the work with that installation only.
+        """
+        one = functools.partial(self._one, work)
+        return list(await asyncio.gather(*(one(name, addresses) for name, addresses in installations.items())))
+
+    async def _one(self, work: Callable[[str, Any], Awaitable[T]], name: str, addresses: tuple[str, ...]) -> Asked[T]:
+        # Imported here: `nanny --help` and faulty descriptions need no gRPC.
+        from hqclient.client import Client, ClientSettings, Credentials, HqApiError
+        from hqclient.retry import RetrySettings
+
+        settings = ClientSettings(retry=RetrySettings(max_rounds=ROUNDS))
+        try:
+            own = Credentials(self.credentials)
+            async with Client(addresses, timeout_s=self.timeout_s, settings=settings, credentials=own) as client:
+                return Asked(name, await work(name, client))
+        except BadCredentials as fault:
+            return Asked(name, None, str(fault), Exit.REFUSED)
+        except HqApiError as error:
+            return Asked(name, None, _told(error, addresses), _exit(exit_of(error, writing=False)))
+
+
+def _told(error: HqApiError, addresses: Sequence[str]) -> str:
+    """What happened and what to do next, without the last full stop."""
+    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own words are no help
+        return f"{error.endpoint} did not respond in time. See `hqctl status`, or raise --timeout"
+    what = error.message.replace("\n", " ").rstrip(".")
+    others = "--installation or HQ_SERVER names others"
+    if not error.sent:
+        where = f"no server responds ({', '.join(addresses)})"
+        return f"{where}: {what}. Is it the gRPC address of an HQ (usually port 7071)? {others}"
+    if is_no_hq(error):
+        return f"{what}. Is {error.endpoint} the gRPC address of an HQ? {others}"
+    return what
+
+
+def _exit(code: int) -> Exit:
+    """From hqctl's. Its 8 says that HQ was late; ours says that of agents."""
+    if code == HqctlExit.TIMEOUT:
+        return Exit.UNAVAILABLE
+    return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
+
+
+def finish(work: Awaitable[Exit]) -> NoReturn:
+    """Run to the end and leave with the exit code."""
+
+    async def run() -> Exit:
+        return await work
+
+    try:
+        sys.exit(asyncio.run(run()))
+    except KeyboardInterrupt:
+        complain("interrupted; what was sent is kept: run it again to continue.")
+        sys.exit(Exit.INTERRUPTED)
+
+
+def complain(text: str) -> None:
+    """Say on stderr what went wrong."""
+    click.secho("nanny: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
+    click.echo(text, err=True)
+
+
+def refuse(fault: BadDocument) -> NoReturn:
+    """Leave because of faulty documents."""
+    for line in str(fault).splitlines():
+        complain(line)
+    sys.exit(Exit.REFUSED)
+
+
+def tell_away(asked: Asked[Any]) -> None:
+    """Say on stderr that an installation is missing."""
+    complain(f"{asked.installation}: {asked.error}.")
+
+
+def connected(function: F) -> F:
+    """Give a command the options that say whom to ask, and a Session as its first argument."""
+
+    @click.option(
+        "--installation",
+        "named",
+        multiple=True,
+        metavar="NAME=HOST:PORT,...",
+        help="An installation and its replicas; repeatable.",
+    )
+    @click.option("--only", multiple=True, metavar="NAME", help="Only this installation; repeatable.")
+    @click.option(
+        "--config", metavar="FILE", envvar="NANNY_CONFIG", help="File with installations. [~/.config/nanny.yaml]"
+    )
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        metavar="SECONDS",
+        help="Timeout of each call.",
+    )
+    @credential_options
+    @functools.wraps(function)
+    def command(
+        *args: Any,
+        named: tuple[str, ...],
+        only: tuple[str, ...],
+        config: str | None,
+        timeout_s: float,
+        credentials: CredentialFiles,
+        **kwargs: Any,
+    ) -> Any:
+        told: dict[str, tuple[str, ...]] = {}
+        try:
+            for name, addresses in map(parse_option, named):
+                told[name] = (*told.get(name, ()), *addresses)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--installation") from None
+        path = config or default_config()
+        try:
+            configured = read_installations(path) if path else {}
+        except BadDocument as fault:
+            refuse(fault)
+        return function(Session(told, configured, only, timeout_s, credentials), *args, **kwargs)
+
+    return command  # type: ignore[return-value]
+
+
+__all__ = ["Asked", "Session", "complain", "connected", "finish", "refuse", "tell_away", "warn"]

@@ -1,0 +1,285 @@
+"""All instances of an installation in memory, by version, with indexes.
+
+Only what came out of the store's ordered stream changes the cache (`load`, `apply`); nothing here does I/O.
+The version moves when all changes of that version are in: a reader between two calls sees whole versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import chain, groupby
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus
+from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
+from hq.memory.index import Indexes
+from hq.memory.listing import Listing
+from hq.memory.quarantine import Quarantine
+from hq.memory.query import Query
+from hq.memory.traits import Traits
+from hq.memory.waiters import Waiters
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import service_pb2
+from serving.errors import NotLoaded
+from store import keys as k
+from store.port import Batch, Change, Record
+
+
+class Event(NamedTuple):
+    """One change of one instance at one version. `before` and `after` are None where it did not exist."""
+
+    version: int
+    before: Entry | None
+    after: Entry | None
+
+    @property
+    def traits(self) -> Traits:
+        """Of the newer state."""
+        entry = self.after or self.before
+        assert entry is not None
+        return entry.traits
+
+
+class Cache:
+    """Instances by id and uid, and in order of ids for any filter.
+
+    Attributes:
+        version: all changes up to here are in.
+        epoch: whose versions these are, as the store itself says in its ordered stream.
+        epoch_at: the version at which it began. A record that is older may come from another history.
+        epoch_record: all that the store says of it.
+        quarantine: records that could not be decoded.
+        stored_bytes: what the records of all instances take in the store, roughly.
+    """
+
+    def __init__(self, keys: k.Keys, listing_bytes: int = 64 << 20) -> None:
+        """`listing_bytes`: of lists that are kept joined, because they are asked for often."""
+        self._keys, self._listing_bytes = keys, listing_bytes
+        self.version = 0
+        self.quarantine = Quarantine()
+        self._waiters = Waiters()
+        self._clear()
+
+    def _clear(self) -> None:
+        self.epoch, self.epoch_at = "", 0
+        self.stored_bytes = 0
+        self.epoch_record = storage_pb2.EpochRecord()
+        self._by_id: dict[str, Entry] = {}
+        self._by_uid: dict[int, Entry] = {}
+        self._indexes = Indexes(self._listing_bytes)
+        self._secrets: dict[str, Record] = {}
+        # A status whose spec is missing or in quarantine.
+        self._orphans: dict[str, Status] = {}
+        # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
+        self._halves: dict[str, tuple[bytes, int, int]] = {}
+        self._decoder = Decoder(self.quarantine)
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def get(self, instance_id: str) -> Entry | None:
+        return self._by_id.get(instance_id)
+
+    def by_uid(self, uid: int) -> Entry | None:
+        return self._by_uid.get(uid)
+
+    def matching(self, query: Query, after: str = "") -> Iterator[Sequence[Entry]]:
+        """Every instance that passes, in order of ids, behind `after`, as all of them stand at this call.
+
+        In portions of at most some thousand that were looked at, so that the caller can let the loop have a turn
+        between them; a portion may be empty.
+        """
+        if not query.ids:
+            return self._indexes.matching(query, after)
+        named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
+        return iter((query.passing([entry for entry in named if entry is not None], query.fields),))
+
+    def on_node(self, node: str) -> Iterator[Entry]:
+        """The instances on a node."""
+        return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))
+
+    def listing(self, query: Query) -> Listing | None:
+        """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""
+        return self._indexes.listing(query)
+
+    def entries(self) -> Iterable[Entry]:
+        """All, in no order."""
+        return self._by_id.values()
+
+    def nodes(self) -> int:
+        """How many nodes hold instances."""
+        return self._indexes.nodes()
+
+    def ready(self) -> int:
+        """How many instances are ready."""
+        return len(self) - self._indexes.unready()
+
+    def secrets(self, instance_id: str) -> Record | None:
+        """The secrets record of an instance, undecoded."""
+        return self._secrets.get(instance_id)
+
+    def stored_versions(self, instance_id: str) -> tuple[int, int]:
+        """Where the spec and status records stand in the store (0: there is none), also when in quarantine."""
+        entry, orphan = self._by_id.get(instance_id), self._orphans.get(instance_id)
+        spec, status = self.quarantine.get(k.SPEC, instance_id), self.quarantine.get(k.STATUS, instance_id)
+        status_at = entry.status_version if entry else orphan.modified if orphan else 0
+        return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
+
+    def is_unreadable(self, instance_id: str) -> bool:
+        """Its spec record lies in quarantine: an older state is shown, or none."""
+        return self.quarantine.get(k.SPEC, instance_id) is not None
+
+    def keys(self) -> Iterator[bytes]:
+        """The keys of all records that are in."""
+        for instance_id, entry in self._by_id.items():
+            yield self._keys.spec(instance_id)
+            if entry.status_version:
+                yield self._keys.status(instance_id)
+        yield from (self._keys.secrets(instance_id) for instance_id in self._secrets)
+        yield from (self._keys.status(instance_id) for instance_id in self._orphans)
+        yield from (self._keys.of(record.kind, record.rest) for record in self.quarantine.all())
+
+    async def wait_for(self, version: int) -> None:
+        """Return when the cache is at this version or a later one; the caller bounds the time. Raises NotLoaded."""
+        if self.version < version:
+            await self._waiters.wait_for(version)
+
+    # --- following --------------------------------------------------------------------------------------------------
+
+    def load(self, records: Iterable[Record]) -> list[tuple[k.Name, Record]]:
+        """Take in part of a listing, without events; `advance` to the listing's version when all is in.
+
+        Returns the records that are none of an instance.
+        """
+        others = []
+        for record in records:
+            name = self._keys.name(record.key)
+            kind, instance_id = name
+            if kind == k.SPEC:
+                self._halves[instance_id] = record[1:]
+            elif kind == k.STATUS or kind == k.SECRETS:
+                changes = {kind: Change(*record)}
+                if kind == k.STATUS and (spec := self._halves.pop(instance_id, None)) is not None:
+                    changes[k.SPEC] = Change(b"", *spec)
+                self._take(instance_id, changes)
+            else:
+                others.append((name, record))
+                if kind == k.EPOCH:
+                    self._take_epoch(record.value, record.modified)
+        return others
+
+    def advance(self, version: int) -> None:
+        """Nothing else changed up to this version."""
+        self._complete_halves()
+        self.version = max(self.version, version)
+        self._waiters.reached(self.version)
+
+    def apply(self, batch: Batch, *, collapsed: bool = False) -> list[Event]:
+        """Take in complete versions; return what changed, oldest first.
+
+        Collapsed: the batch is a difference over many versions, told as events of its last one.
+        """
+        self._complete_halves()
+        events: list[Event] = []
+        if collapsed:
+            events += self._apply_version(batch.revision, batch.changes)
+        else:
+            for version, group in groupby(batch.changes, key=lambda change: change.revision):
+                events += self._apply_version(version, group)
+        self.advance(batch.revision)
+        return events
+
+    def reset(self) -> None:
+        """Forget everything: the store has a new history."""
+        self.quarantine.clear()
+        self._clear()
+        self.version = 0
+        self._waiters.fail(NotLoaded("the store was replaced: this replica is reloading"))
+
+    def _complete_halves(self) -> None:
+        halves, self._halves = self._halves, {}
+        for instance_id, spec in halves.items():
+            self._take(instance_id, {k.SPEC: Change(b"", *spec)})
+
+    def _apply_version(self, version: int, changes: Iterable[Change]) -> Iterator[Event]:
+        touched: dict[str, dict[str, Change]] = {}
+        for change in changes:
+            kind, rest = self._keys.name(change.key)
+            if kind == k.SPEC or kind == k.STATUS or kind == k.SECRETS:
+                touched.setdefault(rest, {})[kind] = change
+            elif kind == k.EPOCH and change.value is not None:
+                self._take_epoch(change.value, change.revision)
+        for instance_id, by_kind in touched.items():
+            before = self._by_id.get(instance_id)
+            after = self._take(instance_id, by_kind)
+            if before is not after:
+                yield Event(version, before, after)
+
+    def _take_epoch(self, value: bytes, version: int) -> None:
+        # The follower has decided already whether this is another history.
+        with suppress(DecodeError):
+            self.epoch_record = storage_pb2.EpochRecord.FromString(value)
+            self.epoch, self.epoch_at = self.epoch_record.epoch, version
+
+    # --- one instance -----------------------------------------------------------------------------------------------
+
+    def _take(self, instance_id: str, changes: dict[str, Change]) -> Entry | None:
+        """The instance as it is after these changes of its records; the very same entry if nothing shows."""
+        before = self._by_id.get(instance_id)
+        if (secrets := changes.get(k.SECRETS)) is not None:
+            self._take_secrets(instance_id, secrets)
+        shown = before.spec_created if before is not None else 0
+        spec = self._decoder.spec(instance_id, changes.get(k.SPEC), shown=shown)
+        is_another = before is not None and spec is not SAME and (spec is None or spec.created != shown)
+        status = self._decoder.status(instance_id, changes.get(k.STATUS), shown=before is not None and not is_another)
+        if status is SAME and k.STATUS in changes and is_another:
+            status = NO_STATUS  # that of the life before says nothing of this one
+        if spec is SAME and status is SAME:
+            return before
+        after, orphan = self._combined(instance_id, before, spec, status)
+        self._orphans.pop(instance_id, None)
+        if orphan is not None:
+            self._orphans[instance_id] = orphan
+        if before is not None or after is not None:
+            self._file(instance_id, before, after)
+        return after
+
+    def _combined(
+        self, instance_id: str, before: Entry | None, spec: NewSpec, status: NewStatus
+    ) -> tuple[Entry | None, Status | None]:
+        """The instance made of its records, and the status that has no instance."""
+        if before is not None and spec is SAME and status is not SAME:
+            return before.restated(status, self._decoder.pool), None
+        if status is SAME:
+            status = before.stored()[1] if before is not None else self._orphans.get(instance_id, NO_STATUS)
+        if spec is None or spec is SAME:
+            return None, status if status.modified else None
+        return build(instance_id, spec, status, before, self._decoder.pool), None
+
+    def _take_secrets(self, instance_id: str, change: Change) -> None:
+        self._decoder.check_secrets(instance_id, change)
+        if (before := self._secrets.pop(instance_id, None)) is not None:
+            self.stored_bytes -= RECORD_BYTES + len(before.value)
+        if change.value is not None:
+            self._secrets[instance_id] = Record(change.key, change.value, change.created, change.revision)
+            self.stored_bytes += RECORD_BYTES + len(change.value)
+
+    def _file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
+        # Records that HQ did not write may share a uid: whoever came last has it.
+        if before is not None and self._by_uid.get(before.traits.uid) is before:
+            del self._by_uid[before.traits.uid]
+        if before is not None:
+            self.stored_bytes -= before.stored_bytes()
+        if after is not None:
+            self.stored_bytes += after.stored_bytes()
+            self._by_uid[after.traits.uid] = self._by_id[instance_id] = after
+        else:
+            del self._by_id[instance_id]
+        self._indexes.file(instance_id, before, after)
+        if len(self.quarantine):
+            self.quarantine.note_shown(instance_id, (k.SPEC, k.STATUS), shown=after is not None)

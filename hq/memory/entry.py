@@ -1,0 +1,238 @@
+"""One instance as a replica holds it: its frame, and the handful of fields that are looked up without decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hq.memory import frames
+from hq.memory.listing import Home
+from hq.memory.record import NO_STATUS, RECORD_BYTES, Spec, Status, decode_traits
+from hq.memory.traits import Pool, Traits
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+
+
+class Mark:
+    """What is known of one revision's reporter, in the order of the status record (a beat names the position).
+
+    Attributes:
+        digest: of the report stored last, without its sequence; 0: none, so that the next report is written.
+        heard_ms: wall time of the last report or beat, display only; 0: never.
+    """
+
+    __slots__ = ("digest", "flipped", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
+
+    def __init__(self, record: storage_pb2.RevisionMark, pool: Pool) -> None:
+        self.id: str = pool.setdefault(record.id, record.id)
+        self.ready = record.ready
+        self.heard_ms = record.heard_unix_ms
+        self.incarnation = record.incarnation
+        self.sequence = record.sequence
+        self.digest = record.digest
+        self.heard_by: str = pool.setdefault(record.heard_by, record.heard_by)
+        self.flipped = record.flipped
+
+    def report(self) -> tuple[int, int]:
+        """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
+        return self.incarnation, self.sequence
+
+    def recall(self, before: Mark | None) -> None:
+        """Take over what beats told since this very report: no record holds that."""
+        if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:
+            self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
+
+    def record(self) -> storage_pb2.RevisionMark:
+        """As it is stored."""
+        return storage_pb2.RevisionMark(
+            id=self.id,
+            ready=self.ready,
+            heard_unix_ms=self.heard_ms,
+            incarnation=self.incarnation,
+            sequence=self.sequence,
+            digest=self.digest,
+            heard_by=self.heard_by,
+            flipped=self.flipped,
+        )
+
+
+class Entry:
+    """One instance. Everything but the heartbeat times is fixed; a change makes a new Entry.
+
+    Attributes:
+        spec_created: create revision of the spec record, compared by status writes.
+        version, status_version: modified revisions of the two records.
+        request_id: of the creation.
+        fresh_frame: the frame, if no beat came since it was spliced. Lists are read from it; see `frames_of`.
+        json: the instance as JSON, if somebody keeps it here; a beat takes it away.
+        home: the lists it is in, void when it is heard; None while it is in no cache.
+    """
+
+    __slots__ = (
+        "_frame",
+        "_shape",
+        "fresh_frame",
+        "home",
+        "json",
+        "marks",
+        "request_id",
+        "spec_created",
+        "status_version",
+        "traits",
+        "version",
+    )
+
+    def __init__(
+        self,
+        traits: Traits,
+        marks: tuple[Mark, ...],
+        parts: frames.Parts,
+        spec_created: int,
+        request_id: str,
+        pool: Pool,
+    ) -> None:
+        self.traits = traits
+        self.marks = marks
+        self.version = parts.version
+        self.status_version = parts.status_version
+        self.spec_created = spec_created
+        self.request_id = request_id
+        shape = frames.shape(parts)
+        self._shape: frames.Shape = pool.setdefault(shape, shape)
+        self._frame = frames.splice(parts)
+        self.fresh_frame: bytes | None = self._frame
+        self.json: bytes | None = None
+        self.home: Home | None = None
+
+    def stored_bytes(self) -> int:
+        """What its two records take in the store, roughly. Always the same number, whatever is heard of it."""
+        return sum(self._shape) + 2 * (len(self.traits.id) + RECORD_BYTES) + RECORD_BYTES * len(self.marks)
+
+    def frame(self) -> bytes:
+        """The frame, spliced anew if a beat came since."""
+        if self.fresh_frame is None:
+            self.fresh_frame = self._frame = frames.splice(self._parts())
+        return self.fresh_frame
+
+    def changed_at(self) -> int:
+        """The version of the newest change."""
+        return max(self.version, self.status_version)
+
+    def mark(self, revision_id: str) -> Mark | None:
+        """What is known of a revision's reporter; None if it never had one."""
+        for mark in self.marks:
+            if mark.id == revision_id:
+                return mark
+        return None
+
+    def is_unknown(self, revision_id: str = "") -> bool:
+        """Nobody has said yet whether it is ready, or whether that revision of it is. Off the read path."""
+        status = self.status()
+        if not revision_id:
+            return status.ready.status == instance_pb2.CONDITION_STATUS_UNKNOWN
+        told = [revision.ready.status for revision in status.revision if revision.id == revision_id]
+        return not any(told)
+
+    def beat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
+        """Note that the revision at this position was heard again."""
+        mark = self.marks[position]
+        mark.heard_ms = max(mark.heard_ms, unix_ms)
+        mark.heard_by = heard_by
+        self.fresh_frame = self.json = None
+        if self.home is not None:
+            self.home.void()
+        return mark
+
+    def meta(self) -> instance_pb2.InstanceMeta:
+        """Decoded, without the versions. Off the read path."""
+        return instance_pb2.InstanceMeta.FromString(frames.stored(self._frame, self._shape)[0])
+
+    def spec(self) -> instance_pb2.InstanceSpec:
+        """Decoded. Off the read path."""
+        return instance_pb2.InstanceSpec.FromString(frames.stored(self._frame, self._shape)[1])
+
+    def status(self) -> instance_pb2.InstanceStatus:
+        """Decoded, without heartbeat times. Off the read path."""
+        return instance_pb2.InstanceStatus.FromString(frames.stored(self._frame, self._shape)[2])
+
+    def instance(self) -> instance_pb2.Instance:
+        """Decoded, with everything. Off the read path."""
+        return instance_pb2.Instance.FromString(frames.body(self.frame()))
+
+    def stored(self) -> tuple[Spec, Status]:
+        """The two records that this entry was made from, but for their write ids."""
+        meta, spec, _ = frames.stored(self._frame, self._shape)
+        return (
+            Spec(
+                storage_pb2.SpecRecord(meta=meta, spec=spec, request_id=self.request_id),
+                self.spec_created,
+                self.version,
+            ),
+            Status(self.status_record(), self.status_version),
+        )
+
+    def status_record(self) -> storage_pb2.StatusRecord:
+        """The status record that this entry was made from, but for its write id."""
+        status = frames.stored(self._frame, self._shape)[2]
+        marks = [mark.record() for mark in self.marks]
+        return storage_pb2.StatusRecord(status=status, revision=marks, uid=self.traits.uid)
+
+    def restated(self, status: Status, pool: Pool) -> Entry:
+        """The instance with another status, and all else as it is; nothing is decoded."""
+        meta, spec, _ = frames.stored(self._frame, self._shape)
+        marks = _marks(status, self, pool)
+        parts = frames.Parts(meta, spec, status.record.status, self.version, status.modified, heard(marks))
+        return Entry(_with_readiness(self.traits, marks), marks, parts, self.spec_created, self.request_id, pool)
+
+    def _parts(self) -> frames.Parts:
+        meta, spec, status = frames.stored(self._frame, self._shape)
+        return frames.Parts(meta, spec, status, self.version, self.status_version, heard(self.marks))
+
+
+def frames_of(entries: Iterable[Entry]) -> list[bytes]:
+    """The frames of many, at the least cost each."""
+    return [entry.fresh_frame or entry.frame() for entry in entries]
+
+
+def heard(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
+    """What the heartbeat tail of a frame is made from."""
+    return [(mark.id, mark.heard_ms) for mark in marks if mark.heard_ms]
+
+
+def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, pool: Pool) -> Entry:
+    """The entry of an instance from its two records. Raises Undecodable if its traits are still to be worked out.
+
+    `before` is what it was: it knows of beats, which no record holds.
+    """
+    record = spec.record
+    traits = spec.traits or decode_traits(instance_id, record, pool)
+    marks = _marks(status, before if before is not None and before.traits.uid == traits.uid else None, pool)
+    parts = frames.Parts(record.meta, record.spec, status.record.status, spec.modified, status.modified, heard(marks))
+    return Entry(_with_readiness(traits, marks), marks, parts, spec.created, record.request_id, pool)
+
+
+def _marks(status: Status, before: Entry | None, pool: Pool) -> tuple[Mark, ...]:
+    marks = tuple([Mark(record, pool) for record in status.record.revision])
+    if before is not None and before.marks:
+        for mark in marks:
+            mark.recall(before.mark(mark.id))
+    return marks
+
+
+def _with_readiness(traits: Traits, marks: tuple[Mark, ...]) -> Traits:
+    ready = any([mark.ready for mark in marks])  # noqa: C419  # a generator costs three times as much
+    return traits if traits.ready is ready else traits._replace(ready=ready)
+
+
+__all__ = [
+    "NO_STATUS",
+    "RECORD_BYTES",
+    "Entry",
+    "Mark",
+    "Pool",
+    "Spec",
+    "Status",
+    "Traits",
+    "build",
+    "frames_of",
+    "heard",
+]

@@ -1,0 +1,203 @@
+"""Who watches what: each step of the cache's history is handed to the watchers that it concerns.
+
+A change costs the watchers that it concerns: it is matched once per distinct filter that names its instance, node,
+service or one of its revisions, and encoded once, however many watch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from hq.memory.history import Step, WatchedEvent
+from hq.memory.query import Query
+from hq.memory.traits import Traits
+from hq.memory.watcher import Backlog, Delivery, Watcher
+
+_SHARE = 16  # one watcher may leave unread a sixteenth of what all together may
+_RELIEVED = 0.75  # cut until there is some room again: to look for who is behind costs a look at everybody
+
+
+class _Feed:
+    """All watchers of one filter."""
+
+    __slots__ = ("query", "watchers")
+
+    def __init__(self, query: Query) -> None:
+        self.query = query
+        self.watchers: set[Watcher] = set()
+
+
+class Fanout:
+    """Hands each step to whom it concerns.
+
+    Attributes:
+        version: everything up to here was handed out.
+        reach: how many watchers the newest step went to that went to any.
+        life: changes when nothing that was handed out before holds any more.
+        resyncs: how often a watch was told that continuity is lost; for metrics.
+        backlog: what was handed out and not read yet.
+        closing: set when watches are to end.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        """`max_bytes`: what all watchers together may leave unread."""
+        self._max_bytes = max_bytes
+        self._feeds: dict[str, _Feed] = {}
+        # A feed stands in one index, under each word that its filter names there.
+        self._standing: tuple[dict[str, set[_Feed]], ...] = tuple({} for _ in _NAMED)
+        self._general: set[_Feed] = set()  # whose filters name none of these hear of everything
+        self._snapshots: dict[Watcher, int] = {}  # under way, since which version; the oldest first
+        self._count = 0
+        self.version = 0
+        self.reach = 0
+        self.life = 0
+        self.resyncs = 0
+        self.backlog = Backlog()
+        self.closing = asyncio.Event()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def subscribe(self, query: Query, snapshot: Iterator[list[bytes]] | None = None) -> Watcher:
+        """A watcher that gets everything after `version` as it stands now. `snapshot`: what it is to send before."""
+        feed = self._feeds.get(query.digest)
+        if feed is None:
+            feed = self._feeds[query.digest] = _Feed(query)
+            self._place(feed)
+        watcher = Watcher(self.backlog, self._max_bytes // _SHARE, snapshot or iter(()))
+        feed.watchers.add(watcher)
+        self._count += 1
+        if snapshot is not None:
+            self._snapshots[watcher] = self.version
+        return watcher
+
+    def synced(self, watcher: Watcher) -> None:
+        """Its snapshot is sent."""
+        self._snapshots.pop(watcher, None)
+
+    def unsubscribe(self, query: Query, watcher: Watcher) -> None:
+        watcher.drop()
+        self.synced(watcher)
+        feed = self._feeds[query.digest]
+        feed.watchers.remove(watcher)
+        self._count -= 1
+        if not feed.watchers:
+            del self._feeds[query.digest]
+            self._displace(feed)
+
+    def publish(self, step: Step) -> None:
+        """Hand out the events of one version."""
+        due = self._due(step) if self._feeds else {}
+        for feed, events in due.items():
+            delivery = Delivery(step.version, events, step.collapsed)
+            for watcher in feed.watchers:
+                watcher.push(delivery)
+        if due:
+            self.reach = sum(len(feed.watchers) for feed in due)
+        self.version = step.version
+        if self.backlog.size_bytes > self._max_bytes:
+            self._relieve()
+
+    def forget(self, version: int) -> None:
+        """The history before this version is gone: a snapshot from then would keep alive what nothing else bounds."""
+        while self._snapshots:
+            watcher, since = next(iter(self._snapshots.items()))
+            if since >= version:
+                return
+            del self._snapshots[watcher]
+            watcher.lose("this watch's snapshot is older than the history in memory")
+
+    def lose_all(self, reason: str) -> None:
+        """Nobody's continuity holds: the store has a new history."""
+        self.life += 1
+        self._snapshots.clear()
+        for watcher in self._watchers():
+            watcher.lose(reason)
+
+    def close(self) -> None:
+        """The replica shuts down: let every stream end with a bookmark."""
+        self.closing.set()
+        for watcher in self._watchers():
+            watcher.wake()
+
+    def _relieve(self) -> None:
+        """All watchers together hold too much: cut those that hold the most, but for what came just now."""
+        behind = [watcher for watcher in self._watchers() if watcher.is_behind(self.version)]
+        for watcher in sorted(behind, key=lambda one: one.unread_bytes, reverse=True):
+            watcher.lose(f"all watches together are behind by more than {self._max_bytes} bytes, this one the furthest")
+            if self.backlog.size_bytes <= _RELIEVED * self._max_bytes:
+                return
+
+    def _watchers(self) -> Iterator[Watcher]:
+        for feed in self._feeds.values():
+            yield from feed.watchers
+
+    def _place(self, feed: _Feed) -> None:
+        for feeds, name in zip(self._standing, _NAMED, strict=True):
+            if words := getattr(feed.query, name):
+                for word in words:
+                    feeds.setdefault(word, set()).add(feed)
+                return
+        self._general.add(feed)
+
+    def _displace(self, feed: _Feed) -> None:
+        for feeds, name in zip(self._standing, _NAMED, strict=True):
+            if words := getattr(feed.query, name):
+                for word in words:
+                    feeds[word].remove(feed)
+                    if not feeds[word]:
+                        del feeds[word]
+                return
+        self._general.remove(feed)
+
+    def _due(self, step: Step) -> dict[_Feed, list[bytes]]:
+        """Who hears of it, and what."""
+        due: dict[_Feed, list[bytes]] = {}
+        for event in step.events:
+            for feed in self._concerned(event):
+                encoded = encode(feed.query, event)
+                if encoded:
+                    due.setdefault(feed, []).append(encoded)
+        return due
+
+    def _concerned(self, event: WatchedEvent) -> Iterable[_Feed]:
+        """Whose filter may pass what was, or what is."""
+        found = self._general.copy()
+        by_id, by_node, by_service, by_revision = self._standing
+        states: set[Traits | None] = {event.before, event.after}
+        for traits in states:
+            if traits is not None:
+                found.update(by_id.get(traits.id, ()), by_node.get(traits.node, ()), by_service.get(traits.service, ()))
+                for revision in traits.revisions:
+                    found.update(by_revision.get(revision, ()))
+        return found
+
+
+# What a filter may name, as attributes of Query: the first of these that it does name is where its feed stands.
+_NAMED = ("ids", "nodes", "services", "revisions")
+
+
+def encode(query: Query, event: WatchedEvent) -> bytes:
+    """The event as a watcher with this filter sees it; empty: it does not."""
+    if event.after is not None and query.matches(event.after):
+        return event.put
+    if event.before is not None and query.matches(event.before):
+        return event.gone()
+    return b""
+
+
+def deliveries(query: Query, steps: Iterable[Step]) -> list[Delivery]:
+    """What a watcher with this filter would have got."""
+    found, ids = [], query.ids
+    for step in steps:
+        events = []
+        for event in step.events:
+            # At a glance: when a replica goes away, thousands come back at once that name one instance each.
+            if ids and event.id not in ids:
+                continue
+            if encoded := encode(query, event):
+                events.append(encoded)
+        if events:
+            found.append(Delivery(step.version, events, step.collapsed))
+    return found

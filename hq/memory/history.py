@@ -1,0 +1,132 @@
+"""A bounded window of events: what a watch can go on from."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hq.memory import frames
+from hq.memory.cache import Event
+from hq.memory.traits import Traits
+
+_EVENT_BYTES = 500  # of an event beside its encoded form, and of a step
+_STEP_BYTES = 150
+
+
+class WatchedEvent:
+    """An event as watches need it: who passed the filter before and after, and its encoded forms, made once.
+
+    Attributes:
+        id: of the instance.
+        before, after: the indexed fields; None where the instance did not exist.
+        put: as `events = 2` of WatchInstancesResponse: created or changed; empty if it was deleted.
+    """
+
+    __slots__ = ("_gone", "after", "before", "id", "put", "version")
+
+    def __init__(self, event: Event) -> None:
+        self.version = event.version
+        self.id = event.traits.id
+        self.before: Traits | None = event.before.traits if event.before else None
+        self.after: Traits | None = event.after.traits if event.after else None
+        self.put = put_event(event.version, event.after.frame()) if event.after else b""
+        self._gone = b""
+
+    def gone(self) -> bytes:
+        """As `events = 2`: deleted, or still there but no longer passing the filter."""
+        if not self._gone:
+            self._gone = self._mention(b"\x22" if self.after else b"\x1a")
+        return self._gone
+
+    def size_bytes(self) -> int:
+        """What the window pays for it, roughly."""
+        return len(self.put) + _EVENT_BYTES
+
+    def _mention(self, tag: bytes) -> bytes:
+        # Of what the watcher knew: the instance that is there now may be another life of the id.
+        traits = self.before or self.after
+        assert traits is not None
+        ref = frames.delimited(b"\x0a", traits.id.encode()) + b"\x10" + frames.varint(traits.uid)
+        ref += frames.delimited(b"\x1a", traits.cluster.encode()) if traits.cluster else b""
+        return frames.delimited(b"\x12", b"\x08", frames.varint(self.version), frames.delimited(tag, ref))
+
+
+def put_event(version: int, frame: bytes) -> bytes:
+    """A put as `events = 2` of WatchInstancesResponse, from an instance's frame."""
+    instance = frames.body(frame)
+    return frames.delimited(b"\x12", b"\x08", frames.varint(version), b"\x12", frames.varint(len(instance)), instance)
+
+
+class Step(NamedTuple):
+    """All events of one version. Collapsed: they are a difference over versions that this replica missed."""
+
+    version: int
+    events: Sequence[WatchedEvent]
+    collapsed: bool = False
+
+
+class History:
+    """The newest steps, whole versions, within a bound of bytes.
+
+    Attributes:
+        complete_after: every step with a greater version is here (or never was).
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self._steps: list[Step] = []
+        self._first = 0  # those before it are gone
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self.complete_after = 0
+
+    def __len__(self) -> int:
+        return len(self._steps) - self._first
+
+    def reset(self, version: int) -> None:
+        """Nothing before this version is known."""
+        self._steps, self._first, self._bytes = [], 0, 0
+        self.complete_after = version
+
+    def add(self, step: Step) -> None:
+        """Add the newest step. A collapsed one cuts off what was before: nobody may resume from inside the gap."""
+        if step.collapsed:
+            self.reset(step.version)
+            return
+        self._steps.append(step)
+        self._bytes += _size(step)
+        while self._bytes > self._max_bytes and len(self) > 1:
+            self._drop_oldest()
+
+    def since(self, version: int, size_bytes: int) -> list[Step] | None:
+        """The next steps after a version, until they have about this size; None if they are no longer known."""
+        if version < self.complete_after:
+            return None
+        at = bisect_right(self._steps, version, lo=self._first, key=_version_of)
+        steps: list[Step] = []
+        while at < len(self._steps) and size_bytes > 0:
+            steps.append(self._steps[at])
+            size_bytes -= _size(self._steps[at])
+            at += 1
+        return steps
+
+    def _drop_oldest(self) -> None:
+        oldest = self._steps[self._first]
+        self._steps[self._first] = _GONE
+        self._first += 1
+        self._bytes -= _size(oldest)
+        self.complete_after = oldest.version
+        if self._first > len(self._steps) // 2:
+            del self._steps[: self._first]
+            self._first = 0
+
+
+_GONE = Step(0, ())
+
+
+def _version_of(step: Step) -> int:
+    return step.version
+
+
+def _size(step: Step) -> int:
+    return sum(event.size_bytes() for event in step.events) + _STEP_BYTES

@@ -1,0 +1,188 @@
+"""Which instances have a word in a field: one index per field, and all of them together."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from typing import Any, Generic, TypeVar
+
+from hq.memory.bucket import Block, Bucket, id_of
+from hq.memory.entry import Entry, frames_of
+from hq.memory.listing import Home, Listing, Shelf
+from hq.memory.query import UNALLOCATED, UNREADY, Query
+from hq.memory.traits import Traits
+
+W = TypeVar("W", bound=Hashable)
+
+_SORTED_AT_ONCE = 5_000  # instances; some 3 ms
+_MERGED = 64  # buckets; beginning a merge costs some 10 µs for each of them
+_PORTION = 500
+_LISTED = 1_000  # instances; longer lists are not kept: one busy service would push all others out
+
+
+class Index(Generic[W]):
+    """Buckets by the words that a field may hold. An empty bucket is dropped."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[W, Bucket] = {}
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def buckets(self, words: Iterable[W]) -> list[Bucket]:
+        """Those of the words that any instance has."""
+        get = self._buckets.get
+        return [bucket for word in words if (bucket := get(word)) is not None]
+
+    def move(self, before: Sequence[W], after: Sequence[W], instance_id: str, entry: Entry | None) -> None:
+        """File an instance under the words in `after`, and no more under those that only `before` has."""
+        if before != after:
+            for word in before:
+                if word not in after:
+                    self._drop(word, instance_id)
+        if entry is not None:
+            for word in after:
+                bucket = self._buckets.get(word)
+                if bucket is None:
+                    bucket = self._buckets[word] = Bucket()
+                if not bucket.append(entry):
+                    bucket.put(entry)
+
+    def _drop(self, word: W, instance_id: str) -> None:
+        bucket = self._buckets.get(word)
+        if bucket is not None:
+            bucket.drop(instance_id)
+            if not len(bucket):
+                del self._buckets[word]
+
+
+class Indexes:
+    """All indexes of a cache, kept in step with each other. `listing_bytes`: of lists that are kept joined."""
+
+    def __init__(self, listing_bytes: int) -> None:
+        self._homes: dict[str, Home] = {}
+        self._shelf = Shelf(listing_bytes)
+        self._all = Bucket()
+        self._clusters: Counter[str] = Counter()
+        self._by: dict[str, Index[Any]] = {name: Index() for name in _NAMES}
+
+    def file(self, instance_id: str, before: Entry | None, after: Entry | None) -> None:
+        """Put an instance into every index in place of what it was."""
+        old, new = before.traits if before else None, after.traits if after else None
+        self._count(old, new)
+        if after is not None:
+            self._all.put(after)
+        else:
+            self._all.drop(instance_id)
+        were = _words(old)
+        are = were if new is old else _words(new)
+        for index, was, now in zip(self._by.values(), were, are, strict=True):
+            index.move(was, now, instance_id, after)
+        self._settle(before, after)
+
+    def nodes(self) -> int:
+        """How many nodes hold instances."""
+        return len(self._by["nodes"])
+
+    def unready(self) -> int:
+        """How many instances are not ready."""
+        return sum(map(len, self._by["unready"].buckets(UNREADY)))
+
+    def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
+        """As `Cache.matching`, for a query that names no ids."""
+        buckets, settled = self._narrowest(query)
+        left = query.besides[settled]
+        if query.clusters and self._clusters.keys() <= query.clusters:
+            left -= {"clusters"}
+        portions = _portions(buckets, after)
+        return (query.passing(portion, left) for portion in portions) if left else portions
+
+    def listing(self, query: Query) -> Listing | None:
+        """The whole answer to a query, kept until it changes; None if no such answers are kept, or it is a long one."""
+        home = self._homes.get(query.listing[0]) if query.listing else None
+        if home is None or query.listing is None:
+            return None
+        service, ready = query.listing
+        listing = home.get(ready)
+        if listing is None:
+            (bucket,) = self._by["services"].buckets((service,))
+            if len(bucket) > _LISTED:
+                return None
+            entries = tuple(chain.from_iterable(self.matching(query, "")))
+            listing = Listing(entries, b"".join(frames_of(entries)))
+            self._shelf.keep(home, ready, listing)
+        return listing
+
+    def _settle(self, before: Entry | None, after: Entry | None) -> None:
+        """Show an entry its home; what is kept there and where it was is void."""
+        if after is not None:
+            service = after.traits.service
+            home = self._homes.get(service)
+            if home is None:
+                home = self._homes[service] = Home()
+            after.home = home
+            home.void()
+        if before is not None and before.home is not None:
+            before.home.void()
+            service = before.traits.service
+            if not self._by["services"].buckets((service,)):
+                self._homes.pop(service, None)
+
+    def _narrowest(self, query: Query) -> tuple[list[Bucket], str]:
+        """The fewest buckets' worth of instances that hold all matches, and the field of the query that they settle."""
+        best, settled, least = [self._all], "", len(self._all)
+        for name, words, settles in query.lookups:
+            buckets = self._by[name].buckets(words)
+            size = len(buckets[0]) if len(buckets) == 1 else sum(map(len, buckets))
+            if len(buckets) > _MERGED and size > max(_SORTED_AT_ONCE, len(self._all) // 16):
+                continue  # it costs less to walk through everything, which is in order
+            if size < least or (size == least and settles):
+                best, settled, least = buckets, settles, size
+        return best, settled
+
+    def _count(self, old: Traits | None, new: Traits | None) -> None:
+        if old is not None and new is not None and old.cluster == new.cluster:
+            return
+        if new is not None:
+            self._clusters[new.cluster] += 1
+        if old is not None:
+            self._clusters[old.cluster] -= 1
+            if not self._clusters[old.cluster]:
+                del self._clusters[old.cluster]
+
+
+_NAMES = ("services", "nodes", "revisions", "labels", "unready", "unallocated")
+
+
+def _words(traits: Traits | None) -> tuple[Sequence[Hashable], ...]:
+    """What an instance is filed under, index by index."""
+    if traits is None:
+        return ((),) * len(_NAMES)
+    return (
+        (traits.service,),
+        (traits.node,) if traits.node else (),
+        traits.revisions,
+        traits.labels,
+        () if traits.ready else UNREADY,
+        () if traits.allocated else UNALLOCATED,
+    )
+
+
+def _portions(buckets: list[Bucket], after: str) -> Iterator[Block]:
+    """The instances of all buckets as they stand now, each once, in order of ids."""
+    if len(buckets) == 1:
+        return iter(buckets[0].lend(after))
+    lent = [bucket.lend(after) for bucket in buckets]
+    if sum(map(len, buckets)) > _SORTED_AT_ONCE:
+        return _merged(lent)
+    once = dict.fromkeys(chain.from_iterable(chain.from_iterable(lent)))
+    return iter((sorted(once, key=id_of),))
+
+
+def _merged(lent: list[list[Block]]) -> Iterator[Block]:
+    ordered = heapq.merge(*map(chain.from_iterable, lent), key=id_of)
+    once = (entry for entry, _ in groupby(ordered))
+    while portion := list(islice(once, _PORTION)):
+        yield portion

@@ -1,0 +1,81 @@
+"""The two records of an instance as the store holds them, decoded as far as a replica needs them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from hq.memory.traits import Pool, Traits, traits_of
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+
+RECORD_BYTES = 64  # of a record beside what is encoded in it: its key, its envelope and etcd's own, roughly
+
+
+class Undecodable(Exception):
+    """A record's bytes are not what HQ writes."""
+
+
+class Spec(NamedTuple):
+    """A spec record with its revisions of change and creation; its traits, unless they are still to be worked out."""
+
+    record: storage_pb2.SpecRecord
+    created: int
+    modified: int
+    traits: Traits | None = None
+
+
+class Status(NamedTuple):
+    """A status record with its revision of change; an instance without one has modified = 0."""
+
+    record: storage_pb2.StatusRecord
+    modified: int
+
+
+NO_STATUS = Status(storage_pb2.StatusRecord(), 0)
+
+
+def decode_spec(instance_id: str, value: bytes, created: int, modified: int, pool: Pool) -> Spec:
+    """Raises Undecodable; also if the record is of another instance."""
+    try:
+        record = storage_pb2.SpecRecord.FromString(value)
+    except DecodeError as error:
+        raise Undecodable(str(error)) from error
+    # One number, not two equal ones: most specs never change.
+    modified = created if modified == created else modified
+    return Spec(record, created, modified, decode_traits(instance_id, record, pool))
+
+
+def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool) -> Traits:
+    """Raises Undecodable."""
+    try:
+        meta = instance_pb2.InstanceMeta.FromString(record.meta)
+        spec = instance_pb2.InstanceSpec.FromString(record.spec)
+    except DecodeError as error:
+        raise Undecodable(str(error)) from error
+    if meta.id != instance_id:
+        raise Undecodable(f"the record is of instance {meta.id!r}")
+    return traits_of(instance_id, meta, spec, pool)
+
+
+def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:
+    """Raises Undecodable; also if a descriptor in it is no message."""
+    try:
+        record = storage_pb2.SecretsRecord.FromString(value)
+        for revision in record.revision:
+            for descriptor in revision.descriptor:
+                instance_pb2.SecretDescriptor.FromString(descriptor)
+    except DecodeError as error:
+        raise Undecodable(str(error)) from error
+    return record
+
+
+def decode_status(value: bytes, modified: int) -> Status:
+    """Raises Undecodable; also if the status itself, which is not looked at before it is served, is no message."""
+    try:
+        record = storage_pb2.StatusRecord.FromString(value)
+        instance_pb2.InstanceStatus.FromString(record.status)
+    except DecodeError as error:
+        raise Undecodable(str(error)) from error
+    return Status(record, modified)

@@ -1,0 +1,188 @@
+"""Status records: what a report, a new reporter, a dropped revision and a flip make of one. Pure.
+
+A draft takes a status as it stands and makes the record to be written; whoever writes that compares the version that it
+was made from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from hq.memory.entry import Entry, Mark
+from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import instance_pb2
+
+HEARTBEAT_TIMEOUT = "HeartbeatTimeout"
+REPORTS_REFUSED = "ReportsRefused"
+NOTHING_REPORTED = "NothingReported"
+
+_TRUE = instance_pb2.CONDITION_STATUS_TRUE
+_FALSE = instance_pb2.CONDITION_STATUS_FALSE
+
+
+class Heard(NamedTuple):
+    """By whom and when a report was received; the time in milliseconds of Unix time, for display."""
+
+    by: str
+    unix_ms: int
+
+
+def digest(report: instance_pb2.RevisionStatus) -> int:
+    """Of a report without its sequence; never 0. Equal digests: the report changes nothing."""
+    sequence, report.sequence = report.sequence, 0
+    encoded = report.SerializeToString(deterministic=True)
+    report.sequence = sequence
+    return int.from_bytes(hashlib.blake2b(encoded, digest_size=8).digest(), "little") or 1
+
+
+class Draft:
+    """A status record being changed. `record` ends the change."""
+
+    def __init__(self, uid: int, status: instance_pb2.InstanceStatus, marks: Collection[Mark]) -> None:
+        """`status` is changed in place; `marks` are in the order of its revisions, and newer: they know of beats."""
+        self._uid = uid
+        self._status = status
+        self._marks = {mark.id: mark.record() for mark in marks}
+        for revision in self._status.revision:  # what somebody else wrote by hand may lack some
+            self._marks.setdefault(revision.id, storage_pb2.RevisionMark(id=revision.id))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the statuses of all revisions."""
+        return self._status.ByteSize()
+
+    def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
+        """The record to write."""
+        self._sum_up(wall_ms)
+        return storage_pb2.StatusRecord(
+            write_id=write_id,
+            status=self._status.SerializeToString(),
+            revision=[self._marks[revision.id] for revision in self._status.revision],
+            uid=self._uid,
+        )
+
+    def report(self, report: instance_pb2.RevisionStatus, heard: Heard, report_digest: int) -> None:
+        """An agent's report replaces the status of its revision."""
+        old = self._revision(report.id)
+        mark = self._marks[report.id]
+        recovered = mark.flipped and report.ready.status == _TRUE
+        last = instance_pb2.RevisionStatus()
+        last.CopyFrom(old)
+        old.CopyFrom(report)
+        for name in ("installed", "ready"):
+            _carry_transition(getattr(last, name), getattr(old, name), heard.unix_ms)
+        if recovered:
+            receipt = old.ready.receipt
+            receipt.recovered_from = last.ready.reason
+            receipt.last_heartbeat_time.FromMilliseconds(heard.unix_ms)
+            receipt.heard_by = receipt.decided_by = heard.by
+        mark.ready = report.ready.status == _TRUE
+        mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
+        mark.incarnation, mark.sequence = report.incarnation, report.sequence
+        mark.digest = report_digest
+        # A report of not ready leaves it flipped: it recovers when it is ready again.
+        mark.flipped = mark.flipped and not mark.ready
+
+    def begin(self, revision_id: str, incarnation: int, heard: Heard) -> None:
+        """Somebody new reports a revision from now on; its next report is written whatever it says."""
+        self._revision(revision_id).incarnation = incarnation
+        mark = self._marks[revision_id]
+        mark.incarnation, mark.sequence, mark.digest = incarnation, 0, 0
+        mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
+
+    def void(self, revision_id: str) -> None:
+        """The next report of a revision is written whatever it says: until then no report is a beat of this record."""
+        if revision_id in self._marks:
+            self._marks[revision_id].digest = 0
+
+    def forget_reporters(self) -> None:
+        """Nobody is known to report any revision; whoever does has to begin again."""
+        for revision in self._status.revision:
+            revision.incarnation = 0
+        for mark in self._marks.values():
+            mark.incarnation = mark.sequence = mark.digest = 0
+
+    def keep(self, revision_ids: Collection[str]) -> None:
+        """Drop the revisions that the spec does not list any more."""
+        kept = [revision for revision in self._status.revision if revision.id in revision_ids]
+        gone = len(self._status.revision) - len(kept)
+        if gone:
+            del self._status.revision[:]
+            self._status.revision.extend(kept)
+
+    def clear(self) -> None:
+        """Forget every revision: the instance moved to another node."""
+        self._status = instance_pb2.InstanceStatus()
+        self._marks = {}
+
+    def flip(self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False) -> None:
+        """HQ calls a revision not ready because nothing was heard of it, or only reports that HQ had to refuse."""
+        silence_s = receipt.silence.seconds
+        refused = f"HQ refused its reports for {silence_s} s: see hq_reports_refused_total of its replicas"
+        condition = instance_pb2.Condition(
+            status=_FALSE,
+            reason=REPORTS_REFUSED if is_refused else HEARTBEAT_TIMEOUT,
+            message=refused if is_refused else f"no report for {silence_s} s",
+            receipt=receipt,
+        )
+        condition.last_transition_time.FromMilliseconds(wall_ms)
+        self._revision(revision_id).ready.CopyFrom(condition)
+        mark = self._marks[revision_id]
+        mark.ready, mark.flipped, mark.digest = False, True, 0
+
+    def _revision(self, revision_id: str) -> instance_pb2.RevisionStatus:
+        for revision in self._status.revision:
+            if revision.id == revision_id:
+                return revision
+        self._marks[revision_id] = storage_pb2.RevisionMark(id=revision_id)
+        return self._status.revision.add(id=revision_id)
+
+    def _sum_up(self, wall_ms: int) -> None:
+        """The instance's own condition, from its revisions."""
+        new = _summary(self._status.revision)
+        _carry_transition(self._status.ready, new, wall_ms)
+        self._status.ready.CopyFrom(new)
+
+
+def draft_of(entry: Entry, epoch_at: int) -> Draft:
+    """An instance's status, to be changed. Reporters of a record older than the epoch were those of another history."""
+    draft = Draft(entry.traits.uid, entry.status(), entry.marks)
+    if entry.status_version < epoch_at:
+        draft.forget_reporters()
+    return draft
+
+
+def empty_record(uid: int, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:
+    """The status of an instance that nobody has reported on."""
+    return Draft(uid, instance_pb2.InstanceStatus(), ()).record(write_id, wall_ms)
+
+
+def _summary(revisions: Sequence[instance_pb2.RevisionStatus]) -> instance_pb2.Condition:
+    ready = [revision for revision in revisions if revision.ready.status == _TRUE]
+    if ready:
+        return instance_pb2.Condition(status=_TRUE, reason="RevisionReady", message=f"revision {ready[0].id} is ready")
+    told = [revision for revision in revisions if revision.HasField("ready")]
+    if not told:
+        return instance_pb2.Condition(reason=NOTHING_REPORTED, message="no agent has reported yet")
+    last = max(reversed(told), key=lambda revision: _moment(revision.ready.last_transition_time))
+    words = f"revision {last.id}: {last.ready.message or last.ready.reason or 'not ready'}"
+    return instance_pb2.Condition(status=_FALSE, reason=last.ready.reason or "NoRevisionReady", message=words)
+
+
+def _moment(time: Timestamp) -> tuple[int, int]:
+    """In order of time, also where it is none that a calendar has: a record may hold anything."""
+    return time.seconds, time.nanos
+
+
+def _carry_transition(old: instance_pb2.Condition, new: instance_pb2.Condition, wall_ms: int) -> None:
+    """Fill the time of the last transition: as told, else as before if nothing changed, else now."""
+    if new.HasField("last_transition_time"):
+        return
+    if old.status == new.status and old.HasField("last_transition_time"):
+        new.last_transition_time.CopyFrom(old.last_transition_time)
+    else:
+        new.last_transition_time.FromMilliseconds(wall_ms)

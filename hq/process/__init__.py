@@ -1,0 +1,1 @@
+"""The process `hq serve`: its options, listeners and workers, from the command line to the running server."""

@@ -1,0 +1,51 @@
+"""What `hq dev` says when it serves: where, and three commands to try."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hq.embedded import EtcdBinary
+from hq.process.server import Server
+
+
+def for_trying(binary: EtcdBinary) -> str:
+    """One line about an etcd that is too old to be trusted; empty: it is not."""
+    if not binary.is_for_trying:
+        return ""
+    version = ".".join(map(str, binary.version))
+    return f"etcd {version} is for evaluation only: put etcd 3.5.8 or newer on PATH and it is used instead."
+
+
+def welcome(server: Server, store: str, note: str = "") -> None:
+    """Print addresses and commands that work as printed in another shell."""
+    listening = server.listening.result()
+    hqctl = _command("hqctl")
+    at = "" if listening.grpc == "127.0.0.1:7071" else f" --server {listening.grpc}"
+    example = Path(__file__).resolve().parents[2] / "examples" / "web.yaml"
+    click.echo(
+        f"""
+HQ serves.  gRPC {listening.grpc} · HTTP http://{listening.http} · {store}
+Without TLS or authentication: for this machine only.{f"{chr(10)}{note}" if note else ""}
+
+Try in another shell:
+  {hqctl}{at} apply -f {_short(example)}
+  {hqctl}{at} report web-1 r1 --ready
+  {hqctl}{at} find --service web
+
+Ctrl-C stops it; the data are kept."""
+    )
+
+
+def _command(name: str) -> str:
+    """How to call a command of this environment from here."""
+    return _short(Path(sys.executable).parent / name)
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,87 @@
+"""Is it still the same history? What was applied last must stand in the store, at its revision.
+
+etcd restored from a snapshot may show the same ids and a lower or higher revision, so only what it holds tells.
+The check is made after a watch was opened: the watch of a store that was stopped to be restored has ended.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from store.port import Batch, Compacted, FutureRevision, Record, Store
+
+_WORDS_KEPT = 20
+
+
+class Anchor:
+    """Remembers the last put and the last deletion that were applied, and what the own fence key may hold."""
+
+    def __init__(self) -> None:
+        self._put: Record | None = None
+        self._put_at = 0  # a revision at which it stands: that of the listing, which is newer than an old record's own
+        self._gone: tuple[bytes, int] | None = None  # a deletion behind the last put
+        self._fence = self._word = b""  # the fence key, and the word that came back last
+        # Those sent since: one of a lost try may still arrive late. A full store refuses each.
+        self._sent: deque[bytes] = deque(maxlen=_WORDS_KEPT)
+
+    def clear(self) -> None:
+        """A listing follows."""
+        self._put = self._gone = None
+
+    def listed(self, records: Iterable[Record], revision: int) -> None:
+        """Part of a listing at a revision."""
+        for record in records:
+            if self._put is None or record.modified > self._put.modified:
+                self._put, self._put_at = record, revision
+            self._came_back(record.key, record.value)
+
+    def telling(self, records: Sequence[Record]) -> list[Record]:
+        """Those of a page that `listed` has to be told of, if it cannot be told of the whole page yet."""
+        newest = max(records, key=lambda record: record.modified, default=None)
+        return [record for record in records if record is newest or record.key == self._fence]
+
+    def applied(self, batch: Batch) -> None:
+        """Changes were applied."""
+        for key, value, created, revision in batch.changes:
+            if value is None:
+                self._gone = (key, revision)
+            else:
+                self._put, self._put_at = Record(key, value, created, revision), revision
+                self._came_back(key, value)
+        if self._gone and self._put and self._gone[1] <= self._put.modified:
+            self._gone = None
+
+    def sending_fence(self, key: bytes, value: bytes) -> None:
+        """A word is about to be put under this replica's fence key."""
+        self._fence = key
+        self._sent.append(value)
+
+    def _came_back(self, key: bytes, value: bytes) -> None:
+        """What the key held before a word that came back, it holds only in another history."""
+        if key == self._fence and value in self._sent:
+            self._word = value
+            while self._sent.popleft() != value:
+                pass
+
+    async def holds(self, store: Store) -> bool:
+        """Whether it stands. Raises Unavailable."""
+        try:
+            if self._put is not None:
+                found, _ = await store.get(self._put.key, revision=self._put_at)
+                if found != self._put:
+                    return False
+            if self._gone is not None:
+                found, _ = await store.get(self._gone[0], revision=self._gone[1])
+                return found is None
+        except FutureRevision:
+            return False
+        except Compacted:
+            return await self._fence_stands(store)
+        return True
+
+    async def _fence_stands(self, store: Store) -> bool:
+        if not self._fence:
+            return False
+        found, _ = await store.get(self._fence)
+        return found is not None and found.value in (self._word, *self._sent)

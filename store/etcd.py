@@ -1,0 +1,207 @@
+"""The store on etcd v3: a session over several members.
+
+Any member serves. A member that fails is left for the next one, and what certainly was not done is tried there at once.
+A write of unknown outcome is not: that only its writer can settle (commit.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from store.etcd_errors import TokenRefused, WatchTokenRefused
+from store.etcd_rpc import EtcdWatch, Member
+from store.etcd_tls import EtcdTls
+from store.etcd_token import Metadata, Token
+from store.port import (
+    Commit,
+    Compare,
+    Disconnected,
+    MemberStatus,
+    Page,
+    Record,
+    Unavailable,
+    UnknownOutcome,
+    Write,
+)
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_SLOW = 10  # reads of many keys may take so many times longer
+_LEAST_TIMEOUT_S = 0.1
+_DRAIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class EtcdConfig:
+    """Where etcd is and how to speak with it.
+
+    Attributes:
+        endpoints: host:port of the members, any order.
+        ca, cert, key: files in PEM form; ca alone: TLS without a client certificate; none: plain text.
+        user, password: for etcd's own authentication; empty: none.
+        read_timeout_s: for one try at one member.
+    """
+
+    endpoints: tuple[str, ...]
+    ca: str = ""
+    cert: str = ""
+    key: str = ""
+    user: str = ""
+    password: str = field(default="", repr=False)
+    read_timeout_s: float = 3.0
+
+    def tls(self) -> EtcdTls | None:
+        """None for plain text. Raises BadSecurity."""
+        return EtcdTls(self.ca, self.cert, self.key, time.monotonic) if self.ca else None
+
+
+class EtcdStore:
+    """The port `Store` on etcd 3.4 or newer."""
+
+    def __init__(self, config: EtcdConfig) -> None:
+        self._config = config
+        self._tls = config.tls()
+        self._members = self._made()
+        self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
+        self._current = 0
+        self._leaving: set[asyncio.Task[None]] = set()
+
+    @property
+    def files_fault(self) -> str:
+        """Why the files for TLS as they are now are not in force; empty: they are, or there are none."""
+        return self._tls.fault if self._tls is not None else ""
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+
+        def left_s() -> float:
+            return max(_LEAST_TIMEOUT_S, deadline - loop.time())
+
+        return await self._ask(lambda m, md: m.commit(guards, writes, left_s(), md))
+
+    async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
+        timeout_s = self._config.read_timeout_s
+        page = await self._ask(lambda m, md: m.range(key, None, revision, 0, timeout_s, md))
+        return (page.records[0] if page.records else None), page.revision
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        timeout_s = self._config.read_timeout_s * _SLOW
+        return await self._ask(lambda m, md: m.range(start, end, revision, limit, timeout_s, md))
+
+    async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
+        timeout_s = self._config.read_timeout_s * _SLOW
+        return await self._ask(lambda m, md: m.newest(start, end, timeout_s, md))
+
+    async def compact(self, revision: int) -> None:
+        timeout_s = self._config.read_timeout_s * _SLOW
+        await self._ask(lambda m, md: m.compact(revision, timeout_s, md))
+
+    async def members(self) -> list[MemberStatus]:
+        return list(await asyncio.gather(*map(self._status, self._members)))
+
+    @asynccontextmanager
+    async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[EtcdWatch]:
+        self._renew()
+        member = self._members[self._current]
+        token, metadata = self._tokens[member.endpoint], None
+        try:
+            metadata = await token.metadata()
+            async with member.watch(start, end, after, metadata) as stream:
+                yield stream
+        except WatchTokenRefused:
+            if metadata is not None:
+                token.refused(metadata)
+            raise
+        except Disconnected:
+            self._leave(member)
+            raise
+        except Unavailable as error:
+            if metadata is not None:
+                raise  # the caller's own
+            self._leave(member)
+            raise Disconnected(str(error)) from error
+
+    async def close(self) -> None:
+        for task in self._leaving:
+            task.cancel()
+        await asyncio.gather(*self._leaving, return_exceptions=True)
+        for member in self._members:
+            await member.close()
+
+    def _made(self) -> list[Member]:
+        credentials = self._tls.current if self._tls is not None else None
+        return [Member(endpoint, credentials) for endpoint in self._config.endpoints]
+
+    def _renew(self) -> None:
+        """Go on over connections with the certificates of now; what is under way on the old ones may end in peace."""
+        if self._tls is None or not self._tls.changed():
+            return
+        old, self._members = self._members, self._made()
+        self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
+        task = asyncio.create_task(_close_later(old), name="old connections to etcd")
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _ask(self, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
+        """Ask the current member; one that certainly did nothing is left for the next, and each is asked once."""
+        self._renew()
+        first, count = self._current, len(self._members)
+        for i in range(count):
+            member = self._members[(first + i) % count]
+            try:
+                return await self._authenticated(member, call)
+            except UnknownOutcome:
+                self._leave(member)
+                raise
+            except Unavailable:
+                self._leave(member)
+                if i == count - 1:
+                    raise
+        raise AssertionError("no endpoints")
+
+    async def _authenticated(self, member: Member, call: Callable[[Member, Metadata], Awaitable[T]]) -> T:
+        """Call with a token, and with a new one if that was refused: nothing was done in that case."""
+        token = self._tokens[member.endpoint]
+        metadata = await token.metadata()
+        try:
+            return await call(member, metadata)
+        except TokenRefused:
+            token.refused(metadata)
+        metadata = await token.metadata()
+        try:
+            return await call(member, metadata)
+        except TokenRefused as error:
+            token.refused(metadata)
+            raise Unavailable(str(error)) from error
+
+    def _token_for(self, member: Member) -> Token:
+        user, password, timeout_s = self._config.user, self._config.password, self._config.read_timeout_s
+        return Token((lambda: member.authenticate(user, password, timeout_s)) if user else None)
+
+    async def _status(self, member: Member) -> MemberStatus:
+        timeout_s = self._config.read_timeout_s
+        try:
+            return await self._authenticated(member, lambda m, md: m.status(timeout_s, md))
+        except Unavailable as error:
+            return MemberStatus(member.endpoint, error=str(error))
+
+    def _leave(self, member: Member) -> None:
+        if self._members[self._current] is member and len(self._members) > 1:
+            self._current = (self._current + 1) % len(self._members)
+            log.warning("switching from etcd member %s to %s", member.endpoint, self._members[self._current].endpoint)
+
+
+async def _close_later(members: Sequence[Member]) -> None:
+    try:
+        await asyncio.sleep(_DRAIN_S)
+    finally:
+        for member in members:
+            await member.close()

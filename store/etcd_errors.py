@@ -1,0 +1,90 @@
+"""What a failed call to etcd means: certainly not done, or unknown. Told by gRPC status and the words beside it.
+
+Unknown is the answer to everything that is not listed here, for a wrong "certainly not" would make HQ lie.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NoReturn
+
+import grpc
+
+from store.port import (
+    Compacted,
+    Disconnected,
+    FutureRevision,
+    NoSpace,
+    Rejected,
+    Unavailable,
+    UnknownOutcome,
+)
+
+FULL = "etcd is full: raise its --quota-backend-bytes, or remove data, compact, defragment; then disarm the alarm"
+CLOSED = "the connection to the store was closed"
+# What a channel says of a call that it never sent.
+_NEVER_SENT = ("failed to connect", "errors resolving", "dns resolution failed")
+# Words of etcd about a token that it does not take, whatever the status. The last: users or roles were changed.
+_TOKEN = ("invalid auth token", "revision of auth store is old")
+# A user is missing, or is not known: nothing to mend by a new token or by another transaction.
+_NO_ENTRY = ("user name is empty", "authentication failed", "authentication is not enabled")
+_CERTAIN = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.UNIMPLEMENTED)
+
+
+class TokenRefused(Exception):
+    """The member does not know the authentication token (any more): certainly nothing was done."""
+
+
+class WatchTokenRefused(Disconnected):
+    """The same, said to a watch."""
+
+
+def words_of(error: grpc.aio.AioRpcError) -> str:
+    return f"{error.code().name}: {error.details()}"
+
+
+def raise_for_call(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
+    """What the failure of a call means, as an error of the port or TokenRefused."""
+    code, details, words = error.code(), (error.details() or "").lower(), f"etcd: {words_of(error)}"
+    if code is grpc.StatusCode.UNAUTHENTICATED or any(text in details for text in _TOKEN):
+        raise TokenRefused(words) from error
+    if code is grpc.StatusCode.OUT_OF_RANGE:
+        raise (Compacted(0) if "compacted" in details else FutureRevision(words)) from error
+    if "database space exceeded" in details:
+        raise NoSpace(FULL) from error
+    if not write or _certainly_not_done(code, details):
+        raise Unavailable(words) from error
+    if code is grpc.StatusCode.INVALID_ARGUMENT or "larger than max" in details:
+        raise Rejected(words) from error
+    raise UnknownOutcome(words) from error
+
+
+def cancelled_by_close() -> bool:
+    """For a CancelledError: nobody cancelled this task, so its channel was closed under it."""
+    task = asyncio.current_task()
+    return task is not None and not task.cancelling()
+
+
+def raise_for_watch(error: grpc.aio.AioRpcError) -> NoReturn:
+    """What the end of a watch means."""
+    refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
+    raise (WatchTokenRefused if refused else Disconnected)(f"etcd: {words_of(error)}") from error
+
+
+def raise_for_cancelled_watch(compact_revision: int, reason: str) -> NoReturn:
+    """What it means that etcd cancelled a watch."""
+    if compact_revision:
+        raise Compacted(compact_revision)
+    # To a watch with a token that has expired, etcd 3.5 says "permission denied".
+    refused = any(text in reason for text in (*_TOKEN, "permission denied"))
+    words = f"etcd cancelled the watch: {reason or 'no reason given'}"
+    raise (WatchTokenRefused if refused else Disconnected)(words)
+
+
+def _certainly_not_done(code: grpc.StatusCode, details: str) -> bool:
+    return (
+        code in _CERTAIN
+        or any(text in details for text in _NO_ENTRY)
+        or (code is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT))
+        or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and details == "etcdserver: too many requests")
+    )

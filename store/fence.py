@@ -1,0 +1,215 @@
+"""The fence: proof that the cache has caught up.
+
+A random word is put under a key of this replica's own; when it comes back through the watch, everything that was
+acknowledged anywhere before the put was sent has come back before it. A fence serves everyone who asked before its put
+was sent, and nobody else; one is in flight at a time, and they are spaced, so that they cost the store no more writes
+the more callers there are; one runs every few seconds even if nobody asks, since nothing else proves freshness while
+the store is idle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from serving.clock import Clock
+from serving.errors import Retry, ShuttingDown, StoreUnavailable
+from store.epoch import Epoch
+from store.follow import Follower
+from store.keys import FENCE, Keys
+from store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
+from store.words import encode_word, new_word
+
+log = logging.getLogger(__name__)
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class FenceTimes:
+    """Seconds.
+
+    Attributes:
+        idle_s: a fence runs at least so often.
+        spacing_s: between the beginnings of two fences; one that nobody asked for just before begins at once.
+        timeout_s: for the put, and again for its way back.
+        retry_s: after a failure.
+    """
+
+    idle_s: float = 3.0
+    spacing_s: float = 0.02
+    timeout_s: float = 2.0
+    retry_s: float = 0.3
+
+
+class Fence:
+    """Runs fences, and knows how fresh the cache is.
+
+    Attributes:
+        proven_at: when the last fence that came back had been sent, on the injected clock; None: none has.
+        error: why the last one failed; empty: it did not.
+        store_is_full: the last one could not be put: memory may be fresh, but nothing can be stored.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        replica: str,
+        epoch: Epoch,
+        follower: Follower,
+        clock: Clock,
+        rng: random.Random,
+        times: FenceTimes | None = None,
+    ) -> None:
+        self._store, self._keys, self._epoch, self._follower = store, keys, epoch, follower
+        self._clock, self._rng, self._times = clock, rng, times or FenceTimes()
+        self._key = keys.of(FENCE, replica)
+        self._waiting: list[asyncio.Future[int]] = []
+        self._asked = asyncio.Event()
+        self._callers: list[asyncio.Future[int]] = []
+        self._awaited: tuple[int, asyncio.Future[int]] | None = None
+        self._proven_head = 0
+        self._sent_at = float("-inf")
+        self._closed = False
+        self.proven_at: float | None = None
+        self.error = ""
+        self.store_is_full = False
+
+    def staleness_s(self) -> float | None:
+        """For how long at most the cache may have missed changes; None: it was never proven fresh."""
+        return None if self.proven_at is None else self._clock.now() - self.proven_at
+
+    async def passed(self) -> int:
+        """Return the version of a fence that was sent after this call, once it has come back.
+
+        Raises:
+            StoreUnavailable: it did not come back; nothing is known.
+            ShuttingDown: nor will it.
+        """
+        if self._closed:
+            raise ShuttingDown("this replica is shutting down")
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        self._asked.set()
+        return await future
+
+    def seen(self, key: bytes, word: int, version: int) -> None:
+        """A fence key came through the watch."""
+        if key == self._key and self._awaited is not None and self._awaited[0] == word:
+            future = self._awaited[1]
+            if not future.done():
+                future.set_result(version)
+
+    def forget(self) -> None:
+        """The history is another one: nothing that was proven holds."""
+        self.proven_at, self._proven_head = None, 0
+
+    async def run(self) -> None:
+        """Run fences for ever."""
+        try:
+            while True:
+                await self._next_round()
+                await self._serve()
+        finally:
+            self._closed = True
+            _fail([*self._callers, *self._waiting], ShuttingDown("this replica is shutting down"))
+
+    async def _serve(self) -> None:
+        """One fence, for all who asked before it."""
+        self._callers, self._waiting = self._waiting, []
+        self._asked.clear()
+        sent_at = self._sent_at = self._clock.now()
+        try:
+            version = await self._round()
+        except (StoreUnavailable, NoSpace, UnknownOutcome, Rejected) as error:
+            self.error = str(error)
+            _fail(self._callers, StoreUnavailable(self.error))
+            await asyncio.sleep(self._times.retry_s)
+        else:
+            self.proven_at, self.error = sent_at, ""
+            for future in self._callers:
+                if not future.done():
+                    future.set_result(version)
+
+    async def _next_round(self) -> None:
+        """Wait until a caller asks or the idle time is over, and until the last fence is long enough ago."""
+        idle_s = self._times.idle_s if self.proven_at is not None else 0.05
+        with suppress(TimeoutError):
+            async with asyncio.timeout(idle_s):
+                await self._asked.wait()
+        if (left_s := self._sent_at + self._times.spacing_s - self._clock.now()) > 0:
+            await asyncio.sleep(left_s)
+
+    async def _round(self) -> int:
+        try:
+            async with asyncio.timeout(self._times.timeout_s):
+                await self._follower.following.wait()
+        except TimeoutError:
+            raise StoreUnavailable("no watch on the store is open") from None
+        word = new_word(self._rng)
+        came_back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._awaited = (word, came_back)
+        before = self._follower.applied
+        try:
+            await self._put(word)
+            self.store_is_full = False
+        except NoSpace:
+            self.store_is_full = True
+            return await self._without_writing()
+        except UnknownOutcome:
+            if not came_back.done():
+                raise
+        try:
+            async with asyncio.timeout(self._times.timeout_s):
+                return await came_back
+        except TimeoutError:
+            raise self._behind(before) from None
+
+    async def _put(self, word: int) -> None:
+        value = encode_word(word)
+        self._follower.own_fence(self._key, value)
+        put = Write((), ((self._key, value),))
+        commit = await self._store.commit((self._epoch.guard(),), (put,), self._times.timeout_s)
+        if not commit.guarded:
+            raise StoreUnavailable("the store has another epoch")
+
+    async def _without_writing(self) -> int:
+        """A full store takes no puts: read how far it is instead, and see whether everything up to there has come."""
+        follower = self._follower
+        before = follower.applied
+        record, head = await self._store.get(self._keys.epoch)
+        if not self._epoch.stands_in(record):
+            raise StoreUnavailable("the store has another epoch")
+        try:
+            async with asyncio.timeout(self._times.timeout_s):
+                while max(follower.applied, self._proven_head) < head:
+                    if await self._is_complete():
+                        self._proven_head = head
+                    else:
+                        await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise self._behind(before) from None
+        return follower.applied
+
+    async def _is_complete(self) -> bool:
+        """Whether what moved the store's head lies outside the prefix. Costs etcd a look at every key."""
+        count, modified, _ = await self._store.newest(self._keys.prefix, self._keys.end)
+        return modified <= self._follower.applied and count == self._follower.key_count
+
+    def _behind(self, before: int) -> StoreUnavailable:
+        """The fence did not come back. A watch that brought nothing else is dead, whatever its connection says."""
+        if self._follower.applied == before:
+            self._follower.cut()
+        return StoreUnavailable("the watch is lagging: this replica's own fence was not seen")
+
+
+def _fail(futures: Sequence[asyncio.Future[int]], error: Retry) -> None:
+    for future in futures:
+        if not future.done():
+            future.set_exception(type(error)(str(error)))
+            future.exception()  # the caller may be gone

@@ -1,0 +1,145 @@
+"""Writes that share one transaction, and what the watch has brought of it.
+
+A put is known again by the write id at the head of its value. A deletion carries none, so each transaction puts a word
+under a key of this replica's own: where that word came, the transaction was stored, and so did each of its writes that
+came with it. The same serves puts without a write id.
+
+The word has a second use. etcd checks its quota against top-level puts only: put there, it lets a full etcd refuse the
+transaction. Where a group only deletes it is nested: etcd 3.4 lets that through, so that room can be made (3.5.1 does
+not: once it is full it refuses all).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+from serving.errors import DeadlineExceeded, HqError, OutcomeUnknown, StoreUnavailable
+from store.port import Batch, Compare, Record, Write
+from store.words import encode_word, word_of
+
+
+class Conflict(Exception):
+    """A condition of the write did not hold; nothing was stored. `modified`: where the compared keys stand."""
+
+    def __init__(self, modified: dict[bytes, int]) -> None:
+        super().__init__("a condition did not hold")
+        self.modified = modified
+
+
+class Guarded(StoreUnavailable):
+    """The epoch, the session or a guard of the caller's own was not as expected; nothing was stored."""
+
+    reason = "GUARDED"
+
+
+@dataclass(eq=False, slots=True)
+class Item:
+    """A write on its way.
+
+    Attributes:
+        done: its version, or why there is none; done already if the caller has gone.
+        sent: it is in a transaction that may take place.
+        seen_at: the version at which the watch brought it; 0: it did not.
+    """
+
+    subject: str
+    write: Write
+    write_id: int
+    guards: tuple[Compare, ...]
+    done: asyncio.Future[int]
+    sent: bool = False
+    seen_at: int = 0
+
+    @property
+    def keys(self) -> Iterable[bytes]:
+        return [key for key, _ in self.write.puts] + list(self.write.deletes)
+
+    def answer(self, version: int) -> None:
+        if not self.done.done():
+            self.done.set_result(version)
+
+    def fail(self, error: Exception) -> None:
+        """Each caller needs an error of its own: raised in several tasks, one object mixes their tracebacks up."""
+        if not self.done.done():
+            self.done.set_exception(error)
+            self.done.exception()  # the caller may be gone by the time it would look
+
+    def expire(self) -> None:
+        """The deadline of the caller has come."""
+        if self.sent:
+            self.fail(OutcomeUnknown(f"unknown so far whether the write of {self.subject} was stored"))
+        else:
+            self.fail(DeadlineExceeded(f"the store did not respond in time; nothing of {self.subject} was stored"))
+
+
+class Flight:
+    """The transaction under way.
+
+    Attributes:
+        blind: events may have been missed, so what was not seen may still have taken place.
+    """
+
+    def __init__(self, items: Sequence[Item], word_key: bytes, word: int) -> None:
+        self.items = items
+        self.blind = False
+        self._word_key, self._word = word_key, word
+        self._by_key: dict[bytes, Item] = {}
+        self._nameless: dict[bytes, Item] = {}
+        for item in items:
+            item.sent = True
+            named = [key for key, _ in item.write.puts] if item.write_id else []
+            self._by_key.update((key, item) for key in named)
+            self._nameless.update((key, item) for key in item.keys if key not in named)
+
+    def writes(self) -> list[Write]:
+        """In the order of the items, and one more behind them."""
+        writes = [item.write for item in self.items]
+        puts = any(write.puts for write in writes)
+        always_true = () if puts else (Compare(self._word_key, "modified", -1, ">"),)
+        return [*writes, Write(always_true, ((self._word_key, encode_word(self._word)),))]
+
+    def stands_in(self, record: Record | None) -> bool:
+        """Whether the word, just read, says that the transaction was stored."""
+        return record is not None and word_of(record.value) == self._word
+
+    def call_off(self) -> None:
+        """The transaction certainly did not take place."""
+        for item in self.items:
+            item.sent = False
+
+    def settle(self) -> list[Item]:
+        """The watch has brought all that there is of it: answer what was stored; return what certainly did not."""
+        again = []
+        for item in self.items:
+            if item.seen_at:
+                item.answer(item.seen_at)
+            elif self.blind:
+                item.fail(OutcomeUnknown("the watch on the store was lost before this write was seen"))
+            else:
+                again.append(item)
+        return again
+
+    def observe(self, batch: Batch, *, collapsed: bool) -> None:
+        """Events came through the watch. A collapsed batch proves what it shows, but hides what was overwritten."""
+        self.blind |= collapsed
+        for change in batch.changes:
+            item = self._by_key.get(change.key)
+            if item is not None and change.value is not None and word_of(change.value) == item.write_id:
+                item.seen_at = change.revision
+            elif change.key == self._word_key and word_of(change.value or b"") == self._word and not collapsed:
+                self._observe_nameless(batch, change.revision)
+
+    def _observe_nameless(self, batch: Batch, revision: int) -> None:
+        for change in batch.changes:
+            item = self._nameless.get(change.key)
+            if item is not None and change.revision == revision:
+                item.seen_at = revision
+
+
+def fail(items: Iterable[Item], error: HqError) -> None:
+    """All of them, each with a copy."""
+    for item in items:
+        item.fail(copy(error))

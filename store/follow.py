@@ -1,0 +1,271 @@
+"""Following the store: one listing, then one watch, kept honest.
+
+Only listed pages and events move `applied`. The watch is opened again behind it after any end whatsoever. Prior art for
+the shape: reflectors of Kubernetes' client (list, watch, list again); unlike those, nothing here trusts the age of a
+connection, the header of an answer or a progress notification: etcd lets all of them run ahead of events. What proves
+freshness is the fence (fence.py); what proves that the history is the same, the anchor (anchor.py).
+
+A replay can be more than the store can bring in time: etcd makes one message of all that a watch missed, and to split
+it takes time that grows with its square. So a watch that brought nothing is opened again once; if the next one brings
+nothing either, the difference is listed at the head, page by page, and the watch begins there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Iterable
+from contextlib import aclosing
+from enum import Enum, auto
+from typing import Protocol
+
+from store.anchor import Anchor
+from store.difference import Difference
+from store.epoch import Epoch
+from store.keys import Keys
+from store.listing import listing, marked_revision
+from store.port import (
+    Batch,
+    Change,
+    Compacted,
+    Disconnected,
+    FutureRevision,
+    NoSpace,
+    Record,
+    Rejected,
+    Store,
+    Unavailable,
+    UnknownOutcome,
+    WatchStream,
+)
+
+log = logging.getLogger(__name__)
+
+_BACKOFF_S = (0.05, 2.0)
+
+
+class Sink(Protocol):
+    """Who is told what the store says. Calls come in order and are never concurrent."""
+
+    def reset(self) -> None:
+        """Forget everything; a listing follows. Told before another epoch is believed in; perhaps several times."""
+
+    def load(self, records: list[Record]) -> None:
+        """Part of a listing."""
+
+    def listed(self, revision: int) -> None:
+        """The listing is complete; it shows the store at this revision."""
+
+    def apply(self, batch: Batch, *, collapsed: bool) -> None:
+        """Complete revisions. Collapsed: the difference over a time that was missed, a key at most once, unordered."""
+
+    def connection(self, up: bool) -> None:
+        """A watch is open, or it is not."""
+
+    def keys(self) -> Iterable[bytes]:
+        """The keys of all records that are in."""
+
+
+class EpochMoved(Exception):
+    """The epoch record changed: some replica found that the history is another one."""
+
+
+class OtherHistory(Exception):
+    """The store does not hold what was applied: it was restored or replaced."""
+
+
+class _Silent(Disconnected):
+    """The watch stood and brought nothing."""
+
+
+class _Missing(Enum):
+    """What must be read before the next watch."""
+
+    NOTHING = auto()
+    GAP = auto()  # events were compacted away, or do not come: the difference
+    ALL = auto()
+    EPOCH = auto()  # the history is another one: its epoch, then all
+
+
+class Follower:
+    """Keeps a sink in step with the store for ever.
+
+    Attributes:
+        applied: the revision up to which the sink knows everything; 0 before the first listing.
+        restarts: how often the watch was opened again.
+        following: set while a watch is open.
+        key_count: how many keys lie below the prefix at `applied`.
+    """
+
+    def __init__(self, store: Store, keys: Keys, sink: Sink, epoch: Epoch, rng: random.Random) -> None:
+        self._store, self._keys, self._sink, self._epoch, self._rng = store, keys, sink, epoch, rng
+        self.applied = 0
+        self.restarts = 0
+        self.key_count = 0
+        self.following = asyncio.Event()
+        self._anchor = Anchor()
+        self._missing = _Missing.ALL
+        self._silent = 0  # watches in a row that brought nothing
+        self._patience: asyncio.Timeout | None = None
+
+    def cut(self) -> None:
+        """Open the watch again: it stands, but brings nothing."""
+        if self._patience is not None and not self._patience.expired():
+            self._patience.reschedule(asyncio.get_running_loop().time())
+
+    def own_fence(self, key: bytes, value: bytes) -> None:
+        """A word is about to be put under this replica's fence key: in the same history it may stand there."""
+        self._anchor.sending_fence(key, value)
+
+    async def run(self) -> None:
+        """Follow for ever. Ends only with an error that no retry mends (FormatTooNew), or when cancelled."""
+        delay_s = _BACKOFF_S[0]
+        while True:
+            applied = self.applied
+            try:
+                await self._follow_once()
+            except Compacted as gone:
+                log.warning("%s: listing again", gone)
+                self._lack(_Missing.GAP)
+            except EpochMoved:
+                self._lack(_Missing.ALL)
+            except (OtherHistory, FutureRevision):
+                self._lack(_Missing.EPOCH)
+            except _Silent as silent:
+                log.warning("following the store was interrupted at version %d: %s", self.applied, silent)
+                self._give_up_replaying()
+            except (Unavailable, Disconnected, NoSpace, UnknownOutcome, Rejected) as error:
+                log.warning("following the store was interrupted at version %d: %s", self.applied, error)
+            self.restarts += 1
+            # The first retry comes at once: most ends are those of a connection, not of the store.
+            delay_s = _BACKOFF_S[0] if self.applied > applied else min(delay_s * 2, _BACKOFF_S[1])
+            await asyncio.sleep(self._rng.uniform(0, delay_s))
+
+    def _lack(self, missing: _Missing) -> None:
+        if missing.value > self._missing.value:
+            self._missing = missing
+
+    def _give_up_replaying(self) -> None:
+        """List the difference after two silent watches, and again after four, eight ...: a listing is dear, too."""
+        self._silent += 1
+        if self._silent > 1 and self._silent.bit_count() == 1:
+            log.warning("%d watches in a row delivered nothing: listing instead", self._silent)
+            self._lack(_Missing.GAP)
+
+    async def _follow_once(self) -> None:
+        if self._missing in (_Missing.ALL, _Missing.EPOCH):
+            await self._list_all()
+        elif self._missing is _Missing.GAP:
+            await self._list_difference()
+        async with self._store.watch(self._keys.prefix, self._keys.end, after=self.applied) as stream:
+            if not await self._anchor.holds(self._store):
+                raise OtherHistory
+            self._connection(True)
+            try:
+                await self._take(stream)
+            finally:
+                self._connection(False)
+
+    async def _take(self, stream: WatchStream) -> None:
+        try:
+            async with asyncio.timeout(None) as self._patience:
+                async for batch in stream:
+                    self._apply(batch)
+        except TimeoutError:
+            raise _Silent("the watch delivered nothing, not even this replica's own fence") from None
+        finally:
+            self._patience = None
+        raise Disconnected("the watch ended")
+
+    def _connection(self, up: bool) -> None:
+        if up:
+            self.following.set()
+        else:
+            self.following.clear()
+        self._sink.connection(up)
+
+    def _apply(self, batch: Batch) -> None:
+        for change in batch.changes:
+            if change.key == self._keys.epoch and self._epoch.contradicts(change.value, change.revision):
+                raise EpochMoved
+            if change.key == self._keys.format:
+                self._epoch.check_format(change.value, change.revision)
+        self._silent = 0
+        self.key_count += sum(_growth(change) for change in batch.changes)
+        self._anchor.applied(batch)
+        self.applied = batch.revision
+        self._sink.apply(batch, collapsed=False)
+
+    # --- listing ----------------------------------------------------------------------------------------------------
+
+    async def _list_all(self) -> None:
+        """Forget everything and read it: at the last compaction mark where it still stands, else at the head."""
+        # Before any other epoch is believed in: nothing may be written there that was made of the old memory.
+        self._forget()
+        if self._missing is _Missing.EPOCH:
+            await self._epoch.moved()
+            self._missing = _Missing.ALL
+        await self._epoch.settle()
+        try:
+            revision = await self._list_at(await marked_revision(self._store, self._keys))
+        except (Compacted, FutureRevision):
+            revision = await self._list_at(0)
+        self.applied = revision
+        self._missing = _Missing.NOTHING
+        self._sink.listed(revision)
+        log.info("listed %d keys at version %d", self.key_count, revision)
+
+    def _forget(self) -> None:
+        self._sink.reset()
+        self._anchor.clear()
+        self.key_count = self.applied = 0
+
+    async def _list_at(self, at: int) -> int:
+        self._forget()
+        words, revision = dict[bytes, bytes](), at
+        async with aclosing(listing(self._store, self._keys, at)) as parts:
+            async for records, revision in parts:
+                self.key_count += len(records)
+                self._anchor.listed(records, revision)
+                self._sink.load(records)
+                words |= self._words_in(records)
+        self._check(words, revision)
+        return revision
+
+    async def _list_difference(self) -> None:
+        """After history was compacted: what changed since `applied`, as one batch at the listing's revision."""
+        difference = Difference(self.applied)
+        await difference.know(self._sink.keys())
+        telling: list[Record] = []
+        words, revision = dict[bytes, bytes](), self.applied
+        async with aclosing(listing(self._store, self._keys)) as parts:
+            async for records, revision in parts:  # noqa: B007  # the last one counts
+                difference.see(records)
+                telling += self._anchor.telling(records)
+                words |= self._words_in(records)
+        # Afterwards: what the listing was read from was the same history all the time.
+        if not await self._anchor.holds(self._store):
+            raise OtherHistory
+        self._check(words, revision)
+        self._missing = _Missing.NOTHING
+        if revision == self.applied:  # the watch was silent because there was nothing to tell
+            return
+        self._anchor.clear()
+        self._anchor.listed(telling, revision)
+        self.key_count, self.applied = difference.key_count, revision
+        self._sink.apply(Batch(revision, [*difference.changes, *difference.gone(revision)]), collapsed=True)
+
+    def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:
+        return {record.key: record.value for record in records if record.key in (self._keys.epoch, self._keys.format)}
+
+    def _check(self, words: dict[bytes, bytes], revision: int) -> None:
+        """The watch will not tell of a change of the format or the epoch that a listing has already."""
+        self._epoch.check_format(words.get(self._keys.format), revision)
+        if self._epoch.contradicts(words.get(self._keys.epoch), revision):
+            raise EpochMoved
+
+
+def _growth(change: Change) -> int:
+    """How a change moves the number of keys."""
+    return -1 if change.value is None else int(change.created == change.revision)

@@ -1,0 +1,193 @@
+"""The store in memory: the same promises as etcd, without a disk. For unit tests and `hq dev --store memory`.
+
+Nothing survives the process. It keeps its history until `compact`, like etcd, and has etcd's default limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+from store.port import (
+    Applied,
+    Batch,
+    Change,
+    Commit,
+    Compacted,
+    Compare,
+    Disconnected,
+    FutureRevision,
+    MemberStatus,
+    Page,
+    Record,
+    Refused,
+    Unavailable,
+    Write,
+)
+from store.transaction import check_limits, holds, inside
+
+State = dict[bytes, Record]
+
+
+class MemoryStore:
+    """An ordered, versioned, watchable map. All its methods answer at once, but yield to the loop first."""
+
+    def __init__(self) -> None:
+        self._revision = 1
+        self._compacted = 0
+        self._live: State = {}
+        self._base: State = {}  # what was live at `_compacted`
+        self._log: list[Batch] = []  # one per revision from `_compacted` on
+        self._past: tuple[int, State] = (0, {})  # the last older state that was asked for
+        self._watches: set[_Watch] = set()
+        self._closed = False
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        await self._turn()
+        check_limits(guards, writes)
+        if not all(holds(self._live, guard) for guard in guards):
+            return Commit(self._revision, guarded=False, outcomes=[])
+        passed = [all(holds(self._live, c) for c in write.when) for write in writes]
+        refused = [Refused({c.key: self._modified(c.key) for c in w.when if c.range_end is None}) for w in writes]
+        revision = self._revision + 1
+        changes = [c for write, ok in zip(writes, passed, strict=True) if ok for c in self._apply(write, revision)]
+        if changes:
+            self._append(Batch(revision, changes))
+        outcomes = [Applied() if ok else refusal for ok, refusal in zip(passed, refused, strict=True)]
+        return Commit(self._revision, guarded=True, outcomes=outcomes)
+
+    async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
+        await self._turn()
+        return self._state(revision).get(key), self._revision
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        await self._turn()
+        state = self._state(revision)
+        keys = sorted(key for key in state if inside(key, start, end))
+        return Page([state[key] for key in keys[:limit]], len(keys) > limit, self._revision)
+
+    async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
+        await self._turn()
+        found = [r.modified for r in self._live.values() if inside(r.key, start, end)]
+        return len(found), max(found, default=0), self._revision
+
+    @asynccontextmanager
+    async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[_Watch]:
+        if self._closed:
+            raise Disconnected("the store is closed")
+        if after + 1 < self._compacted:
+            raise Compacted(self._compacted)
+        watch = _Watch(start, end, after, self._since(after))
+        self._watches.add(watch)
+        try:
+            yield watch
+        finally:
+            self._watches.discard(watch)
+
+    async def compact(self, revision: int) -> None:
+        await self._turn()
+        if revision > self._revision:
+            raise FutureRevision
+        if revision <= self._compacted:
+            raise Compacted(self._compacted)
+        self._base, self._log = dict(self._state(revision)), self._since(revision - 1)
+        self._compacted, self._past = revision, (0, {})
+
+    async def members(self) -> list[MemberStatus]:
+        return [MemberStatus("memory", "memory", leader=True)]
+
+    async def close(self) -> None:
+        self._closed = True
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """End every open watch, as a lost connection would."""
+        for watch in self._watches:
+            watch.cut()
+
+    async def _turn(self) -> None:
+        await asyncio.sleep(0)
+        if self._closed:
+            raise Unavailable("the store is closed")
+
+    def _modified(self, key: bytes) -> int:
+        record = self._live.get(key)
+        return record.modified if record else 0
+
+    def _apply(self, write: Write, revision: int) -> Iterable[Change]:
+        for key, value in write.puts:
+            old = self._live.get(key)
+            self._live[key] = Record(key, value, old.created if old else revision, revision)
+            yield Change(key, value, self._live[key].created, revision)
+        for key in write.deletes:
+            if self._live.pop(key, None) is not None:
+                yield Change(key, None, 0, revision)
+
+    def _append(self, batch: Batch) -> None:
+        self._revision = batch.revision
+        self._log.append(batch)
+        for watch in self._watches:
+            watch.add(batch)
+
+    def _state(self, revision: int) -> State:
+        """What was live at a revision (0: now)."""
+        if revision == 0 or revision == self._revision:
+            return self._live
+        if revision > self._revision:
+            raise FutureRevision
+        if revision < self._compacted:
+            raise Compacted(self._compacted)
+        if self._past[0] != revision:
+            self._past = (revision, self._replayed(revision))
+        return self._past[1]
+
+    def _replayed(self, revision: int) -> State:
+        state = dict(self._base)
+        for batch in self._log:
+            if batch.revision > revision:
+                break
+            for key, value, created, modified in batch.changes:
+                if value is None:
+                    state.pop(key, None)
+                else:
+                    state[key] = Record(key, value, created, modified)
+        return state
+
+    def _since(self, after: int) -> list[Batch]:
+        return self._log[bisect.bisect_right(self._log, after, key=lambda batch: batch.revision) :]
+
+
+class _Watch:
+    """One open watch, with what it has not told yet."""
+
+    def __init__(self, start: bytes, end: bytes, after: int, missed: Iterable[Batch]) -> None:
+        self._start, self._end, self._after = start, end, after
+        self._pending: deque[Batch] = deque()
+        self._moved = asyncio.Event()
+        self._is_cut = False
+        for batch in missed:
+            self.add(batch)
+
+    def add(self, batch: Batch) -> None:
+        changes = [c for c in batch.changes if inside(c.key, self._start, self._end)]
+        if changes and batch.revision > self._after:
+            self._pending.append(Batch(batch.revision, changes))
+            self._moved.set()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        self._moved.set()
+
+    async def __aiter__(self) -> AsyncIterator[Batch]:
+        while True:
+            await self._moved.wait()
+            if self._is_cut:
+                raise Disconnected("the watch was cut off")
+            batch = self._pending.popleft()
+            if not self._pending:
+                self._moved.clear()
+            yield batch
+            await asyncio.sleep(0)
