@@ -92,17 +92,18 @@ class Step:
         return self._towards(service, snapshot)
 
     def _activated(self, service: Service, snapshot: str) -> Service:
-        overridden = any(state.overrides for state in service.tuples.values())
-        for other, state in service.tuples.items():
-            if other != snapshot:
-                service = self._replaced(service, other, state)
-        service = self._retargeted(service, snapshot, Target.ACTIVE)
-        service = service.with_tuple(snapshot, replace(service.tuples[snapshot], overrides=0))
         if service.head_on_activation:
             service = replace(service, head=snapshot)
-        if overridden and service.tuples[snapshot].current is Current.ACTIVE:
-            return self._moved(service, snapshot, Event.AGAIN)
-        return self._towards(service, snapshot)
+        state = service.tuples.get(snapshot)
+        is_active = state is not None and state.current is Current.ACTIVE
+        if is_active and not any(other.overrides for other in service.tuples.values()):
+            return self._moved(service, snapshot, Event.TO_ACTIVE)
+        for other, other_state in service.tuples.items():
+            if other != snapshot:
+                service = self._replaced(service, other, other_state)
+        service = self._retargeted(service, snapshot, Target.ACTIVE)
+        service = service.with_tuple(snapshot, replace(service.tuples[snapshot], overrides=0))
+        return self._moved(service, snapshot, Event.AGAIN) if is_active else self._towards(service, snapshot)
 
     def _replaced(self, service: Service, other: str, state: SnapshotState) -> Service:
         """Another snapshot is ordered ACTIVE."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, field
 
 from nanny.automaton.service import Service, SnapshotState
 from nanny.automaton.states import ACTIONS, Current, Event, Target
@@ -35,12 +34,13 @@ class Search:
 
     def __init__(self, snapshots: Sequence[str] = ("a", "b", "c"), table: Table = TABLE, *, flags: bool = False) -> None:
         self.snapshots = snapshots
-        self._flags = flags
+        self.flags = flags
         self.edges: set[tuple[State, Event]] = set()
         self.shown: set[Current] = set()
         self._step = Step(table, self._passed)
         self.states: list[Service] = []
-        self._orders: dict[tuple[object, ...], list[Move]] = {}
+        self._ends: dict[tuple[object, ...], list[Service]] = {}
+        self._ordered: dict[int, list[Move]] = {}
 
     def _passed(self, _snapshot: str, before: State, event: Event, after: State) -> None:
         self.edges.add((before, event))
@@ -64,19 +64,25 @@ class Search:
                     waiting.append(move.after)
 
     def moves(self, service: Service) -> Iterator[Move]:
-        yield from self.orders(service)
+        yield from self.orders_of(service)
         yield from self.outcomes(service, OUTCOMES)
 
-    def orders(self, service: Service) -> Iterator[Move]:
+    def orders(self, service: Service) -> list[Move]:
+        """Everything that people may order; remembered, as every promise asks for it."""
+        if id(service) not in self._ordered:
+            self._ordered[id(service)] = list(self.orders_of(service))
+        return self._ordered[id(service)]
+
+    def orders_of(self, service: Service) -> Iterator[Move]:
         for snapshot in self._known(service):
             for target in Target:
                 if not refusal(service, snapshot, target):
                     after = self._step.ordered(service, snapshot, target)
                     yield Move(f"{target} {snapshot}", snapshot, target, after)
-            if self._flags and not refusal(service, snapshot, Target.CREATED):
+            if self.flags and not refusal(service, snapshot, Target.CREATED):
                 after = self._step.ordered(service, snapshot, Target.CREATED, fill=True)
                 yield Move(f"CREATED {snapshot} filled", snapshot, Target.CREATED, after)
-            if self._flags and not instance_refusal(service, snapshot):
+            if self.flags and not instance_refusal(service, snapshot):
                 yield Move(f"instance of {snapshot}", after=self._step.instance_ordered(service, snapshot))
         if service.is_live():
             yield Move("stop", after=self._step.stopped(service))
@@ -92,50 +98,20 @@ class Search:
         absent = [one for one in self.snapshots if one not in service.tuples][:1]
         return [*service.tuples, *absent]
 
-    def ends(self, service: Service) -> frozenset[_Hashable]:
-        """Where it may come to rest when every action succeeds, in whatever order they end. Raises on a circle."""
-        return self._ends(_Hashable.of(service))
-
-    @lru_cache(maxsize=None)  # noqa: B019: lives as long as the search
-    def _ends(self, service: _Hashable) -> frozenset[_Hashable]:
-        nexts = [move.after for move in self.outcomes(service, (Event.DONE,))]
-        if not nexts:
-            return frozenset({service})
-        return frozenset(end for after in nexts for end in self.ends(_plain(after)))
-
-
-class _Hashable(Service):
-    """A service that can be remembered."""
-
-    @classmethod
-    def of(cls, service: Service) -> _Hashable:
-        names = service.__dataclass_fields__
-        return cls(**{name: getattr(service, name) for name in names})
-
-    def __hash__(self) -> int:
-        return hash(_exact(self))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Service) and _exact(self) == _exact(other)
+    def ends(self, service: Service) -> list[Service]:
+        """Where it may come to rest when every action succeeds, in whatever order they end. Fails on a circle."""
+        key = _exact(service)
+        if key not in self._ends:
+            nexts = [move.after for move in self.outcomes(service, (Event.DONE,))]
+            ends = [end for after in nexts for end in self.ends(after)] if nexts else [service]
+            self._ends[key] = list({_exact(end): end for end in ends}.values())
+        return self._ends[key]
 
 
 def _exact(service: Service) -> tuple[object, ...]:
-    return (
-        tuple(sorted(service.tuples.items(), key=lambda item: item[0])),
-        service.last_active,
-        service.rolling_back,
-        service.rolls_back,
-        service.paused,
-    )
-
-
-def _plain(service: Service) -> Service:
-    """Without numbers that only grow."""
-    return replace(service, numbered=0, tuples={one: _numberless(state) for one, state in service.tuples.items()})
-
-
-def _numberless(state: SnapshotState) -> SnapshotState:
-    return replace(state, overrides=min(state.overrides, 1), action=1 if state.current in ACTIONS else 0)
+    """Equal for services that differ only in numbers."""
+    named = sorted((one, *_fields(state)) for one, state in service.tuples.items())
+    return (*named, service.last_active, service.rolling_back, service.rolls_back)
 
 
 def _key(service: Service) -> tuple[object, ...]:
