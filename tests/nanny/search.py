@@ -32,7 +32,9 @@ class Search:
     orders for single instances, which multiply the states: for two snapshots.
     """
 
-    def __init__(self, snapshots: Sequence[str] = ("a", "b", "c"), table: Table = TABLE, *, flags: bool = False) -> None:
+    def __init__(
+        self, snapshots: Sequence[str] = ("a", "b", "c"), table: Table = TABLE, *, flags: bool = False
+    ) -> None:
         self.snapshots = snapshots
         self.flags = flags
         self.edges: set[tuple[State, Event]] = set()
