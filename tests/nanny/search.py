@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nanny.automaton.service import Service, SnapshotState
-from nanny.automaton.states import ACTIONS, Current, Event, Target
+from nanny.automaton.states import Current, Event, Target
 from nanny.automaton.step import Step, instance_refusal, refusal
 from nanny.automaton.table import TABLE, State, Table
 
