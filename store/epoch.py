@@ -29,7 +29,12 @@ class FormatTooNew(Exception):
 
 
 class Epoch:
-    """The epoch that this replica believes in."""
+    """The epoch that this replica believes in.
+
+    Attributes:
+        current: its word; empty before the first `settle`.
+        is_first: no other epoch came before it.
+    """
 
     def __init__(self, store: Store, keys: Keys, rng: random.Random) -> None:
         self._store, self._keys, self._rng = store, keys, rng
@@ -37,6 +42,7 @@ class Epoch:
         self._read_at = self._format_read_at = 0
         self._instances = self._ready = 0
         self.current = ""
+        self.is_first = True
 
     def guard(self) -> Compare:
         """The condition that the store still has this history."""
@@ -125,7 +131,7 @@ class Epoch:
 
     def _believe(self, record: Record, theirs: storage_pb2.EpochRecord, head: int) -> None:
         self._record, self._read_at = record.value, head
-        self.current = theirs.epoch
+        self.current, self.is_first = theirs.epoch, not theirs.predecessor
 
 
 def _refuse_newer(stored: storage_pb2.FormatRecord) -> None:

@@ -1,8 +1,7 @@
-"""What every test may ask for, and the second chance of those over real processes."""
+"""What every test may ask for."""
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -15,10 +14,6 @@ from tests.support.replicas import Replicas
 
 pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
-# docs/decisions/010: processes and sockets on shared cores, never a pure decision.
-_REAL_PROCESSES = {"acceptance", "clients", "faults", "federated", "wire"}
-
-
 # How long an example takes is the machine's business: one that stalls for 0.2 s is no fault. The rest as it was.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
@@ -26,16 +21,6 @@ settings.load_profile("patient")
 # Started in the background by a shell, a run ignores Ctrl-C, and so would everything that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if not os.environ.get("CI"):
-        return
-    here = Path(__file__).parent
-    for item in items:
-        folder, is_over_etcd = item.path.relative_to(here).parts[0], item.path.stem.endswith("_etcd")
-        if folder in _REAL_PROCESSES or (folder == "guarantees" and is_over_etcd):
-            item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 @pytest.fixture(autouse=True)

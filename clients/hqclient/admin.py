@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hqclient.caller import Caller, duration
+from hqclient.calls import Caller, duration
 from hqclient.retry import Safety
 from hqpb.v1 import admin_pb2 as pb
 

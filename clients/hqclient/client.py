@@ -18,18 +18,17 @@ from typing import Self
 
 from hqclient.admin import Admin
 from hqclient.calls import Calls, MetadataSource
+from hqclient.clock import Clock, SystemClock
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
-from hqclient.endpoints import Endpoints
 from hqclient.errors import HqApiError, Violation
 from hqclient.freshness import OwnWrites
 from hqclient.links import ChannelFactory, insecure_channel, never_renewed
-from hqclient.pool import Pool
+from hqclient.pool import Endpoints, Pool
 from hqclient.reads import STRONG, Reads
 from hqclient.reports import Reports
 from hqclient.retry import RetrySettings, Safety
-from hqclient.timing import Clock, SystemClock
-from hqclient.watching import Watch, WatchSettings
+from hqclient.watch import Watch, WatchSettings
 from hqclient.writes import Writes
 from hqpb.v1 import service_pb2
 

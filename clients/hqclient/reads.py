@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from typing import TypeVar
 
-from hqclient.caller import Caller, mask
-from hqclient.calls import Method
+from hqclient.calls import Caller, Method, mask
 from hqclient.errors import HqApiError
 from hqclient.retry import Safety
 from hqpb.v1 import service_pb2 as pb

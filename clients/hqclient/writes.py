@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hqclient.caller import Caller, mask, repeatable_if
+from hqclient.calls import Caller, mask, repeatable_if
 from hqclient.retry import Safety
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb

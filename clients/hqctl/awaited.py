@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hqclient.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqclient.shown import Key, Shown
+from hqclient.watch_items import Changes, Interrupted, Key, Resync, Shown, SnapshotPart, Synced, WatchItem
 from hqctl.output.rows import readiness
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb

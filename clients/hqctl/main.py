@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from hqcli.group import LazyGroup
 from hqclient.credential_files import CredentialFiles
-from hqclient.lazygroup import LazyGroup
 from hqctl.asking.examples import with_examples
 from hqctl.asking.exits import MEANINGS
 from hqctl.asking.naming import cluster_option, naming_cluster

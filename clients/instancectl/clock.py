@@ -7,7 +7,7 @@ from typing import Protocol
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hqclient.timing import SystemClock
+from hqclient.clock import SystemClock
 
 
 class Clock(Protocol):

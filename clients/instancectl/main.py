@@ -14,9 +14,8 @@ from typing import NoReturn
 
 import click
 
-from hqclient.addresses import addresses_in
+from hqcli.connection import addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from hqclient.credential_options import credential_options
 from instancectl.processes.output import OutputSettings
 from instancectl.sections.restart import RestartSettings
 from instancectl.settings import (
@@ -199,7 +198,7 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
-    from hqclient.yamltext import BadDocument
+    from hqcli.documents import BadDocument
     from instancectl.validating import faults
     from instancectl.wanted.file_source import read
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from hqclient.client import Client, ClientSettings
+from hqclient.clock import Clock, SystemClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from hqclient.timing import Clock, SystemClock
 
 DEFAULT_TIMEOUT_S: Final = 600.0
 _SPREAD: Final = 0.2  # of the wait, at random: all supervisors of a node, or of many, lose it at the same moment

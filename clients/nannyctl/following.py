@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 
 from hqclient.client import STRONG, Client
-from hqclient.progress import Changes, Synced
-from hqclient.shown import Shown
+from hqclient.watch_items import Changes, Shown, Synced
 from hqpb.v1 import service_pb2 as pb
 
 

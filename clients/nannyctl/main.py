@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hqclient.lazygroup import LazyGroup
+from hqcli.group import LazyGroup
 from nannyctl.exits import MEANINGS
 
 # Name: module, attribute, help in one line.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
+from hqcli.connection import credential_options
+from hqcli.documents import BadDocument
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from hqclient.credential_options import credential_options
-from hqclient.yamltext import BadDocument
 from hqctl.asking.exits import Exit as HqctlExit
 from hqctl.asking.exits import exit_of, is_no_hq
 from hqctl.asking.session import colour_of, warn

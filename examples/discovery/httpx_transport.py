@@ -19,7 +19,7 @@ from collections.abc import Mapping
 import httpx
 
 from hqclient.discovery import Discovery, NoEndpoints, NotReady, Service
-from hqclient.discovery.choosing import Use
+from hqclient.discovery.picking import Use
 
 TRIES = 3
 

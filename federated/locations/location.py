@@ -18,8 +18,8 @@ from federated.locations.plan import patience_s
 from federated.locations.presence import Presence
 from federated.locations.probing import Probes
 from federated.locations.race import Race
-from hqclient.endpoints import Endpoints
 from hqclient.errors import HqApiError
+from hqclient.pool import Endpoints
 from hqclient.retry import Safety, blames_endpoint
 
 _STREAM_SILENCE_S: Final = 12.0  # two bookmarks are missing

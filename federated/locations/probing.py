@@ -12,8 +12,8 @@ from federated.errors import NOT_LET_IN, Silence
 from federated.locations.channel import Dialer
 from federated.locations.presence import Presence
 from federated.locations.race import Race
-from hqclient.endpoints import Endpoint
 from hqclient.errors import HqApiError
+from hqclient.pool import Endpoint
 from hqpb.v1 import service_pb2
 
 _NOBODY: Final = service_pb2.InstanceFilter(instance_id=["hq.front.probe"])

@@ -11,8 +11,8 @@ from typing import Final
 from federated.clock import Clock
 from federated.locations.channel import Metadata, ReplicaChannel
 from federated.locations.plan import HedgeBudget, Latencies
-from hqclient.endpoints import Endpoint, Endpoints
 from hqclient.errors import HqApiError
+from hqclient.pool import Endpoint, Endpoints
 from hqclient.retry import Safety, blames_endpoint, elsewhere_may_help, may_repeat
 
 _LOOK_AGAIN_S: Final = 0.05

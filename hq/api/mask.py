@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from hq.validation.descriptors import is_map
+from hq.validation.typed_fields import is_map
 
 M = TypeVar("M", bound=Message)
 Tree = dict[str, "Tree"]  # by field name; an empty one stands for the whole field

@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from hq.memory import frames
 from hq.memory.entry import Entry
-from hq.validation.times import clean_times
+from hq.validation.typed_fields import clean_times
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
 

@@ -14,7 +14,7 @@ from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.validation.ids import is_id
+from hq.validation.values import is_id
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import NotLoaded

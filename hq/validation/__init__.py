@@ -5,17 +5,28 @@ clients see it (`instance.spec.revision[1].id`, `instance.meta.labels["engine"]`
 return the violation or None; `require` raises those. Only `clean_report` and `clean_times` change anything.
 """
 
-from hq.validation.durations import MAX_DURATION_S, check_duration
-from hq.validation.enums import check_enums
 from hq.validation.faults import MAX_VIOLATIONS, Faults, require
-from hq.validation.filter import check_filter
-from hq.validation.ids import check_id, check_label_key, check_label_value, check_name
 from hq.validation.instance import MAX_RECORD_BYTES, check_instance_update, check_new_instance, check_revision
-from hq.validation.masks import check_field_mask
-from hq.validation.orders import check_confirmation, check_guard_order, check_suspension
 from hq.validation.report import MAX_REPORT_BYTES, check_begin, check_report, clean_report
-from hq.validation.requests import check_item_count, check_page_size, check_request_id
-from hq.validation.times import clean_times
+from hq.validation.requests import (
+    check_confirmation,
+    check_field_mask,
+    check_filter,
+    check_guard_order,
+    check_item_count,
+    check_page_size,
+    check_request_id,
+    check_suspension,
+)
+from hq.validation.typed_fields import check_enums, clean_times
+from hq.validation.values import (
+    MAX_DURATION_S,
+    check_duration,
+    check_id,
+    check_label_key,
+    check_label_value,
+    check_name,
+)
 
 __all__ = [
     "MAX_DURATION_S",

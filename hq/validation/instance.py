@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from itertools import islice
 
-from hq.validation.enums import note_enums
 from hq.validation.faults import Faults, entry, member
-from hq.validation.ids import check_bytes, check_id, check_label_key, check_label_value
-from hq.validation.revision import note_revision
-from hq.validation.spec import note_spec
+from hq.validation.spec import note_revision, note_spec
+from hq.validation.typed_fields import note_enums
+from hq.validation.values import check_bytes, check_id, check_label_key, check_label_value
 from hqpb.v1.instance_pb2 import Instance, InstanceMeta, InstanceRevision
 
 MAX_RECORD_BYTES = 256 * 1024

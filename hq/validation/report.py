@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 
 from hq.validation.faults import Faults, member, shown
-from hq.validation.ids import check_id, is_id
-from hq.validation.times import clean_times, is_plain_time
+from hq.validation.typed_fields import clean_times, is_plain_time
+from hq.validation.values import check_id, is_id
 from hqpb.v1.instance_pb2 import (
     Condition,
     ConditionStatus,

@@ -1,9 +1,20 @@
-"""Single values that many requests have."""
+"""What a request asks for beside an instance: filters, field masks, pages, and operators' orders."""
 
-from hq.validation.faults import shown
-from hq.validation.ids import check_bytes
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from hq.validation.faults import Faults, entry, member, require, shown
+from hq.validation.typed_fields import is_map, note_enums
+from hq.validation.values import check_bytes, check_duration, check_id, check_label_key, check_label_value, check_words
+from hqpb.v1.admin_pb2 import ConfirmEpochRequest, ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
+from hqpb.v1.service_pb2 import InstanceFilter
 from serving.errors import Violation
-from serving.limiting.lists import MOST_ITEMS
+from serving.limiting.lists import MOST_FILTER_VALUES, MOST_ITEMS
 
 MAX_REQUEST_ID_BYTES = 128
 
@@ -25,3 +36,121 @@ def check_item_count(count: int, field: str, limit: int = MOST_ITEMS) -> Violati
     if count <= limit:
         return None
     return Violation(field, f"{count} items are too many: send at most {limit} at once")
+
+
+def check_filter(instance_filter: InstanceFilter, prefix: str = "filter") -> None:
+    """A filter as FindInstances, CountInstances and WatchInstances take it.
+
+    Raises:
+        InvalidRequest: a value could never match, or an enum value is unknown.
+    """
+    faults = Faults()
+    note_ids(faults, instance_filter, prefix)
+    for key, value in instance_filter.labels.items():
+        here = entry(member(prefix, "labels"), key)
+        faults.note(check_label_key(key, here) or check_label_value(value, here))
+    note_enums(faults, instance_filter, prefix)
+    faults.raise_any()
+
+
+def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:
+    lists = (
+        ("instance_id", instance_filter.instance_id),
+        ("service_id", instance_filter.service_id),
+        ("node_name", instance_filter.node_name),
+        ("revision_id", instance_filter.revision_id),
+        ("cluster", instance_filter.cluster),
+    )
+    for field, values in lists:
+        here = member(path, field)
+        if len(values) > MOST_FILTER_VALUES:
+            faults.add(here, f"{len(values)} values are too many: use at most {MOST_FILTER_VALUES}")
+        for index, value in enumerate(values[:MOST_FILTER_VALUES]):
+            faults.note(check_id(value, f"{here}[{index}]"))
+
+
+class Described(Protocol):
+    """A message's DESCRIPTOR: there are several types of them, depending on the runtime."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def fields_by_name(self) -> Mapping[str, Any]: ...
+
+
+def check_field_mask(mask: FieldMask, descriptor: Described, field: str = "field_mask") -> None:
+    """Every path names a field of the message, or everything by `*`.
+
+    Unlike google.protobuf.util, paths may lead through lists, to all their elements (`spec.revision.secret`).
+
+    Raises:
+        InvalidRequest: with the first unknown paths.
+    """
+    faults = Faults()
+    for index, path in enumerate(mask.paths):
+        if path != "*" and not is_path(path, descriptor):
+            faults.add(f"{field}.paths[{index}]", f"{descriptor.name} has no {shown(path)}: correct it")
+    faults.raise_any()
+
+
+def is_path(path: str, descriptor: Described) -> bool:
+    """Maps are named as a whole: no path leads into one."""
+    here: Any = descriptor
+    for name in path.split("."):
+        field = here.fields_by_name.get(name) if here is not None else None
+        if field is None:
+            return False
+        here = None if is_map(field) else field.message_type
+    return True
+
+
+MAX_GUARD_ORDER_S = 86_400
+MAX_SUSPENSION_S = 7 * 86_400
+MAX_REASON_BYTES = 1024
+MAX_BY_BYTES = 253
+
+
+def check_guard_order(order: ReleaseGuardRequest | ForceGuardRequest) -> None:
+    """For at most 24 h; an absent duration (or 0 s) stands for the default.
+
+    Raises:
+        InvalidRequest: with all violations by path.
+    """
+    require(
+        check_duration(order.duration, "duration", MAX_GUARD_ORDER_S),
+        check_words(order.reason, "reason", MAX_REASON_BYTES),
+        check_words(order.by, "by", MAX_BY_BYTES),
+    )
+
+
+def check_confirmation(order: ConfirmEpochRequest) -> None:
+    """Of an epoch that is named.
+
+    Raises:
+        InvalidRequest: with all violations by path.
+    """
+    require(
+        check_words(order.epoch, "epoch", MAX_BY_BYTES),
+        check_words(order.reason, "reason", MAX_REASON_BYTES),
+        check_words(order.by, "by", MAX_BY_BYTES),
+    )
+
+
+def check_suspension(order: SuspendNodeRequest) -> None:
+    """Of one node, with an end, at most 7 days ahead.
+
+    Raises:
+        InvalidRequest: with all violations by path.
+    """
+    require(
+        check_id(order.node_name, "node_name"),
+        check_end(order.duration) or check_duration(order.duration, "duration", MAX_SUSPENSION_S),
+        check_words(order.reason, "reason", MAX_REASON_BYTES),
+        check_words(order.by, "by", MAX_BY_BYTES),
+    )
+
+
+def check_end(duration: Duration) -> Violation | None:
+    if duration.seconds or duration.nanos:
+        return None
+    return Violation("duration", f"must be set: use 1 s to {MAX_SUSPENSION_S} s")

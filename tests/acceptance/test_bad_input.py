@@ -14,7 +14,7 @@ import pytest
 from hqpb.v1 import admin_pb2, service_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import Agent, instance
+from tests.support.sample_instances import Agent, instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 
 from tests.support.process_ids import has_ended
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENV = {

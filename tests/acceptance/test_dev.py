@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hq.embedded import find_etcd
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENV = {

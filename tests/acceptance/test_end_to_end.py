@@ -19,7 +19,7 @@ from tests.clients.instancectl.supervised import Ctl, free_port
 from tests.clients.nanny.uploads import nanny
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 NODES = ("node-a", "node-b", "node-c")
 CANARY = "canary-7c1f"

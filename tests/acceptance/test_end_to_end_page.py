@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.console import commands, normal, printed, replaced
+from tests.support.console_blocks import commands, normal, printed, replaced
 from tests.support.replicas import ReplicaProcess
 
 ROOT = Path(__file__).resolve().parent.parent.parent

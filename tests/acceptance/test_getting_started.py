@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.console import commands, normal, printed, replaced
+from tests.support.console_blocks import commands, normal, printed, replaced
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.console import replaced
+from tests.support.console_blocks import replaced
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
 

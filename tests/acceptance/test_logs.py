@@ -16,7 +16,7 @@ from store.keys import Keys
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 

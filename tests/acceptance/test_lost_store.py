@@ -19,10 +19,10 @@ from tests.acceptance.test_backup import hq
 from tests.clients.process import hqctl
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd
-from tests.support.kept_port import kept_addresses, kept_ports
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import Agent, eventually, instance
-from tests.support.watching import Watching
+from tests.support.reserved_port import kept_addresses, kept_ports
+from tests.support.sample_instances import Agent, eventually, instance
+from tests.support.watch_follower import Watching
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)]
 IDS = ["web-1", "web-2", "web-3"]

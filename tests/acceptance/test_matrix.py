@@ -20,10 +20,10 @@ from google.protobuf.message import Message
 from hqpb.v1 import service_pb2 as pb
 from serving.transports import Addresses
 from tests.support.canary import found_in
-from tests.support.fronted import fronted
-from tests.support.instances_of import create
-from tests.support.matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
+from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
+from tests.support.secured_gateway import fronted
+from tests.support.security_matrix import HERE, METHODS, NO, REQUESTS, THERE, WHO, YES, Row, read
 from tests.wire.secured_http import secured_http
 
 Outcome = tuple[str, str]  # a cell of the table, and what was said

@@ -20,7 +20,7 @@ from hq.embedded import free_ports
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import Agent, eventually, instance
+from tests.support.sample_instances import Agent, eventually, instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -18,9 +18,9 @@ from hqpb.v1 import service_pb2 as pb
 from tests.acceptance.test_dev import run
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support.etcd import SharedEtcd
-from tests.support.instances_of import SECRET_KEY, create
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.rights_requests import SECRET_KEY, create
+from tests.support.sample_instances import eventually
 from tests.support.secured import Caller, Secured, secure_channel
 
 one_etcd = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)

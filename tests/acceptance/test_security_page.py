@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.etcd import SharedEtcd
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()

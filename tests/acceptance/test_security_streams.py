@@ -14,10 +14,10 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from serving.transports import Addresses
-from tests.support.fronted import fronted
-from tests.support.instances_of import create
+from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, last_words, secure_channel, served
-from tests.support.tickets import Issuer, bearer
+from tests.support.secured_gateway import fronted
+from tests.support.token_issuer import Issuer, bearer
 
 WATCH = pb.WatchInstancesRequest()
 GOOD_FOR_S = 8.0

@@ -15,8 +15,8 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.errors import reason_of
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
-from tests.support.scenes import Agent, eventually, instance
-from tests.support.watching import Watching
+from tests.support.sample_instances import Agent, eventually, instance
+from tests.support.watch_follower import Watching
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 SERVING = health_pb2.HealthCheckResponse.SERVING

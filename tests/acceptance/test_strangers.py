@@ -19,7 +19,7 @@ from grpc_reflection.v1alpha import (  # type: ignore[import-untyped,unused-igno
 from hqpb.v1 import service_pb2 as pb
 from tests.support.connect_calls import method
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 

@@ -24,7 +24,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"

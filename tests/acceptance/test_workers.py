@@ -16,7 +16,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
 from tests.support.process_ids import is_gone
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 

@@ -22,9 +22,9 @@ from tests.bench.probe import Found, Probing, probing
 from tests.bench.stand import SERVICE, stand
 from tests.bench.stats import percentile
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 from tests.support.secured import Secured
-from tests.support.tickets import ISSUER
+from tests.support.token_issuer import ISSUER
 
 GROUP = "abuse"
 RATE, RATE_OF_REPORTS = 200.0, 50.0

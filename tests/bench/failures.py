@@ -18,7 +18,7 @@ from tests.bench import raw
 from tests.bench.bench import Bench
 from tests.bench.stand import SERVICE
 from tests.support.etcd_cluster import EtcdCluster
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
 GROUP = "failures"

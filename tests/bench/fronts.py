@@ -15,7 +15,7 @@ from tests.bench.load import Shape, Target
 from tests.bench.population import Population
 from tests.bench.stand import SERVICE
 from tests.federated.fronts import FrontProcess, write_config
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
 GROUP = "front"

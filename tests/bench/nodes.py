@@ -22,9 +22,9 @@ from typing import Any
 
 import uvloop
 
+from hqclient.clock import SystemClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from hqclient.timing import SystemClock
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.calls import LINGER_S
 from instancectl.hostagent.gathering import Gathering

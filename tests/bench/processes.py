@@ -16,7 +16,7 @@ from tests.bench.load import Shape, Target
 from tests.bench.stand import SERVICE, Stand, stand
 from tests.bench.stats import Sample
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 GROUP = "processes"
 _COMMANDS = (

@@ -21,8 +21,8 @@ from tests.bench.machine import ROOT
 from tests.bench.stand import PREFIX, SERVICE, Stand, stand
 from tests.bench.stats import percentile
 from tests.bench.usage import cpu_s
-from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess
+from tests.support.reserved_port import kept_addresses
 
 GROUP = "reconnect"
 _GRPC_GO = "v1.84.0"

@@ -14,7 +14,7 @@ import time
 import uvloop
 
 from hqclient.client import Client
-from hqclient.progress import Interrupted, Synced
+from hqclient.watch_items import Interrupted, Synced
 from hqpb.v1 import service_pb2
 
 _PATIENCE_S = 60.0

@@ -12,7 +12,7 @@ from tests.bench.stand import SERVICE, stand
 from tests.bench.stats import Sample
 from tests.support.replicas import ReplicaProcess
 from tests.support.secured import Secured
-from tests.support.tickets import ISSUER
+from tests.support.token_issuer import ISSUER
 
 GROUP = "security"
 

@@ -19,7 +19,7 @@ from tests.bench.stand import SERVICE, Empty, Stand, stand
 from tests.bench.stats import Sample
 from tests.bench.usage import cpu_s, memory_bytes
 from tests.support.secured import Secured
-from tests.support.tickets import ISSUER
+from tests.support.token_issuer import ISSUER
 
 GROUP: Final = "transport"
 SHAPES: Final = (Shape(1, 64), Shape(16, 8), Shape(64, 4))

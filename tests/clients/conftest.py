@@ -9,7 +9,7 @@ import pytest
 
 from hqclient.client import Client, ClientSettings
 from hqclient.retry import RetrySettings
-from hqclient.watching import WatchSettings
+from hqclient.watch import WatchSettings
 from tests.clients.fake_hq import FakeReplica, Stored, fake_replica
 from tests.clients.telling import History, TellingReplica, telling_replica
 

@@ -12,7 +12,7 @@ import grpc
 from hqpb.v1 import admin_pb2, admin_pb2_grpc, instance_pb2, service_pb2_grpc
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.deeds import Context, Deed, refuse
-from tests.support.kept_port import KeptPort
+from tests.support.reserved_port import KeptPort
 
 Script = Callable[[pb.WatchInstancesRequest], AsyncIterator[pb.WatchInstancesResponse]]
 Code = grpc.StatusCode

@@ -14,7 +14,7 @@ import pytest
 from hqclient.client import Client, HqApiError
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from hqclient.progress import Interrupted
+from hqclient.watch_items import Interrupted
 from hqpb.v1 import service_pb2 as pb
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from hqclient.discovery import Discovery, Endpoint, EndpointChanges, NoEndpoints, NotReady, Origin, Service
-from hqclient.discovery.subscription import MOST_PENDING
+from hqclient.discovery.endpoint_list import MOST_PENDING
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.discovering import discovery, ids, until
 from tests.clients.fake_hq import FakeReplica, say

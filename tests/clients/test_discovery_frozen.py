@@ -13,7 +13,7 @@ from hqpb.v1 import instance_pb2
 from tests.clients.test_discovery_real import web
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 BOOKMARK_S = 5.0
 

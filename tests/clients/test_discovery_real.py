@@ -14,9 +14,9 @@ from hqclient.discovery import Discovery, EndpointChanges, Origin, Service
 from hqpb.v1 import instance_pb2
 from tests.clients.telling import Step, as_step
 from tests.support.etcd import SharedEtcd
-from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.reserved_port import kept_addresses
+from tests.support.sample_instances import eventually
 
 RESTARTS = 8
 WRITE_EVERY_S = 0.03

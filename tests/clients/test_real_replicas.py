@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hqclient.client import Client, HqApiError
-from hqclient.progress import Changes, Interrupted, Resync, SnapshotPart, Synced
+from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.fake_hq import instance

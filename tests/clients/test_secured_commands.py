@@ -17,8 +17,8 @@ from hqpb.v1 import service_pb2_grpc
 from instancectl.hostagent.agent import HostAgent
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.process import ended, environment
-from tests.support.instances_of import create
-from tests.support.scenes import eventually
+from tests.support.rights_requests import create
+from tests.support.sample_instances import eventually
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 
 

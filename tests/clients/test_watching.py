@@ -10,8 +10,8 @@ import grpc
 import pytest
 
 from hqclient.client import Client, HqApiError
-from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqclient.watching import Watch
+from hqclient.watch import Watch
+from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.conftest import SETTINGS, by_preference
 from tests.clients.deeds import refuse

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Opened = Callable[[], Awaitable[Line]]

@@ -10,7 +10,7 @@ import pytest
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Disconnected, Unavailable, UnknownOutcome, Write
 from tests.support.etcd import SharedEtcd
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.stores import Place, batches, end_of
 
 # What is tried here lies between grpcio and the network: one version of etcd will do.

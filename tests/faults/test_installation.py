@@ -11,7 +11,7 @@ import pytest
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import OwnCluster
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = [pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True), pytest.mark.timeout(180)]
 

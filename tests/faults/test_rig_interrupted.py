@@ -13,7 +13,7 @@ import pytest
 
 from tests.rig.places import NoNamespaces, rig_command
 from tests.support.etcd import binary_of
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 _ROOT = Path(__file__).resolve().parents[2]
 EVERYBODY = 11  # three members with a guard each, three replicas, a witness and a front

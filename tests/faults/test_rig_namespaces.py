@@ -24,7 +24,7 @@ def output_of(command: list[str], **environment: str) -> subprocess.CompletedPro
 
 def test_a_cable_drops_either_way_without_a_reset_and_what_was_lost_arrives_later() -> None:
     try:
-        command = rig_command([sys.executable, "-m", "tests.support.cable_scene"])
+        command = rig_command([sys.executable, "-m", "tests.support.unplugged_cable"])
     except NoNamespaces as error:
         pytest.skip(f"no network namespaces on this machine: {error}")
     devices = sorted(Path("/sys/class/net").iterdir())

@@ -15,7 +15,7 @@ from tests.rig.schedule import Kind, schedule
 from tests.support import etcd_http
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import Agent, eventually, instance
+from tests.support.sample_instances import Agent, eventually, instance
 
 OFTEN, RARE = Kind("often", 1.0), Kind("rare", 0.0, alone=True, at_least_once=True)
 ONE_VERSION = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from hqclient.client import Client, HqApiError
-from hqclient.progress import Changes, Resync, SnapshotPart, Synced
+from hqclient.watch_items import Changes, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
-from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually, instance
+from tests.support.reserved_port import kept_addresses
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = [pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True), pytest.mark.timeout(180)]
 

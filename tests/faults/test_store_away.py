@@ -15,10 +15,10 @@ from store.etcd import EtcdConfig, EtcdStore
 from tests.support import etcd_backup, etcd_http
 from tests.support.errors import reason_of, retry_delay_s
 from tests.support.etcd import OwnEtcd
-from tests.support.kept_port import kept_ports
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import Agent, eventually, instance
-from tests.support.watching import Watching
+from tests.support.reserved_port import kept_ports
+from tests.support.sample_instances import Agent, eventually, instance
+from tests.support.watch_follower import Watching
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)

@@ -17,7 +17,7 @@ from tests.faults.test_store_away import fill, relieve
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd
 from tests.support.replicas import Replicas
-from tests.support.scenes import Agent, eventually, instance
+from tests.support.sample_instances import Agent, eventually, instance
 
 if TYPE_CHECKING:
     from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub

@@ -10,9 +10,9 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import Replicas
-from tests.support.scenes import Agent, eventually, instance
+from tests.support.sample_instances import Agent, eventually, instance
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
 

@@ -19,7 +19,7 @@ from store.etcd import EtcdConfig, EtcdStore
 from store.keys import Keys
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
-from tests.support.scenes import Agent, instance
+from tests.support.sample_instances import Agent, instance
 
 WITNESS = """
 import base64, json, sys, etcd3

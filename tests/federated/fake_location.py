@@ -14,7 +14,7 @@ from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.calls.meant import CLUSTER_HEADER
 from tests.clients.deeds import refuse
-from tests.support.kept_port import KeptPort
+from tests.support.reserved_port import KeptPort
 
 Context = grpc.aio.ServicerContext[Any, Any]
 Code = grpc.StatusCode

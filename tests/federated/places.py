@@ -6,7 +6,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors
 from tests.federated.fronts import FrontProcess
 from tests.federated.worlds import NAMES
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 

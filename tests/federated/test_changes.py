@@ -13,7 +13,7 @@ from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartLocations, StartPair, running_front
 from tests.federated.fronts import write_config
 from tests.federated.test_writes import create
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 EVERYTHING = pb.FindInstancesRequest()
 Context = grpc.aio.ServicerContext[Any, Any]

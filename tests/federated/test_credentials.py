@@ -18,7 +18,7 @@ from serving.auth.errors import Unauthenticated
 from serving.calls.methods import Call
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served
-from tests.support.tickets import bearer
+from tests.support.token_issuer import bearer
 
 
 @pytest.fixture

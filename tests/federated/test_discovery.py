@@ -11,13 +11,13 @@ import pytest
 from hqclient.client import Client, ClientSettings
 from hqclient.discovery import Discovery
 from hqclient.discovery.roster import Roster
-from hqclient.progress import Resync
-from hqclient.watching import WATCH_BACKOFF, WatchSettings
+from hqclient.watch import WATCH_BACKOFF, WatchSettings
+from hqclient.watch_items import Resync
 from hqpb.v1 import instance_pb2
 from tests.federated.conftest import StartFront, StartLocations
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 class Following:

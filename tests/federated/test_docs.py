@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.kept_port import kept_ports
-from tests.support.scenes import eventually
+from tests.support.reserved_port import kept_ports
+from tests.support.sample_instances import eventually
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = {"hq": "hq.main", "hqctl": "hqctl.main", "hq-federated": "federated.main"}

@@ -9,7 +9,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors
 from tests.federated.conftest import RunningFront, StartFront, StartLocations
 from tests.federated.fake_location import FakeLocation
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 EVERYTHING = pb.FindInstancesRequest()
 SLOW_S = 30.0

@@ -11,10 +11,10 @@ from hqpb.v1 import service_pb2 as pb
 from tests.federated.conftest import RunningFront, StartFront, StartLocations, StartPair
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
-from tests.support.scenes import eventually
-from tests.support.scraped import Scraped, declared
+from tests.support.metrics_scrape import Scraped, declared
+from tests.support.sample_instances import eventually
 from tests.support.secured import Secured, served
-from tests.support.watching import Watching
+from tests.support.watch_follower import Watching
 from tools import gen_metrics_reference
 
 EVERYTHING = pb.FindInstancesRequest()

@@ -15,7 +15,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.federated.fronts import FrontProcess
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 Change = tuple[str, str, int]

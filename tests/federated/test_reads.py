@@ -19,7 +19,7 @@ from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.federated.fake_location import FakeReplica
 from tests.federated.fronts import write_config
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 Code = grpc.StatusCode
 EVERYTHING = pb.FindInstancesRequest()

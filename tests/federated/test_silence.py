@@ -10,7 +10,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids, refused
 from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.federated.fronts import write_config
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 Code = grpc.StatusCode
 EVERYTHING = pb.FindInstancesRequest()

@@ -23,7 +23,7 @@ from tests.federated.places import STRONG, create, fill, of_service, whole
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World
 from tests.support.connect_calls import method
-from tests.support.scenes import eventually, instance
+from tests.support.sample_instances import eventually, instance
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Code = grpc.StatusCode

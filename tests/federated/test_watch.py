@@ -18,7 +18,7 @@ from tests.federated.conftest import StartFront, StartLocations, StartPair, runn
 from tests.federated.fake_location import FakeLocation
 from tests.federated.fronts import write_config
 from tests.federated.watcher import Watcher
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 def state(locations: list[FakeLocation]) -> dict[str, dict[str, int]]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from hq.embedded import EmbeddedEtcd, EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support import etcd_backup
-from tests.support.kept_port import kept_ports
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
+from tests.support.reserved_port import kept_ports
 
 NAMES = ("east", "north", "west")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from tests.support.matrix import NO, read
+from tests.support.security_matrix import NO, read
 
 # Instances of service `vault` on node-9 are within nobody's reach but the keeper's and a plain reader's.
 KEEPER: Final = "keeper"

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tests.fuzz.callers import CALLERS, KEEPER, Caller
 from tests.fuzz.jws import ALGORITHMS, HOUR_S, KEY_IDS, LEFT_OUT, WRONG, b64, compact, signed, unb64
-from tests.support.tickets import AUDIENCE, ISSUER, Issuer
+from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer
 
 _PUBLIC: Final = (
     (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),

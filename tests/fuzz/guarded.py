@@ -20,7 +20,7 @@ from tests.fuzz.callers import AGENT, KEEPER, MARK, POLICY, SECRET, Caller
 from tests.fuzz.forged import Forger
 from tests.support.secured import Caller as Calling
 from tests.support.secured import Secured, secure_channel
-from tests.support.tickets import Issuer
+from tests.support.token_issuer import Issuer
 
 _START_S: Final = 60.0
 _GOOD_FOR_S: Final = 7_200.0

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 from tests.fuzz.callers import KEEPER
-from tests.support.tickets import AUDIENCE, ISSUER
+from tests.support.token_issuer import AUDIENCE, ISSUER
 
 HOUR_S: Final = 3_600
 LEFT_OUT: Final = object()

@@ -25,7 +25,7 @@ from tests.fuzz.target import Target
 from tests.fuzz.verdict import Got, is_kept_out
 from tests.support.secured import Caller as Calling
 from tests.support.secured import secure_channel
-from tests.support.tickets import bearer
+from tests.support.token_issuer import bearer
 
 _WORKERS: Final = 6
 _PLAUSIBLE: Final = 0.6

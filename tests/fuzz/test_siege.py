@@ -19,7 +19,7 @@ from tests.fuzz.siege import Siege
 from tests.fuzz.target import FLAGS, faults_in, guarded_by
 from tests.fuzz.verdict import Asked, Got, fault, is_kept_out
 from tests.support.etcd import SharedEtcd
-from tests.support.tickets import AUDIENCE, ISSUER, Issuer
+from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer
 
 SEED = int(os.environ.get("HQ_FUZZ_SEED", "20261121"))
 SECONDS = 6.0

@@ -16,8 +16,8 @@ from serving.errors import NotFound, StoreUnavailable
 from store.etcd import EtcdConfig, EtcdStore
 from store.fence import FenceTimes
 from tests.support.etcd import OwnEtcd
-from tests.support.running import running
-from tests.support.scenes import instance
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 PLAIN = pb.ReadOptions()

@@ -17,9 +17,9 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import Fenced, HqError, NotFound, StoreUnavailable, UnknownRevision, WrongNode, WrongUid
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import SharedEtcd
-from tests.support.link import Link
-from tests.support.running import running
-from tests.support.scenes import instance
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.store_link import Link
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 

@@ -11,8 +11,8 @@ import pytest
 from hq.liveness.beats import Beat
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd, SharedEtcd
-from tests.support.kept_port import kept_ports
-from tests.support.scenes import eventually
+from tests.support.reserved_port import kept_ports
+from tests.support.sample_instances import eventually
 from tests.support.simulation import Agent, Running, Simulation
 
 TIMEOUT_S, LATEST_S = 3.0, 6.0

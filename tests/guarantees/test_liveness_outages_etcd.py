@@ -11,8 +11,8 @@ import pytest
 from hq.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd
-from tests.support.kept_port import kept_ports
 from tests.support.outages import of_all_replicas, of_one_replica_s_way, of_the_store
+from tests.support.reserved_port import kept_ports
 from tests.support.simulation import Simulation
 
 TIMEOUT_S, INTERVAL_S, QUIET_S = 10.0, 3.0, 20.0

@@ -15,7 +15,7 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import Agent, eventually, instance
+from tests.support.sample_instances import Agent, eventually, instance
 
 PAUSE_S = 10
 FLAGS = ("--liveness-timeout", "7s", "--report-interval", "2s", "--compact-every", "0s")

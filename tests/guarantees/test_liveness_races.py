@@ -15,8 +15,8 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import SharedEtcd
-from tests.support.running import running
-from tests.support.scenes import instance
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 

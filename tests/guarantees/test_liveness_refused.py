@@ -17,7 +17,7 @@ from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 
 TIMEOUT_S, INTERVAL_S = 6.0, 1.5
 READERS = 150

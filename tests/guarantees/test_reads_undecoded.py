@@ -19,7 +19,7 @@ from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from store.memory import MemoryStore
-from tests.support.scenes import Agent, instance
+from tests.support.sample_instances import Agent, instance
 
 FIND = pb.FindInstancesRequest(filter=pb.InstanceFilter(service_id=["svc"], readiness=pb.READINESS_FILTER_READY))
 GET = pb.GetInstanceRequest(id="i-3")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.recorded_run import played
 from tests.support.seeded_bugs import ALL
 from tests.support.seeded_bugs.bug import Bug, Scene
-from tests.support.theatre import played
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "reliability.md"
 SCENES = list(dict.fromkeys(bug.scene for bug in ALL))

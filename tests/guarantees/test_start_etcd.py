@@ -17,8 +17,8 @@ from serving.clock import SystemClock
 from store.etcd import EtcdConfig, EtcdStore
 from store.keys import Keys
 from store.port import Write
-from tests.support.entries import spec_value
-from tests.support.running import CONFIG, running
+from tests.support.cache_entries import spec_value
+from tests.support.in_process_replica import CONFIG, running
 
 # With such messages etcd takes half a minute to split what a watch missed; a replay never came to an end.
 FLAGS = ("--max-request-bytes=16777216", "--max-txn-ops=1024")

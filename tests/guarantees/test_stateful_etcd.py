@@ -15,7 +15,7 @@ from hypothesis.stateful import invariant, run_state_machine_as_test
 from hq.embedded import EmbeddedEtcd, EtcdBinary
 from tests.guarantees.test_stateful_registry import Registries, bounded
 from tests.support.etcd import _run_apart
-from tests.support.theatre_etcd import EtcdTheatre
+from tests.support.recorded_run_etcd import EtcdTheatre
 
 
 class RegistriesOnEtcd(Registries):

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from tests.checker.history import FAILED, OK, Op
-from tests.support.diary_agent import Agent
-from tests.support.diary_client import Client
 from tests.support.faulty_store import Fate
-from tests.support.model import STOP, Model
-from tests.support.theatre import Theatre
+from tests.support.recorded_run import RecordedRun
+from tests.support.recording_agent import Agent
+from tests.support.recording_client import Client
+from tests.support.reference_registry import STOP, Model
 from tests.support.virtual_time import VirtualLoop
 
 T = TypeVar("T")
@@ -57,8 +57,8 @@ class Registries(RuleBasedStateMachine):
     def new_loop(self) -> asyncio.AbstractEventLoop:
         return VirtualLoop()
 
-    def new_play(self) -> Theatre:
-        return Theatre(timeout_s=TIMEOUT_S)
+    def new_play(self) -> RecordedRun:
+        return RecordedRun(timeout_s=TIMEOUT_S)
 
     def do(self, call: Coroutine[Any, Any, T]) -> T:
         return self.loop.run_until_complete(call)

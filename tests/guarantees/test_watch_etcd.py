@@ -1,6 +1,7 @@
 """Watches of two replicas over a real etcd, under concurrent writers, reconnects and a rolling restart.
 
-What should have been seen is read from etcd's own order of changes by a watch of its own (tests/support/truth.py).
+What should have been seen is read from etcd's own order of changes by a watch of its own
+(tests/support/reference_instances.py).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from serving.transports import Addresses
 from store.etcd import EtcdConfig, EtcdStore
 from store.keys import Keys
 from tests.support.etcd import OwnEtcd
-from tests.support.scenes import Agent, instance
-from tests.support.truth import Truth
+from tests.support.reference_instances import Truth
+from tests.support.sample_instances import Agent, instance
 from tests.support.watch_checkers import Checkers, version_of
 
 FILTERS = (

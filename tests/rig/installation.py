@@ -13,7 +13,7 @@ from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import trouble
 from tests.rig.places import Place, Places, on_the_loopback
 from tests.rig.trust import PLAIN, Trust
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess
 
 PREFIX, CLUSTER = "/hq/v1/", "rig"

@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from typing import NamedTuple
 
-from tests.support.proxy import Direction, Proxy, abort
+from tests.support.faulty_proxy import Direction, Proxy, abort
 
 _SENDER = re.compile(rb"X-Server-From: 0*([0-9a-f]+)", re.IGNORECASE)
 _CHUNK_BYTES = 1 << 16

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from tests.rig.installation import Installation
 from tests.rig.schedule import Order
-from tests.support.proxy import Direction, Proxy
+from tests.support.faulty_proxy import Direction, Proxy
 
 Fault = AbstractAsyncContextManager[None]
 

@@ -26,7 +26,7 @@ from tests.rig.schedule import Kind, Order, schedule
 from tests.rig.trust import PLAIN, Trust
 from tests.rig.witness_process import WitnessProcess
 from tests.support import etcd_backup
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 
 RESTORED = Kind("etcd restored from a snapshot", 0.1, 1.0, 4.0, alone=True, at_least_once=True)
 _EVERYTHING = pb.FindInstancesRequest(read=STRONG)

@@ -15,7 +15,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.checker.history import Write
 from tests.checker.marks import mark_instance, mark_revision
 from tests.rig.recording import Log
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 
 SERVICES, NODES = 4, 6
 EXTRA_REVISIONS = ("r2", "r3")

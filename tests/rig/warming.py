@@ -8,8 +8,8 @@ from functools import partial
 
 from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
-from tests.support.scenes import instance
-from tests.support.wild import varint
+from tests.support.arbitrary_messages import varint
+from tests.support.sample_instances import instance
 
 NAME = "warm-up"
 # More than are remembered by their bytes (serving/encoding/memo.py), and so many calls in all that garbage has been

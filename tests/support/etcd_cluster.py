@@ -9,8 +9,8 @@ from pathlib import Path
 
 from hq.embedded import AddressInUse, EtcdBinary, EtcdProcess, Member
 from tests.support.etcd_http import leader_of, member_id_of
-from tests.support.kept_port import kept_ports
 from tests.support.process_ids import wait_until_stopped
+from tests.support.reserved_port import kept_ports
 
 PORT_ATTEMPTS = 5
 

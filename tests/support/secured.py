@@ -25,7 +25,7 @@ from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from store.memory import MemoryStore
 from tests.support.certificates import Authority, Certificate
-from tests.support.tickets import AUDIENCE, ISSUER, Issuer, bearer
+from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer, bearer
 
 TRUST_DOMAIN = "hq.test"
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2 as pb
-from tests.support.instances import new_instances
+from tests.support.instance_strategies import new_instances
 
 Fault = Callable[[st.DrawFn, pb.Instance], str]
 

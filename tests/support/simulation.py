@@ -30,8 +30,8 @@ from store.port import (
     Store,
     Unavailable,
 )
-from tests.support.link import Link
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
+from tests.support.store_link import Link
 from tests.support.virtual_time import VirtualClock
 
 

@@ -19,7 +19,7 @@ from tests.checker.watches.resumable import Resumable
 from tests.checker.watches.unique import Unique
 from tests.checker.watches.whole import Whole
 from tests.checker.watches.word import WatchWord
-from tests.support.truth import Truth, passes
+from tests.support.reference_instances import Truth, passes
 
 Message = pb.WatchInstancesResponse
 

@@ -9,7 +9,7 @@ import grpc
 from hqclient.discovery.endpoint import ReadyInstance, ready_instance
 from hqclient.discovery.roster import Delta, Roster
 from hqclient.errors import HqApiError
-from hqclient.progress import Changes, Interrupted, SnapshotPart, Synced, WatchItem
+from hqclient.watch_items import Changes, Interrupted, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

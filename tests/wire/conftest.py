@@ -20,7 +20,7 @@ from serving.surroundings import Surroundings
 from serving.telemetry import traffic
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server
-from tests.support.instances_of import create
+from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
 from tests.wire.fake_table import FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client as GrpcClient

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from tests.support.secured import Secured, Served
-from tests.support.tickets import bearer
+from tests.support.token_issuer import bearer
 
 
 @asynccontextmanager

@@ -19,7 +19,7 @@ from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from store.memory import MemoryStore
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.support.secured import Caller, Secured, secure_channel, served
 from tests.wire.raw_http import RawHttp
 

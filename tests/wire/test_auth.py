@@ -11,9 +11,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from hq.main import cli
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import create, report
+from tests.support.rights_requests import create, report
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
-from tests.support.tickets import Issuer, bearer
+from tests.support.token_issuer import Issuer, bearer
 from tests.wire.conftest import As
 from tests.wire.secured_http import secured_http
 

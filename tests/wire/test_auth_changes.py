@@ -14,10 +14,10 @@ import pytest
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
-from tests.support.instances_of import create
-from tests.support.scenes import eventually
+from tests.support.rights_requests import create
+from tests.support.sample_instances import eventually
 from tests.support.secured import Caller, Secured, Served, last_words, secure_channel, served
-from tests.support.tickets import Issuer, bearer
+from tests.support.token_issuer import Issuer, bearer
 from tests.wire.secured_http import secured_http
 
 COUNT = pb.CountInstancesRequest()

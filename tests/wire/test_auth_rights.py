@@ -9,7 +9,7 @@ from hq.liveness.tracker import Transition
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import create, instance, report, revision
+from tests.support.rights_requests import create, instance, report, revision
 from tests.support.secured import Secured, Served
 from tests.wire.conftest import As
 from tests.wire.secured_http import secured_http

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import SECRET_KEY, instance
+from tests.support.rights_requests import SECRET_KEY, instance
 from tests.support.secured import Secured, Served
 from tests.wire.conftest import As
 from tests.wire.secured_http import secured_http

@@ -14,7 +14,7 @@ from grpc import aio
 from serving.clock import SystemClock
 from serving.errors import InvalidRequest, Retry, StartOver, Stop
 from serving.limiting.admission import Admission
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FAILURES, SERVICE, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 

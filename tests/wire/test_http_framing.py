@@ -9,7 +9,7 @@ import pytest
 
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, Limits
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post, still_answers

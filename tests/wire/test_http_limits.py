@@ -9,7 +9,7 @@ from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.limited import limited
 from tests.wire.raw_http import RawHttp, post

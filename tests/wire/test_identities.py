@@ -16,7 +16,7 @@ from serving.limiting.limits import Limits
 from serving.rights.rules import READ
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.support.secured import Secured
 from tests.wire.crowd import Crowd
 from tests.wire.echo_table import EchoTable, Ledger, Said, say

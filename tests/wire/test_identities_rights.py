@@ -16,10 +16,10 @@ from google.protobuf.message import Message
 from grpc import aio
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import instance
-from tests.support.scenes import eventually
+from tests.support.rights_requests import instance
+from tests.support.sample_instances import eventually
 from tests.support.secured import Caller, Secured, Served, secure_channel, served
-from tests.support.tickets import bearer
+from tests.support.token_issuer import bearer
 from tests.wire.crowd import PATIENCE_S, Crowd, Line
 from tests.wire.echo_table import Ledger, Said
 

@@ -11,7 +11,7 @@ from grpc.aio import AioRpcError
 from hqpb.v1 import service_pb2
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, MIB, Limits
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, FakeRegistry
 from tests.wire.grpc_client import Client
 from tests.wire.raw_http2 import shut_window

@@ -20,7 +20,7 @@ from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, Limits
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
 from tests.wire.raw_http import RawHttp, post

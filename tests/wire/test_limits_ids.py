@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import instance, revision
+from tests.support.rights_requests import instance, revision
 from tests.support.secured import Caller, Served, served
 from tests.wire.raw_http import RawHttp, post
 

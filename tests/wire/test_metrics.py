@@ -24,10 +24,10 @@ from store.keys import Keys
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore
-from tests.support.running import CONFIG
-from tests.support.scenes import Agent, eventually, instance
-from tests.support.scraped import Scraped
-from tests.support.watching import Watching
+from tests.support.in_process_replica import CONFIG
+from tests.support.metrics_scrape import Scraped
+from tests.support.sample_instances import Agent, eventually, instance
+from tests.support.watch_follower import Watching
 from tests.wire.raw_http import RawHttp
 
 KEYS = Keys()

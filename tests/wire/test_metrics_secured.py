@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances_of import create
-from tests.support.scraped import Scraped, declared
+from tests.support.metrics_scrape import Scraped, declared
+from tests.support.rights_requests import create
 from tests.support.secured import Caller, Secured, secure_channel, served
 
 

@@ -19,8 +19,8 @@ from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from store.memory import MemoryStore
-from tests.support.running import CONFIG
-from tests.support.scenes import Agent, instance
+from tests.support.in_process_replica import CONFIG
+from tests.support.sample_instances import Agent, instance
 from tests.wire.raw_http import RawAnswer, RawHttp
 
 Stub: TypeAlias = "service_pb2_grpc.InstanceServiceAsyncStub"

@@ -14,7 +14,7 @@ from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, MIB
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.limited import limited
 

@@ -22,7 +22,7 @@ import pytest
 from hqpb.v1 import service_pb2
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, MIB
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.limited import limited
 from tests.wire.machine_client import connected

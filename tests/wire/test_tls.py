@@ -14,7 +14,7 @@ import pytest
 from hqpb.v1 import service_pb2 as pb
 from tests.support.certificates import Authority, Certificate
 from tests.support.secured import Caller, Secured, Served, last_words, secure_channel, served
-from tests.support.tickets import bearer
+from tests.support.token_issuer import bearer
 
 COUNT = pb.CountInstancesRequest()
 ROTATIONS = 100

@@ -6,9 +6,9 @@ import asyncio
 import random
 
 from hqclient.client import Client, ClientSettings
-from hqclient.progress import Changes, SnapshotPart
 from hqclient.retry import RetrySettings
-from hqclient.watching import WatchSettings
+from hqclient.watch import WatchSettings
+from hqclient.watch_items import Changes, SnapshotPart
 from tools.demo.events import Events
 from tools.demo.locations import Location
 from tools.demo.nodes import Node

@@ -8,15 +8,11 @@
 What is not here: connections (see `balanced` for gRPC, examples/discovery for httpx) and retries.
 """
 
-from hqclient.discovery.changes import EndpointChanges
 from hqclient.discovery.discovery import Discovery, DiscoverySettings
-from hqclient.discovery.ejection import EjectionSettings
-from hqclient.discovery.endpoint import Endpoint
-from hqclient.discovery.errors import NoEndpoints, NotReady
-from hqclient.discovery.picking import LeastUsed, Picker, Random, RoundRobin, near
+from hqclient.discovery.endpoint import Endpoint, EndpointChanges, NoEndpoints, NotReady
+from hqclient.discovery.picking import EjectionSettings, LeastUsed, Picker, Random, RoundRobin, near
 from hqclient.discovery.roster import Origin
-from hqclient.discovery.service import Service
-from hqclient.discovery.services import Services
+from hqclient.discovery.service import Service, Services
 
 __all__ = [
     "Discovery",

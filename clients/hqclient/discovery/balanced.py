@@ -21,9 +21,8 @@ from typing import Any, Self
 
 import grpc
 
-from hqclient.discovery.changes import EndpointChanges
-from hqclient.discovery.choosing import Use
-from hqclient.discovery.errors import NoEndpoints
+from hqclient.discovery.endpoint import EndpointChanges, NoEndpoints
+from hqclient.discovery.picking import Use
 from hqclient.discovery.service import Service
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]

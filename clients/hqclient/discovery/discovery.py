@@ -13,16 +13,13 @@ from typing import Self
 
 from hqclient.calls import MetadataSource
 from hqclient.client import Client, ClientSettings
+from hqclient.clock import Clock, SystemClock
 from hqclient.credentials import Credentials
-from hqclient.discovery.choosing import Chooser
-from hqclient.discovery.ejection import Ejections, EjectionSettings
+from hqclient.discovery.endpoint_list import EndpointList
 from hqclient.discovery.feed import Feed, FeedSettings
-from hqclient.discovery.listing import Listing
-from hqclient.discovery.picking import Picker, Rank, RoundRobin
-from hqclient.discovery.service import Service
-from hqclient.discovery.services import Services
+from hqclient.discovery.picking import Chooser, Ejections, EjectionSettings, Picker, Rank, RoundRobin
+from hqclient.discovery.service import Service, Services
 from hqclient.links import ChannelFactory
-from hqclient.timing import Clock, SystemClock
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +157,7 @@ class Discovery:
         self, watched: frozenset[str], name: str, port: str, revision: str, picker: Picker, prefer: Rank | None
     ) -> Service:
         ejections = Ejections(self._clock, self._rng, self._settings.ejection)
-        listing = Listing(name, port, revision)
+        listing = EndpointList(name, port, revision)
         chooser = Chooser(listing, picker, prefer, ejections)
         return Service(self, watched, listing, chooser, self._settings.stale_after_s)
 

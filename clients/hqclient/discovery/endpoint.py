@@ -1,4 +1,4 @@
-"""A ready instance, as much of it as discovery needs, and the endpoint that one of its ports makes."""
+"""A ready instance, the endpoint that one of its ports makes, and how the endpoints of a service change."""
 
 from __future__ import annotations
 
@@ -122,3 +122,36 @@ def _ready_revisions(instance: instance_pb2.Instance) -> tuple[str, ...]:
 
 def _holds(condition: instance_pb2.Condition) -> bool:
     return condition.status == instance_pb2.CONDITION_STATUS_TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointChanges:
+    """One step from one list to the next.
+
+    Attributes:
+        service: whose.
+        added: were not there before; of the first call for a subscriber: everything that is there.
+        removed: are not there any more, as they were last.
+        changed: (before, after) of those whose address, revision, labels or uid differ.
+        resync: why continuity was lost before this step; empty: it was not.
+        collapsed: steps in between may be left out: HQ or the subscriber was too slow for each, or a resync.
+    """
+
+    service: str
+    added: tuple[Endpoint, ...] = ()
+    removed: tuple[Endpoint, ...] = ()
+    changed: tuple[tuple[Endpoint, Endpoint], ...] = ()
+    resync: str = ""
+    collapsed: bool = False
+
+    def __bool__(self) -> bool:
+        """Something differs, or may have differed in between."""
+        return bool(self.added or self.removed or self.changed or self.resync or self.collapsed)
+
+
+class NotReady(TimeoutError):
+    """`ready` waited in vain; str() says for what, and what is known instead."""
+
+
+class NoEndpoints(LookupError):
+    """There is nothing to pick from; str() says why."""

@@ -13,12 +13,12 @@ from typing import Protocol
 import grpc
 
 from hqclient.client import Client
+from hqclient.clock import Clock
 from hqclient.discovery.doubts import BELIEVE_AFTER_S
 from hqclient.discovery.roster import Delta, Origin, Roster
 from hqclient.discovery.saved import SavedState, Unusable, file_name, load, save
 from hqclient.errors import HqApiError
-from hqclient.progress import Interrupted, Resync
-from hqclient.timing import Clock
+from hqclient.watch_items import Interrupted, Resync
 from hqpb.v1 import service_pb2
 
 _log = logging.getLogger(__name__)

@@ -1,13 +1,17 @@
-"""Which of several endpoints to take. Decisions only, no I/O."""
+"""Which endpoint a caller gets: by policy and nearness, those that fail passed over. Decisions only, no I/O."""
 
 from __future__ import annotations
 
 import random
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+from hqclient.clock import Clock
 from hqclient.discovery.endpoint import Endpoint, Key
+from hqclient.discovery.endpoint_list import EndpointList
 
 Rank = Callable[[Endpoint], tuple[int, ...]]
 """How far an endpoint is: only the nearest ones are picked from, the others serve when those are gone."""
@@ -83,3 +87,135 @@ def nearest(endpoints: Sequence[Endpoint], rank: Rank) -> Sequence[Endpoint]:
     ranks = [rank(endpoint) for endpoint in endpoints]
     lowest = min(ranks, default=())
     return [endpoint for endpoint, found in zip(endpoints, ranks, strict=True) if found == lowest]
+
+
+Identity = tuple[str, str, int, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EjectionSettings:
+    """How long, and how many at once.
+
+    Attributes:
+        first_s: about how long at first; it doubles with each further time.
+        max_s: upper limit of that.
+        max_share: at most this share of the endpoints at once. One of two may always be passed over; all never.
+    """
+
+    first_s: float = 5.0
+    max_s: float = 60.0
+    max_share: float = 0.5
+
+
+@dataclass(slots=True)
+class _Record:
+    times: int = 0
+    until: float = 0.0
+
+
+class Ejections:
+    """Remembers who failed. HQ's word that an instance is ready is not contradicted: this is one caller's view."""
+
+    def __init__(self, clock: Clock, rng: random.Random, settings: EjectionSettings) -> None:
+        self._clock, self._rng, self._settings = clock, rng, settings
+        self._records: dict[Identity, _Record] = {}
+
+    def __repr__(self) -> str:
+        return f"Ejections({self._records})"
+
+    def failed(self, endpoint: Endpoint) -> None:
+        """A caller could not reach it: pass it over, for longer each time."""
+        now, settings = self._clock.now(), self._settings
+        record = self._records.setdefault(endpoint.identity, _Record())
+        # A hundred calls that fail together are one failure, not a hundred.
+        if now < record.until:
+            return
+        if now > record.until + settings.max_s:
+            record.times = 0
+        record.times += 1
+        pause_s = min(settings.max_s, settings.first_s * 2.0 ** min(record.times - 1, 30))
+        record.until = now + pause_s * self._rng.uniform(0.8, 1.2)
+
+    def succeeded(self, endpoint: Endpoint) -> None:
+        """It answered: its past is forgotten."""
+        if self._records:
+            self._records.pop(endpoint.identity, None)
+
+    def keep_only(self, endpoints: Sequence[Endpoint]) -> None:
+        """Forget those that are gone."""
+        if self._records:
+            there = {endpoint.identity for endpoint in endpoints}
+            self._records = {who: record for who, record in self._records.items() if who in there}
+
+    def excluded(self, endpoints: Sequence[Endpoint]) -> frozenset[Identity]:
+        """Whom to pass over now; where that were too many, those who failed longest ago are let back in."""
+        if not self._records:
+            return frozenset()
+        now = self._clock.now()
+        out = [(r.until, e.identity) for e in endpoints if (r := self._records.get(e.identity)) and r.until > now]
+        out.sort(reverse=True)
+        return frozenset(identity for _, identity in out[: self._most(len(endpoints))])
+
+    def _most(self, count: int) -> int:
+        return min(count - 1, max(1, int(count * self._settings.max_share))) if count > 1 else 0
+
+
+class Chooser:
+    """Picks from a listing: those that fail passed over, of the rest the nearest, of those by the picker."""
+
+    def __init__(self, listing: EndpointList, picker: Picker, prefer: Rank | None, ejections: Ejections) -> None:
+        self.ejections = ejections
+        self._listing, self._picker, self._prefer = listing, picker, prefer
+        self._uses: Counter[Identity] = Counter()
+        self._seen: tuple[int, frozenset[Identity]] = (-1, frozenset())
+        self._candidates: Sequence[Endpoint] = ()
+
+    def pick(self) -> Endpoint | None:
+        """One endpoint; None: there is none at all."""
+        candidates = self._nearest()
+        return self._picker.pick(candidates, self.uses) if candidates else None
+
+    def uses(self, endpoint: Endpoint) -> int:
+        """How many uses of it are under way."""
+        return self._uses.get(endpoint.identity, 0)
+
+    def began(self, endpoint: Endpoint) -> None:
+        """One more use."""
+        self._uses[endpoint.identity] += 1
+
+    def ended(self, endpoint: Endpoint) -> None:
+        """One use fewer."""
+        self._uses[endpoint.identity] -= 1
+        if self._uses[endpoint.identity] <= 0:
+            del self._uses[endpoint.identity]
+
+    def _nearest(self) -> Sequence[Endpoint]:
+        """What to pick from, computed anew only when something changed."""
+        endpoints = self._listing.endpoints
+        excluded = self.ejections.excluded(endpoints)
+        if self._seen != (self._listing.generation, excluded):
+            self._seen = self._listing.generation, excluded
+            left = [e for e in endpoints if e.identity not in excluded] if excluded else endpoints
+            self._candidates = nearest(left, self._prefer) if self._prefer else left
+        return self._candidates
+
+
+class Use:
+    """One use of an endpoint, counted until `done`."""
+
+    def __init__(self, chooser: Chooser, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._chooser = chooser
+        self._is_done = False
+        chooser.began(endpoint)
+
+    def done(self, *, failed: bool | None = None) -> None:
+        """It is over. `failed`: the endpoint could not be reached; None: says nothing of the endpoint."""
+        if self._is_done:
+            return
+        self._is_done = True
+        self._chooser.ended(self.endpoint)
+        if failed:
+            self._chooser.ejections.failed(self.endpoint)
+        elif failed is False:
+            self._chooser.ejections.succeeded(self.endpoint)

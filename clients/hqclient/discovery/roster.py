@@ -10,7 +10,7 @@ from itertools import groupby
 
 from hqclient.discovery.doubts import BELIEVE_AFTER_S, Doubts
 from hqclient.discovery.endpoint import Key, ReadyInstance, ready_instance
-from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import service_pb2
 
 _DOUBTED = service_pb2.EPOCH_TRUST_DOUBTED

@@ -1,21 +1,18 @@
-"""The handle of one service: what callers hold."""
+"""The handles that callers hold: of one service, and of several that share one watch."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
-from hqclient.discovery.changes import EndpointChanges
-from hqclient.discovery.choosing import Chooser, Use
-from hqclient.discovery.endpoint import Endpoint
-from hqclient.discovery.errors import NoEndpoints, NotReady
+from hqclient.discovery.endpoint import Endpoint, EndpointChanges, NoEndpoints, NotReady
+from hqclient.discovery.endpoint_list import Callback, EndpointList, Subscription
 from hqclient.discovery.feed import Feed
-from hqclient.discovery.listing import Listing
+from hqclient.discovery.picking import Chooser, Use
 from hqclient.discovery.roster import Delta, Origin
-from hqclient.discovery.subscription import Callback, Subscription
 from hqclient.errors import HqApiError
 
 
@@ -44,7 +41,7 @@ class Service:
         self,
         feeds: Feeds,
         watched: frozenset[str],
-        listing: Listing,
+        listing: EndpointList,
         chooser: Chooser,
         stale_after_s: float,
     ) -> None:
@@ -242,3 +239,44 @@ class Service:
         if self.without_port:
             what += f"; {self.without_port} ready instances have no port of that name"
         return f"{what}; HQ: {self.error}" if self.error else what
+
+
+class Services(Mapping[str, Service]):
+    """Handles by name of their services. A context manager; in the block they follow HQ by themselves."""
+
+    def __init__(self, handles: Iterable[Service]) -> None:
+        self._handles = {handle.name: handle for handle in handles}
+        self._entered = AsyncExitStack()
+
+    def __repr__(self) -> str:
+        return f"Services({list(self._handles.values())})"
+
+    def __getitem__(self, name: str) -> Service:
+        return self._handles[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handles)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as entering:
+            for handle in self._handles.values():
+                await entering.enter_async_context(handle)
+            self._entered = entering.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._entered.aclose()
+
+    async def ready(self, timeout_s: float | None = 10.0, *, at_least: int = 1, live: bool = False) -> None:
+        """Return when each of them is ready, as `Service.ready` has it.
+
+        Raises:
+            NotReady: one is not.
+        """
+        handles = self._handles.values()
+        await asyncio.gather(*(handle.ready(timeout_s, at_least=at_least, live=live) for handle in handles))

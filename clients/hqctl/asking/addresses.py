@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hqclient.addresses import addresses_in
+from hqcli.connection import addresses_in
 
 
 def addresses(given: tuple[str, ...]) -> tuple[str, ...]:

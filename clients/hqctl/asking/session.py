@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from hqcli.connection import FILES, credential_flags
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from hqclient.credential_options import FILES, credential_flags
 from hqctl.asking.addresses import addresses
 from hqctl.asking.config import BadConfig, Config, Context, config_path, load
 from hqctl.asking.exits import LOOK, Exit, exit_of, sentence

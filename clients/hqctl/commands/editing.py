@@ -139,7 +139,7 @@ class _Unusable(Exception):
 def _parsed(text: str, instance_id: str) -> instance_pb2.Instance:
     import yaml
 
-    from hqclient.yamltext import BadDocument
+    from hqcli.documents import BadDocument
     from hqctl.manifests.documents import parse_text
 
     try:

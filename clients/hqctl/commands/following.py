@@ -19,7 +19,7 @@ from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from hqclient.progress import WatchItem
+    from hqclient.watch_items import WatchItem
 
 
 @click.command()
@@ -77,17 +77,17 @@ def _print_json(item: WatchItem, only_changes: bool) -> None:
 
 
 def _json_of(item: WatchItem, only_changes: bool) -> Iterator[dict[str, Any]]:
-    from hqclient import progress
+    from hqclient import watch_items
 
     match item:
-        case progress.SnapshotPart(instances) if not only_changes:
+        case watch_items.SnapshotPart(instances) if not only_changes:
             yield from ({"kind": "snapshot", "put": as_dict(instance)} for instance in instances)
-        case progress.Synced(token):
+        case watch_items.Synced(token):
             yield {"kind": "synced", "resumeToken": token}
-        case progress.Changes(events, token):
+        case watch_items.Changes(events, token):
             for event in events:
                 yield {"kind": event.WhichOneof("change"), **as_dict(event), "resumeToken": token}
-        case progress.Resync(reason, cluster):
+        case watch_items.Resync(reason, cluster):
             yield {"kind": "resync", "reason": reason, **({"cluster": cluster} if cluster else {})}
-        case progress.Interrupted(error, retry_in_s):
+        case watch_items.Interrupted(error, retry_in_s):
             yield {"kind": "broken", "error": error.message, "retryInSeconds": round(retry_in_s, 3)}

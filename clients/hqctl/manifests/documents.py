@@ -11,7 +11,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from hqclient.yamltext import BadDocument, texts, values
+from hqcli.documents import BadDocument, texts, values
 from hqctl.manifests.shape import faults, kind
 from hqpb.v1 import instance_pb2
 

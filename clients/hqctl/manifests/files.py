@@ -55,7 +55,7 @@ def revision_or_exit(name: str) -> InstanceRevision:
 
 @contextmanager
 def _faults_told(code: Exit) -> Iterator[None]:
-    from hqclient.yamltext import BadDocument
+    from hqcli.documents import BadDocument
 
     try:
         yield

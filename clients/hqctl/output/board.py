@@ -6,8 +6,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from hqclient import progress
-from hqclient.shown import Shown
+from hqclient import watch_items
+from hqclient.watch_items import Shown
 from hqctl.output.lines import Lines
 from hqctl.output.rows import Columns, spans_clusters
 from hqctl.words import plural, truth
@@ -26,16 +26,16 @@ class Board:
         self._state = "reading"
         self.changes: deque[tuple[str, str, str]] = deque(maxlen=CHANGES_SHOWN)
 
-    def took(self, item: progress.WatchItem, clock: str) -> None:
+    def took(self, item: watch_items.WatchItem, clock: str) -> None:
         """Something came; `clock` is when, as text."""
         self.changes.extend((clock, kind, text) for kind, text in self._lines.of(item) if kind != "synced")
         self._shown.took(item)
         match item:
-            case progress.Resync():
+            case watch_items.Resync():
                 self._state = "reloading"
-            case progress.Interrupted():
+            case watch_items.Interrupted():
                 self._state = "NO CONNECTION, data may be stale"
-            case progress.Synced() | progress.Changes() | progress.Bookmark():
+            case watch_items.Synced() | watch_items.Changes() | watch_items.Bookmark():
                 self._silent -= {source.cluster for source in item.sources}
                 self._silent |= {source.cluster for source in item.sources if source.error}
                 self._state = self._completeness()

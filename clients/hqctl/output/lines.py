@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hqclient import progress
-from hqclient.shown import Key
+from hqclient import watch_items
+from hqclient.watch_items import Key
 from hqctl.output.rows import readiness, revision
 from hqctl.words import truth
 from hqpb.v1 import instance_pb2
@@ -34,24 +34,24 @@ class Lines:
         self._broken = False  # and told so
         self._widths = [16, 11, 6]  # of id, readiness, revision: as wide as the widest so far
 
-    def of(self, item: progress.WatchItem) -> Iterator[tuple[str, str]]:
+    def of(self, item: watch_items.WatchItem) -> Iterator[tuple[str, str]]:
         """Kind and text of each line for an item."""
         match item:
-            case progress.SnapshotPart(instances):
+            case watch_items.SnapshotPart(instances):
                 lines = [("is", self._text(instance)) for instance in instances]
                 yield from lines if self._snapshot else ()
-            case progress.Synced():
+            case watch_items.Synced():
                 yield "synced", self._complete(item.sources)
-            case progress.Changes(events):
+            case watch_items.Changes(events):
                 yield from map(self._event, events)
-            case progress.Bookmark(_, sources):
+            case watch_items.Bookmark(_, sources):
                 self._spans_clusters = self._spans_clusters or len(sources) > 1
-            case progress.Resync(reason, cluster):
+            case watch_items.Resync(reason, cluster):
                 self._readiness = {k: word for k, word in self._readiness.items() if cluster and k[0] != cluster}
                 yield "resync", f"{reason}; everything{f' of {cluster}' if cluster else ''} is shown anew"
-            case progress.Interrupted(error) if not self._broken:
+            case watch_items.Interrupted(error) if not self._broken:
                 yield "broken", f"{error.message}; resuming automatically"
-        self._broken = isinstance(item, progress.Interrupted)
+        self._broken = isinstance(item, watch_items.Interrupted)
 
     def _complete(self, sources: Sequence[pb.Source]) -> str:
         clusters = {source.cluster for source in sources}

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from hqclient.clock import SystemClock
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from hqclient.timing import SystemClock
 from instancectl.hostagent.calls import LINGER_S, HostAgentCalls
 from instancectl.hostagent.picture import Picture
 from instancectl.hostagent.speakers import Speakers

@@ -12,8 +12,8 @@ from typing import Final
 
 import grpc
 
-from hqclient.progress import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
-from hqclient.timing import Clock
+from hqclient.clock import Clock
+from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchItem, WatchProgress
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.relayed import Failed

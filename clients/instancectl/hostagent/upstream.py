@@ -7,11 +7,11 @@ import random
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
+from hqclient.clock import Clock
 from hqclient.credentials import Credentials
-from hqclient.endpoints import Endpoint, Endpoints
 from hqclient.errors import HqApiError
+from hqclient.pool import Endpoint, Endpoints
 from hqclient.retry import blames_endpoint
-from hqclient.timing import Clock
 from instancectl.hostagent.relayed import Failed
 from serving.calls.current import passed_on
 from serving.transport.client import CallFailed, Channel, Options

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from hqclient.yamltext import BadDocument
+from hqcli.documents import BadDocument
 from hqctl.manifests.documents import read_documents
 from hqpb.v1.instance_pb2 import Instance
 from instancectl.clock import Clock

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from hqclient.client import HqApiError
-from hqclient.progress import Changes, SnapshotPart, WatchItem
+from hqclient.watch_items import Changes, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from instancectl.clock import Clock
 from instancectl.route import Route

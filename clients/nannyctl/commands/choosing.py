@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hqclient.yamltext import BadDocument
+from hqcli.documents import BadDocument
 from nannyctl.descriptions.reading import read_descriptions
 from nannyctl.descriptions.shares import shares_of
 from nannyctl.session import Session, refuse

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hqclient.yamltext import BadDocument
+from hqcli.documents import BadDocument
 from hqctl.output.formats import output_option, print_json
 from nannyctl.descriptions.reading import read_descriptions
 from nannyctl.descriptions.shares import Share, shares_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hqclient.yamltext import BadDocument, texts, values
+from hqcli.documents import BadDocument, texts, values
 from nannyctl.descriptions.description import Description, parse_description
 from nannyctl.descriptions.fields import Fields
 from nannyctl.descriptions.installations import addresses_of

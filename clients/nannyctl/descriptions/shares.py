@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hqclient.yamltext import BadDocument
+from hqcli.documents import BadDocument
 from nannyctl.descriptions.description import Description, Placement
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hqclient.client import Client
-from hqclient.progress import Bookmark, Resync, SnapshotPart, Synced
+from hqclient.watch_items import Bookmark, Resync, SnapshotPart, Synced
 from hqctl.awaited import Awaited
 from hqctl.commands.waiting import Goal
 from hqpb.v1 import instance_pb2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
 

@@ -15,7 +15,7 @@ from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.supervised import NODE, clean_environment
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from serving.limiting.limits import Limits
 from serving.rights.rules import OPEN
 from serving.surroundings import Surroundings
 from serving.transport.server import Server
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FakeHealth
 
 NODE = "node-1"

@@ -16,8 +16,8 @@ from google.protobuf import json_format
 from hqpb.v1 import instance_pb2 as model
 from instancectl.control import ask
 from instancectl.processes import procfs
-from tests.support.kept_port import kept_ports
-from tests.support.scenes import INSTALLED, READY, eventually
+from tests.support.reserved_port import kept_ports
+from tests.support.sample_instances import INSTALLED, READY, eventually
 
 ROOT = Path(__file__).resolve().parents[3]
 NODE = "node-1"

@@ -15,7 +15,7 @@ import pytest
 from instancectl.processes.limits import CgroupLimits, Grip, Limit
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import instance, is_alive, revision
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 MIB = 1 << 20
 

@@ -8,7 +8,7 @@ import time
 
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import Ctl, free_port, instance, is_alive, revision
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit_code_is_told(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.clients.instancectl.supervised import ROOT, clean_environment, free_port
-from tests.support.console import commands, normal
+from tests.support.console_blocks import commands, normal
 from tests.support.replicas import ReplicaProcess
 
 PAGE = ROOT / "docs" / "instancectl.md"

@@ -24,7 +24,7 @@ from tests.clients.instancectl.host_agents import (
 )
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 IDS = ("i-1", "i-2", "i-3")
 

@@ -16,7 +16,7 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, Retry
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.instancectl.recording_hq import NODE, RecordingHq, carried, instance, report, served
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 if TYPE_CHECKING:
     from hqpb.v1.service_pb2_grpc import InstanceServiceAsyncStub

@@ -19,7 +19,7 @@ from tests.clients.instancectl.conftest import NewCtl, StartHq
 from tests.clients.instancectl.host_agents import beats, host_agent, metric, ready, short_directory
 from tests.clients.instancectl.supervised import NODE, instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 IDS = ("i-1", "i-2", "i-3")
 

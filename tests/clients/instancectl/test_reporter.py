@@ -16,7 +16,7 @@ from instancectl.reports.schedule import COALESCE_S
 from instancectl.reports.subject import SubjectId
 from instancectl.route import Route
 from tests.clients.instancectl.supervised import NODE, instance, revision
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 SUBJECT = SubjectId("i-1", NODE, "r1")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.supervised import instance, revision, write
-from tests.support.scenes import INSTALLED, READY, eventually
+from tests.support.sample_instances import INSTALLED, READY, eventually
 
 
 async def test_rolling_back_to_an_installed_revision_fetches_nothing(run_file: RunFile, files: FileServer) -> None:

@@ -14,7 +14,7 @@ from instancectl.processes import procfs
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, revision
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 CANARY = "canary-5b1e7c90aa"
 

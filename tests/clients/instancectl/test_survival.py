@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.instancectl.conftest import NewCtl, RunFile
 from tests.clients.instancectl.supervised import clean_environment, instance, is_alive, revision, write
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 COUNTING = "n=0; while :; do echo tick $n; n=$((n+1)); sleep 0.05; done"
 

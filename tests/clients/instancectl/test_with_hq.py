@@ -9,9 +9,9 @@ from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl, StartHq
 from tests.clients.instancectl.hearsay import FALSE, TRUE, told, until_not_ready, until_ready
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision, write
-from tests.support.kept_port import kept_addresses
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import eventually
+from tests.support.reserved_port import kept_addresses
+from tests.support.sample_instances import eventually
 
 
 def from_hq(new_ctl: NewCtl, *replicas: ReplicaProcess, name: str = "ctl", instance_id: str = "i-1") -> Ctl:

@@ -13,7 +13,7 @@ from hqpb.v1 import instance_pb2 as model
 from tests.clients.nanny.uploads import description, held_by, nanny, start, written
 from tests.clients.process import ended
 from tests.support.replicas import ReplicaProcess
-from tests.support.scenes import Agent
+from tests.support.sample_instances import Agent
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 

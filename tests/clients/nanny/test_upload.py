@@ -22,9 +22,9 @@ from tests.clients.nanny.uploads import (
 )
 from tests.clients.process import ended
 from tests.support.etcd import SharedEtcd
-from tests.support.proxy import Proxy
+from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import ReplicaProcess, Replicas
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.theatre import Theatre
+from tests.support.recorded_run import RecordedRun
 
-Scene = Callable[[Theatre], Awaitable[None]]
+Scene = Callable[[RecordedRun], Awaitable[None]]
 Seed = Callable[[pytest.MonkeyPatch], None]
 
 

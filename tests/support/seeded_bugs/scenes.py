@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 from serving.errors import Overloaded
 from tests.support.faulty_store import Fate
-from tests.support.theatre import Theatre
+from tests.support.recorded_run import RecordedRun
 
 IDS = tuple(f"i-{n}" for n in range(6))
 
 
-async def calm(play: Theatre) -> None:
+async def calm(play: RecordedRun) -> None:
     """Writers race, agents report and beat, readers turn pages, watches move from one replica to the other."""
     one, two = play.client("one", 0), play.client("two", 1)
     everything, ready = play.watch("everything"), play.watch("ready", service_id="web", ready="T")
@@ -56,7 +56,7 @@ async def calm(play: Theatre) -> None:
     await two.create("i-4")
 
 
-async def lost_answers(play: Theatre) -> None:
+async def lost_answers(play: RecordedRun) -> None:
     """Transactions are lost, answered too late, or arrive when nobody waits for them any more."""
     one, two = play.client("one", 0), play.client("two", 1)
     await asyncio.gather(*(one.create(instance_id) for instance_id in IDS[:4]))
@@ -73,7 +73,7 @@ async def lost_answers(play: Theatre) -> None:
     await one.create("i-9")
 
 
-async def behind(play: Theatre) -> None:
+async def behind(play: RecordedRun) -> None:
     """One replica does not hear what the other one does."""
     one, two = play.client("one", 0), play.client("two", 1)
     versions = {instance_id: await one.create(instance_id) or 0 for instance_id in IDS[:4]}
@@ -107,7 +107,7 @@ async def behind(play: Theatre) -> None:
     await two.find({}, strong=True)
 
 
-async def silence(play: Theatre) -> None:
+async def silence(play: RecordedRun) -> None:
     """One agent falls silent and is flipped; others are heard by one replica while the other one hears nothing."""
     one = play.client("one", 0)
     for instance_id in IDS[:3]:
@@ -127,7 +127,7 @@ async def silence(play: Theatre) -> None:
     await play.pause(2)
 
 
-async def refused(play: Theatre) -> None:
+async def refused(play: RecordedRun) -> None:
     """One replica refuses an agent that reaches no other, for a timeout and a half."""
     one = play.client("one", 0)
     await one.create("i-0")
@@ -149,7 +149,7 @@ async def refused(play: Theatre) -> None:
     await play.pause(10)
 
 
-async def beats_refused(play: Theatre) -> None:
+async def beats_refused(play: RecordedRun) -> None:
     """The store refuses every heartbeat, and takes all else."""
     one = play.client("one", 0)
     await one.create("i-0")
@@ -166,7 +166,7 @@ async def beats_refused(play: Theatre) -> None:
     await play.pause(10)
 
 
-async def gap(play: Theatre) -> None:
+async def gap(play: RecordedRun) -> None:
     """The store's history is compacted while one replica is cut off; watches end and are opened again."""
     one, two = play.client("one", 0), play.client("two", 1)
     everything = play.watch("everything")
@@ -189,7 +189,7 @@ async def gap(play: Theatre) -> None:
     await two.find({}, strong=True)
 
 
-async def restored(play: Theatre) -> None:
+async def restored(play: RecordedRun) -> None:
     """The store comes back as it was some writes ago."""
     one, two = play.client("one", 0), play.client("two", 1)
     everything = play.watch("everything")
@@ -216,7 +216,7 @@ async def _later(seconds: float, do: Callable[[], None]) -> None:
     do()
 
 
-async def moves(play: Theatre) -> None:
+async def moves(play: RecordedRun) -> None:
     """Instances change what they are found by."""
     one = play.client("one", 0)
     await asyncio.gather(*(one.create(instance_id) for instance_id in IDS))
@@ -227,7 +227,7 @@ async def moves(play: Theatre) -> None:
             await play.client("all").find(dict(wanted), strong=True)
 
 
-async def outdated_beats(play: Theatre) -> None:
+async def outdated_beats(play: RecordedRun) -> None:
     """An agent asks a replica that does not know yet what it reported at the other one."""
     one = play.client("one", 0)
     await one.create("i-0")

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from hqclient.endpoints import Endpoints
+from hqclient.pool import Endpoints
 
 
 class StandingClock:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hqclient.progress import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchProgress
+from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced, WatchProgress
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hqclient.discovery.roster import Origin, Roster
-from hqclient.progress import Bookmark, Resync, WatchItem
+from hqclient.watch_items import Bookmark, Resync, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import changes, fed, ids, kept, part, put, shown, synced
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hqclient.discovery.endpoint import Endpoint, Key, ReadyInstance, endpoint, ready_instance
-from hqclient.discovery.listing import Listing, difference
+from hqclient.discovery.endpoint_list import EndpointList, difference
 from hqclient.discovery.roster import Delta
 from hqpb.v1 import instance_pb2
 
@@ -50,7 +50,7 @@ def step(*instances: instance_pb2.Instance, gone: tuple[str, ...] = (), resync: 
     return Delta(came, resync=resync)
 
 
-def addresses(listing: Listing) -> list[str]:
+def addresses(listing: EndpointList) -> list[str]:
     return [e.address for e in listing.endpoints]
 
 
@@ -81,7 +81,7 @@ def test_an_instance_that_is_not_ready_is_none() -> None:
 
 
 def test_instances_without_the_port_are_left_out_and_counted() -> None:
-    listing = Listing("web", "http")
+    listing = EndpointList("web", "http")
     listing.show(step(made("a", http=80), made("b", grpc=81), made("c", node="", http=82), made("d", service="db")))
     assert (addresses(listing), listing.without_port) == (["node-1:80"], 2)
     listing.show(step(made("b", http=81), gone=("c",)))
@@ -89,7 +89,7 @@ def test_instances_without_the_port_are_left_out_and_counted() -> None:
 
 
 def test_only_the_revision_asked_for_is_listed() -> None:
-    listing = Listing("web", "http", "r2")
+    listing = EndpointList("web", "http", "r2")
     listing.show(step(made("a", ready=("r1",), http=80), made("b", ready=("r2",), http=81)))
     assert (addresses(listing), listing.without_port) == (["node-1:81"], 0)
     changes = listing.show(step(made("b", ready=("r1",), http=81)))
@@ -97,7 +97,7 @@ def test_only_the_revision_asked_for_is_listed() -> None:
 
 
 def test_changes_say_what_came_went_and_differs() -> None:
-    listing = Listing("web", "http")
+    listing = EndpointList("web", "http")
     listing.show(step(made("a", http=80), made("b", http=81)))
     changes = listing.show(step(made("a", http=90), made("c", http=82), gone=("b",)))
     assert [e.port for e in changes.added] == [82]
@@ -106,7 +106,7 @@ def test_changes_say_what_came_went_and_differs() -> None:
 
 
 def test_a_step_that_concerns_nothing_here_says_nothing() -> None:
-    listing = Listing("web", "http")
+    listing = EndpointList("web", "http")
     listing.show(step(made("a", http=80)))
     assert not listing.show(step(made("a", http=80, other=81)))
     assert not listing.show(step(made("d", service="db", http=1)))
@@ -114,7 +114,7 @@ def test_a_step_that_concerns_nothing_here_says_nothing() -> None:
 
 
 def test_endpoints_are_in_a_steady_order() -> None:
-    listing = Listing("web", "http")
+    listing = EndpointList("web", "http")
     for id_ in ("c", "a", "b"):
         listing.show(step(made(id_, http=80)))
     assert [e.instance_id for e in listing.endpoints] == ["a", "b", "c"]
@@ -126,7 +126,7 @@ states = st.dictionaries(st.sampled_from("abcd"), st.integers(80, 82))
 @settings(deadline=None)
 @given(st.lists(states, max_size=8))
 def test_a_difference_is_the_same_as_the_steps(story: list[dict[str, int]]) -> None:
-    listing = Listing("web", "http")
+    listing = EndpointList("web", "http")
     for wanted in story:
         before = {e.key: e for e in listing.endpoints}
         there = [made(id_, http=port) for id_, port in wanted.items()]

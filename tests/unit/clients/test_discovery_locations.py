@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hqclient.discovery.roster import Origin
-from hqclient.progress import Bookmark, Resync, Synced
+from hqclient.watch_items import Bookmark, Resync, Synced
 from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import (
     changes,

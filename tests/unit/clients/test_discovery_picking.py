@@ -10,11 +10,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hqclient.discovery.choosing import Chooser, Use
-from hqclient.discovery.ejection import Ejections, EjectionSettings
 from hqclient.discovery.endpoint import Endpoint, ReadyInstance
-from hqclient.discovery.listing import Listing
-from hqclient.discovery.picking import LeastUsed, Picker, Random, Rank, RoundRobin, near
+from hqclient.discovery.endpoint_list import EndpointList
+from hqclient.discovery.picking import (
+    Chooser,
+    Ejections,
+    EjectionSettings,
+    LeastUsed,
+    Picker,
+    Random,
+    Rank,
+    RoundRobin,
+    Use,
+    near,
+)
 
 
 class SetClock:
@@ -38,8 +47,8 @@ def chooser(
     prefer: Rank | None = None,
     clock: SetClock | None = None,
     settings: EjectionSettings | None = None,
-) -> tuple[Chooser, Listing]:
-    listing = Listing("web", "http")
+) -> tuple[Chooser, EndpointList]:
+    listing = EndpointList("web", "http")
     listing.begin({i.key: i for i in instances})
     rng = random.Random(1)
     ejections = Ejections(clock or SetClock(), rng, settings or EjectionSettings())
@@ -51,7 +60,7 @@ def picked(choose: Chooser, times: int) -> list[str]:
     return [e.instance_id for e in found if e is not None]
 
 
-def named(listing: Listing, id_: str) -> Endpoint:
+def named(listing: EndpointList, id_: str) -> Endpoint:
     return next(e for e in listing.endpoints if e.instance_id == id_)
 
 

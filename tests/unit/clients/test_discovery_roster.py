@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hqclient.discovery.endpoint import Key, ReadyInstance
 from hqclient.discovery.roster import Origin, Roster
-from hqclient.progress import Bookmark, Interrupted, Resync, SnapshotPart, WatchItem
+from hqclient.watch_items import Bookmark, Interrupted, Resync, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
 from tests.support.watch_items import (
     AWAY,

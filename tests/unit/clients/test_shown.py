@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hqclient.progress import Bookmark, Changes, Resync, SnapshotPart, Synced
-from hqclient.shown import Shown
+from hqclient.watch_items import Bookmark, Changes, Resync, Shown, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from federated.encoded import merge, scan
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.support.instances import instances
+from tests.support.instance_strategies import instances
 
 NAMES = ("east", "north", "west")
 # Lengths of one, two and three bytes, parts that are missing, strings that are not ASCII.

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from hqclient.errors import HqApiError
-from hqclient.progress import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
+from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
 from hqctl.output.board import Board
 from hqctl.output.lines import Lines
 from hqctl.output.tables import fitted, lines

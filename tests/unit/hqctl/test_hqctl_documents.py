@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hqclient.yamltext import BadDocument
+from hqcli.documents import BadDocument
 from hqctl.manifests.documents import read_documents
 from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import instance_pb2 as pb

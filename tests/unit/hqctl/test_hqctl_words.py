@@ -7,7 +7,7 @@ import grpc
 import pytest
 
 from hqclient.errors import HqApiError, Violation, not_connected
-from hqclient.progress import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
+from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqctl.asking.addresses import addresses
 from hqctl.asking.exits import Exit, exit_of, sentence
 from hqctl.asking.selecting import parse_selector

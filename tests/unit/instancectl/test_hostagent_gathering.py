@@ -14,7 +14,7 @@ from instancectl.hostagent.relayed import Failed
 from serving.clock import ManualClock
 from serving.errors import HqError, OutcomeUnknown
 from serving.transport.client import CallFailed
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are
 

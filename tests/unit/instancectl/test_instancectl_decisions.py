@@ -17,7 +17,7 @@ from instancectl.state import RunningChild
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey, revision_key, section_digest
 from instancectl.wanted.life import Life, Meaning, of_absence, of_presence
-from tests.support.scenes import INSTALLED, READY
+from tests.support.sample_instances import INSTALLED, READY
 
 KNOWN = Life(uid=5, epoch="e1")
 

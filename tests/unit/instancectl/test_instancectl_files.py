@@ -30,7 +30,7 @@ from instancectl.validating import faults
 from instancectl.wanted import desired as wishes
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey
-from tests.support.scenes import READY
+from tests.support.sample_instances import READY
 
 NOW = Cancel()
 

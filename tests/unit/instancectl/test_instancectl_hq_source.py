@@ -11,7 +11,7 @@ from typing import Any, cast
 import grpc
 
 from hqclient.client import Client, HqApiError
-from hqclient.progress import SnapshotPart
+from hqclient.watch_items import SnapshotPart
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from instancectl.clock import MachineClock

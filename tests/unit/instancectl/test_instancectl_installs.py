@@ -13,7 +13,7 @@ from instancectl.reports import conditions
 from instancectl.state import StateFile
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 
 class _Prepares:

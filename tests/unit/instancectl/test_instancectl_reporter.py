@@ -18,7 +18,7 @@ from instancectl.clock import MachineClock
 from instancectl.reports.reporter import Reporter
 from instancectl.reports.subject import SubjectId
 from instancectl.route import Route
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 ONE = SubjectId("i-1", "node-1", "r1")
 

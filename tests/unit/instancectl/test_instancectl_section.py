@@ -25,7 +25,7 @@ from instancectl.sections.workshop import Blueprint, Workshop
 from instancectl.state import StateFile
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey
-from tests.support.scenes import eventually
+from tests.support.sample_instances import eventually
 
 SectionT = TypeVar("SectionT", bound=Section)
 

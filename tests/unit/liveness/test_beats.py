@@ -10,8 +10,8 @@ import pytest
 from hq.liveness.deadlines import RevisionKey
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
-from tests.support.beating import Reporter, batches, beat_of, ready
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
+from tests.support.simulated_agents import Reporter, batches, beat_of, ready
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 

@@ -12,7 +12,7 @@ from serving.errors import StoreUnavailable
 from store import keys as k
 from store.memory import MemoryStore
 from store.port import Batch, Change, Commit, Compare, Write
-from tests.support.beating import NAMES, batches, beat_of, ready
+from tests.support.simulated_agents import NAMES, batches, beat_of, ready
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 

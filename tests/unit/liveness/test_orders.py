@@ -11,8 +11,8 @@ from hq.liveness.orders import Orders
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
 from store.port import Batch, Change
-from tests.support.still import loaded
-from tests.support.world import World
+from tests.support.stepped_replica import loaded
+from tests.support.store_histories import World
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000

@@ -23,7 +23,7 @@ from serving.limiting.limits import Limits
 from serving.transports import Addresses
 from store.memory import MemoryStore
 from store.port import Batch, Change, Commit, Compare, UnknownOutcome, Write
-from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
+from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value
 from tests.support.simulation import Running, Simulation
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 

@@ -18,11 +18,11 @@ from hqpb.v1 import instance_pb2 as model
 from serving.errors import TooLarge
 from store import keys as k
 from store.port import Commit, NoSpace, Write
-from tests.support.beating import Reporter
 from tests.support.faulty_store import faulty
-from tests.support.link import Link
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
+from tests.support.simulated_agents import Reporter
 from tests.support.simulation import Agent, Simulation
+from tests.support.store_link import Link
 from tests.support.virtual_time import in_virtual_time
 
 NAMES = k.Keys()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.stage import FALSE, R1, R2, Stage
+from tests.support.cache_and_tracker import FALSE, R1, R2, CacheAndTracker
 
 
 @pytest.fixture
-def stage() -> Stage:
-    stage = Stage()
+def stage() -> CacheAndTracker:
+    stage = CacheAndTracker()
     stage.create()
     return stage
 
 
-def test_a_deadline_runs_from_the_first_report_of_ready(stage: Stage) -> None:
+def test_a_deadline_runs_from_the_first_report_of_ready(stage: CacheAndTracker) -> None:
     assert stage.silence_s() is None
     stage.report(ready=FALSE)
     assert stage.silence_s() is None
@@ -23,7 +23,7 @@ def test_a_deadline_runs_from_the_first_report_of_ready(stage: Stage) -> None:
     assert stage.silence_s() == 5
 
 
-def test_a_report_renews_and_so_does_a_beat_but_only_its_own_revision(stage: Stage) -> None:
+def test_a_report_renews_and_so_does_a_beat_but_only_its_own_revision(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(100)
@@ -34,7 +34,7 @@ def test_a_report_renews_and_so_does_a_beat_but_only_its_own_revision(stage: Sta
     assert stage.silence_s(R2) == 0
 
 
-def test_two_revisions_that_report_while_one_replaces_the_other_never_renew_each_other(stage: Stage) -> None:
+def test_two_revisions_that_report_while_one_replaces_the_other_never_renew_each_other(stage: CacheAndTracker) -> None:
     stage.report(R1)
     for n in range(1, 20):
         stage.clock.advance(10)
@@ -43,7 +43,7 @@ def test_two_revisions_that_report_while_one_replaces_the_other_never_renew_each
     assert stage.silence_s(R2) == 0
 
 
-def test_hq_s_own_rewrite_of_a_status_renews_nobody(stage: Stage) -> None:
+def test_hq_s_own_rewrite_of_a_status_renews_nobody(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(100)
@@ -52,14 +52,14 @@ def test_hq_s_own_rewrite_of_a_status_renews_nobody(stage: Stage) -> None:
     assert stage.silence_s(R2) is None
 
 
-def test_a_change_of_the_spec_renews_nobody(stage: Stage) -> None:
+def test_a_change_of_the_spec_renews_nobody(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.clock.advance(100)
     stage.create(revisions="r1 r2 r3")
     assert stage.silence_s(R1) == 100
 
 
-def test_a_flip_of_one_revision_renews_nobody_else(stage: Stage) -> None:
+def test_a_flip_of_one_revision_renews_nobody_else(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(100)
@@ -68,20 +68,20 @@ def test_a_flip_of_one_revision_renews_nobody_else(stage: Stage) -> None:
     assert stage.silence_s(R2) == 100
 
 
-def test_a_new_reporter_is_a_sign_of_life(stage: Stage) -> None:
+def test_a_new_reporter_is_a_sign_of_life(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.clock.advance(100)
     stage.begin(R1)
     assert stage.silence_s(R1) == 0
 
 
-def test_a_beat_of_what_is_not_ready_runs_no_deadline(stage: Stage) -> None:
+def test_a_beat_of_what_is_not_ready_runs_no_deadline(stage: CacheAndTracker) -> None:
     stage.report(R1, ready=FALSE)
     stage.beat(R1)
     assert stage.silence_s(R1) is None
 
 
-def test_a_deleted_instance_has_no_deadlines_and_another_life_of_its_id_begins_anew(stage: Stage) -> None:
+def test_a_deleted_instance_has_no_deadlines_and_another_life_of_its_id_begins_anew(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.delete()
     assert len(stage.tracker.deadlines) == 0
@@ -91,7 +91,7 @@ def test_a_deleted_instance_has_no_deadlines_and_another_life_of_its_id_begins_a
     assert stage.silence_s(R1) == 3
 
 
-def test_another_life_in_one_version_forgets_what_was_heard_of_the_first(stage: Stage) -> None:
+def test_another_life_in_one_version_forgets_what_was_heard_of_the_first(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.flip(R1)
     stage.create(uid=8)

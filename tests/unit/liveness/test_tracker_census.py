@@ -7,17 +7,17 @@ import pytest
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.guard import Census
 from hq.memory import statuses
-from tests.support.stage import FALSE, R1, R2, Stage
+from tests.support.cache_and_tracker import FALSE, R1, R2, CacheAndTracker
 
 
 @pytest.fixture
-def stage() -> Stage:
-    stage = Stage()
+def stage() -> CacheAndTracker:
+    stage = CacheAndTracker()
     stage.create()
     return stage
 
 
-def test_flips_are_counted_whoever_wrote_them_and_for_one_timeout(stage: Stage) -> None:
+def test_flips_are_counted_whoever_wrote_them_and_for_one_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(700)
@@ -28,7 +28,7 @@ def test_flips_are_counted_whoever_wrote_them_and_for_one_timeout(stage: Stage) 
     assert stage.tracker.census(5) == Census(1, 1, 5)
 
 
-def test_a_recovery_is_counted_and_ends_the_flip(stage: Stage) -> None:
+def test_a_recovery_is_counted_and_ends_the_flip(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.flip(R1)
     stage.report(R1, sequence=2)
@@ -37,7 +37,7 @@ def test_a_recovery_is_counted_and_ends_the_flip(stage: Stage) -> None:
     assert stage.silence_s(R1) == 0
 
 
-def test_a_report_of_not_ready_does_not_recover_and_the_next_one_of_ready_does(stage: Stage) -> None:
+def test_a_report_of_not_ready_does_not_recover_and_the_next_one_of_ready_does(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.flip(R1)
     stage.report(R1, ready=FALSE, sequence=2)
@@ -46,7 +46,7 @@ def test_a_report_of_not_ready_does_not_recover_and_the_next_one_of_ready_does(s
     assert (stage.tracker.flips, stage.tracker.recoveries) == (1, 1)
 
 
-def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: Stage) -> None:
+def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.flip(R2)
@@ -57,7 +57,7 @@ def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: 
     assert stage.tracker.census(5) == Census(0, 0, 5)
 
 
-def test_transitions_tell_newest_first_with_their_receipts(stage: Stage) -> None:
+def test_transitions_tell_newest_first_with_their_receipts(stage: CacheAndTracker) -> None:
     stage.create("b", uid=8)
     for key in (R1, RevisionKey("b", "r1")):
         stage.report(key)
@@ -75,7 +75,7 @@ def test_transitions_tell_newest_first_with_their_receipts(stage: Stage) -> None
     assert len(stage.tracker.transitions(at_most=1)) == 1
 
 
-def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: Stage) -> None:
+def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2, ready=FALSE)
     stage.clock.advance(500)
@@ -85,7 +85,7 @@ def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: Stage) -> Non
     assert list(stage.tracker.deadlines.expired(stage.clock.now() + 600)) == []
 
 
-def test_beats_replayed_before_a_start_count_for_nothing(stage: Stage) -> None:
+def test_beats_replayed_before_a_start_count_for_nothing(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.beat(R1)
     stage.delete()
@@ -94,7 +94,7 @@ def test_beats_replayed_before_a_start_count_for_nothing(stage: Stage) -> None:
     assert len(stage.tracker.deadlines) == 0
 
 
-def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(stage: Stage) -> None:
+def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(stage: CacheAndTracker) -> None:
     stage.create("b", uid=8, node="n2")
     stage.report(R1)
     stage.report(RevisionKey("b", "r1"))
@@ -105,7 +105,7 @@ def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(
     assert list(stage.tracker.deadlines.expired(stage.clock.now())) == [RevisionKey("b", "r1")]
 
 
-def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number(stage: Stage) -> None:
+def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.flip(R1)
@@ -117,7 +117,7 @@ def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number
     assert stage.tracker.flips == 2
 
 
-def test_reports_during_planned_work_start_no_deadline_and_its_end_gives_a_full_timeout(stage: Stage) -> None:
+def test_reports_during_planned_work_start_no_deadline_and_its_end_gives_a_full_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.suspend("n1")
     stage.beat(R1)
@@ -131,7 +131,7 @@ def test_reports_during_planned_work_start_no_deadline_and_its_end_gives_a_full_
     assert stage.silence_s(R1) == 10
 
 
-def test_an_instance_created_under_planned_work_is_covered_too(stage: Stage) -> None:
+def test_an_instance_created_under_planned_work_is_covered_too(stage: CacheAndTracker) -> None:
     stage.suspend("n9")
     stage.create("b", uid=8, node="n9")
     stage.report(RevisionKey("b", "r1"))

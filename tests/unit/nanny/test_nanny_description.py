@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hqclient.yamltext import BadDocument
+from hqcli.documents import BadDocument
 from nannyctl.descriptions.description import Description, parse_description
 from nannyctl.descriptions.installations import merged, parse_option
 from nannyctl.descriptions.reading import read_descriptions, read_installations

@@ -10,7 +10,7 @@ from hq.api.instance_api import InstanceApi
 from serving.calls.meant import CLUSTER_HEADER
 from serving.calls.methods import Call, Unary, settled
 from serving.errors import HqError, InvalidRequest
-from tests.support.running import running
+from tests.support.in_process_replica import running
 
 
 @dataclass(frozen=True)

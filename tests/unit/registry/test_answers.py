@@ -18,8 +18,8 @@ from hq.registry.watches import Message
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import settled
-from tests.support.entries import Feed, entry, mark, reported, spec_value, status_value
-from tests.support.turns import counted_turns
+from tests.support.cache_entries import Feed, entry, mark, reported, spec_value, status_value
+from tests.support.loop_turns import counted_turns
 
 SOURCE = Source("c", "r", "e", 7, 5, stale=False, error="", quarantined=("x",))
 

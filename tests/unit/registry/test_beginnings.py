@@ -9,9 +9,9 @@ from hq.registry.reports import Reporter
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import Fenced, HqError
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import soon
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import soon
 
 
 def begin(instance_id: str, revision: str = "r1", node: str = "node-1") -> pb.BeginReportingRequest:

@@ -9,9 +9,9 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import StoreUnavailable
 from store import keys as k
 from store.port import Write
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import ANY, create, soon
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import ANY, create, soon
 
 SECRETS = k.Keys().secrets("a")
 

@@ -10,9 +10,9 @@ from hqpb.v1 import service_pb2 as pb
 from serving.errors import AlreadyExists, NotFound, NotLoaded, VersionConflict
 from store import keys as k
 from store.port import Write
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import create, shown, soon, update
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import create, shown, soon, update
 
 
 async def spoil(registry: Registry, instance_id: str) -> None:

@@ -17,10 +17,10 @@ from serving.errors import EpochChanged, NotLoaded
 from store import keys as k
 from store.memory import MemoryStore
 from store.port import Write
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
-from tests.support.writing import ANY, create, shown, soon, update
+from tests.support.writes import ANY, create, shown, soon, update
 
 NAMES = k.Keys()
 Call = Callable[[Registry], Awaitable[object]]

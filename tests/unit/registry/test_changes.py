@@ -7,7 +7,7 @@ import pytest
 from hq.registry import changes
 from hqpb.v1 import instance_pb2 as model
 from serving.errors import InvalidRequest, NotFound
-from tests.support.scenes import INSTALLED, READY, instance
+from tests.support.sample_instances import INSTALLED, READY, instance
 
 WALL_MS = 1_700_000_000_000
 

@@ -6,9 +6,9 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, WrongNode
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import create
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import create
 
 
 async def test_secrets_are_served_to_the_agent_only() -> None:

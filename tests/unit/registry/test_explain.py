@@ -8,16 +8,16 @@ from hq.registry.explain import Explain
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from store.port import Batch, Change
-from tests.support.beating import ready
-from tests.support.entries import KEYS, mark, spec_value
+from tests.support.cache_entries import KEYS, mark, spec_value
+from tests.support.simulated_agents import ready
 from tests.support.simulation import Simulation
-from tests.support.still import Still
+from tests.support.stepped_replica import SteppedReplica
+from tests.support.store_histories import World
 from tests.support.virtual_time import in_virtual_time
-from tests.support.world import World
 
 
 async def explained(status: model.InstanceStatus, *marks: storage_pb2.RevisionMark, target: int = 2) -> str:
-    world, still = World(), Still()
+    world, still = World(), SteppedReplica()
     still.list(world.records(), world.version)
     record = storage_pb2.StatusRecord(status=status.SerializeToString(), revision=marks)
     spec = spec_value("a", revision=[{"id": "r", "target": target}])

@@ -10,8 +10,8 @@ from hq.api.mask import Mask
 from hq.validation import check_field_mask
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.support.entries import reported
-from tests.support.instances import instances
+from tests.support.cache_entries import reported
+from tests.support.instance_strategies import instances
 
 some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -14,10 +14,10 @@ from hq.memory.query import Query
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import EpochChanged, InvalidRequest
-from tests.support.still import PLAIN, loaded
-from tests.support.truth import Truth
-from tests.support.turns import counted_turns
-from tests.support.world import Step, World, filters, spec_of, steps
+from tests.support.loop_turns import counted_turns
+from tests.support.reference_instances import Truth
+from tests.support.stepped_replica import PLAIN, loaded
+from tests.support.store_histories import Step, World, filters, spec_of, steps
 
 some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 histories = st.lists(steps(spoiled=False), max_size=12)

@@ -9,8 +9,8 @@ import pytest
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import BehindVersion, EpochChanged, NotFound, NotLoaded
-from tests.support.still import PLAIN, Still, loaded
-from tests.support.world import EPOCH, World, spec_of
+from tests.support.stepped_replica import PLAIN, SteppedReplica, loaded
+from tests.support.store_histories import EPOCH, World, spec_of
 
 ALL = pb.InstanceFilter()
 
@@ -96,7 +96,7 @@ async def test_not_found_is_said_after_a_fence_only() -> None:
 
 
 async def test_nothing_is_read_before_everything_was() -> None:
-    still = Still()
+    still = SteppedReplica()
     with pytest.raises(NotLoaded):
         await still.find(ALL)
     with pytest.raises(NotLoaded):

@@ -10,14 +10,14 @@ from hq.liveness.beats import Beat
 from hq.memory import statuses
 from hq.registry.repeats import beat_of
 from hqpb.v1 import instance_pb2, service_pb2
-from tests.support.stage import HEARD, Stage
+from tests.support.cache_and_tracker import HEARD, CacheAndTracker
 
 Change = Callable[[service_pb2.ReportStatusRequest], None]
 
 
 @pytest.fixture
-def stage() -> Stage:
-    stage = Stage()
+def stage() -> CacheAndTracker:
+    stage = CacheAndTracker()
     stage.create("a", uid=7, node="n1", revisions="r1 r2")
     report = _report().revision
     stage.change(lambda draft: draft.begin("r2", 3, HEARD))
@@ -36,12 +36,12 @@ def _unsettled(sequence: int) -> service_pb2.ReportStatusRequest:
     return service_pb2.ReportStatusRequest(unsettled=True, revision=instance_pb2.RevisionStatus(sequence=sequence))
 
 
-def _beat_of(stage: Stage, report: service_pb2.ReportStatusRequest) -> Beat | None:
+def _beat_of(stage: CacheAndTracker, report: service_pb2.ReportStatusRequest) -> Beat | None:
     return beat_of(stage.entry(), report, statuses.digest(report.revision))
 
 
 @pytest.mark.parametrize("sequence", [5, 6, 1_000])
-def test_the_same_again_is_a_beat(stage: Stage, sequence: int) -> None:
+def test_the_same_again_is_a_beat(stage: CacheAndTracker, sequence: int) -> None:
     report = _report()
     report.revision.sequence = sequence
     marks = [mark.id for mark in stage.entry().marks]
@@ -64,23 +64,23 @@ DIFFERENT: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_what_differs_in_anything_goes_the_long_way(stage: Stage, what: str) -> None:
+def test_what_differs_in_anything_goes_the_long_way(stage: CacheAndTracker, what: str) -> None:
     report = _report()
     DIFFERENT[what](report)
     assert _beat_of(stage, report) is None
 
 
-def test_the_report_that_is_stored_already_is_a_beat_when_it_comes_again_unsettled(stage: Stage) -> None:
+def test_the_report_that_is_stored_already_is_a_beat_when_it_comes_again_unsettled(stage: CacheAndTracker) -> None:
     report = _report()
     report.unsettled = True
     assert _beat_of(stage, report) is not None
 
 
-def test_a_revision_that_left_the_spec_goes_the_long_way(stage: Stage) -> None:
+def test_a_revision_that_left_the_spec_goes_the_long_way(stage: CacheAndTracker) -> None:
     stage.create("a", uid=7, node="n1", revisions="r2")
     assert _beat_of(stage, _report()) is None
 
 
-def test_a_flipped_revision_goes_the_long_way(stage: Stage) -> None:
+def test_a_flipped_revision_goes_the_long_way(stage: CacheAndTracker) -> None:
     stage.change(lambda draft: draft.flip("r1", instance_pb2.Receipt(decided_by="another"), 1))
     assert _beat_of(stage, _report()) is None

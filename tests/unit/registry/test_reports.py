@@ -18,9 +18,9 @@ from serving.errors import (
     WrongNode,
     WrongUid,
 )
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import soon
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import soon
 
 TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
 

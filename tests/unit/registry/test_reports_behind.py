@@ -9,7 +9,7 @@ from serving.errors import DeadlineExceeded, NotFound
 from store.keys import Keys
 from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
-from tests.support.running import running
+from tests.support.in_process_replica import running
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 from tests.unit.registry.test_reports import Reporter, created
 

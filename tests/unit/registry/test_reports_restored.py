@@ -13,8 +13,8 @@ from hq.registry.registry import Registry
 from serving.errors import Fenced, NotBegun
 from store.memory import MemoryStore
 from tests.support.backups import restored, saved
-from tests.support.beating import Reporter
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
+from tests.support.simulated_agents import Reporter
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from hqpb.v1 import service_pb2 as pb
 from store.port import Record
-from tests.support.still import Still
-from tests.support.truth import Truth
+from tests.support.reference_instances import Truth
+from tests.support.stepped_replica import SteppedReplica
+from tests.support.store_histories import Step, World, filters, steps
 from tests.support.watch_checkers import Checkers, version_of
-from tests.support.world import Step, World, filters, steps
 
 some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -68,7 +68,7 @@ class Stage:
         self.truth.version = self.world.version
         self._listing: tuple[list[Record], int] = self.world.records(), self.world.version
         self._log: list[Any] = []
-        self.replicas = [Still(), Still()]
+        self.replicas = [SteppedReplica(), SteppedReplica()]
         for number in (0, 1):
             self.restart(number)
         self.clients = [Client(self, each) for each in wanted]
@@ -84,7 +84,7 @@ class Stage:
 
     def restart(self, number: int) -> None:
         """A new process: it lists at the last compaction mark and replays what came since."""
-        self.replicas[number] = still = Still(f"replica-{number}", **self._limits)
+        self.replicas[number] = still = SteppedReplica(f"replica-{number}", **self._limits)
         still.list(*self._listing)
         for batch in self._log:
             still.apply(batch)

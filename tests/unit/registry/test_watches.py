@@ -6,9 +6,9 @@ import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import InvalidRequest, ShuttingDown, StoreUnavailable
-from tests.support.still import Still
-from tests.support.watch_scene import ALL, BOOKMARK, EVENTS, SNAPSHOT, SYNCED, Scene, some, synced
-from tests.support.world import World, spec_of
+from tests.support.stepped_replica import SteppedReplica
+from tests.support.store_histories import World, spec_of
+from tests.support.watch_setup import ALL, BOOKMARK, EVENTS, SNAPSHOT, SYNCED, Scene, some, synced
 
 OF_S = pb.InstanceFilter(service_id=["s"])
 
@@ -65,7 +65,7 @@ async def test_a_resumed_watch_gets_what_it_missed_and_then_a_bookmark() -> None
 async def test_a_token_of_the_future_waits_for_it() -> None:
     scene = Scene()
     stream = scene.watch()
-    ahead = Still()
+    ahead = SteppedReplica()
     ahead.list(scene.world.records(), scene.world.version)
     scene.world.uids["b"] = 5
     batch = scene.world.change({scene.world.keys.spec("b"): spec_of(scene.world, "b", "s", "n", {}, 1)})
@@ -142,7 +142,7 @@ async def test_if_the_store_cannot_be_asked_about_a_token_that_is_ahead_nothing_
     scene = Scene()
     scene.put("b")
     token = (await synced(scene.watch())).resume_token
-    behind = Still()
+    behind = SteppedReplica()
     behind.list(World().records(), 2)
 
     async def away() -> int:

@@ -9,9 +9,9 @@ import pytest
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import ShuttingDown
-from tests.support.still import Still
-from tests.support.watch_scene import ALL, EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, Stream, some, synced
-from tests.support.world import World
+from tests.support.stepped_replica import SteppedReplica
+from tests.support.store_histories import World
+from tests.support.watch_setup import ALL, EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, Stream, some, synced
 
 
 async def resync_of(stream: Stream) -> str:
@@ -28,7 +28,7 @@ async def test_a_token_that_stays_ahead_is_of_a_past_that_is_gone() -> None:
     scene = Scene()
     scene.put("b")
     token = (await synced(scene.watch())).resume_token
-    behind = Still()
+    behind = SteppedReplica()
     behind.list(World().records(), 2)
     assert "newer than the store" in await resync_of(behind.watch(ALL, token))
 

@@ -10,7 +10,7 @@ import pytest
 from hq.memory.entry import Entry
 from hq.memory.history import WatchedEvent
 from hq.memory.watcher import Delivery
-from tests.support.watch_scene import EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, some, synced
+from tests.support.watch_setup import EVENTS, RESYNC, SNAPSHOT, SYNCED, Scene, some, synced
 
 T = TypeVar("T")
 NAMES = [f"i-{number:03}" for number in range(100)]

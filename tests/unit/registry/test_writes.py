@@ -11,9 +11,9 @@ from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, StoreLimit, VersionConflict
-from tests.support.running import running
-from tests.support.scenes import instance
-from tests.support.writing import ANY, create, shown, soon, update
+from tests.support.in_process_replica import running
+from tests.support.sample_instances import instance
+from tests.support.writes import ANY, create, shown, soon, update
 
 
 async def ready_agent(registry: Registry, instance_id: str, revision: str = "r1", node: str = "node-1") -> int:

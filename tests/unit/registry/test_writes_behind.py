@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from hqpb.v1 import instance_pb2 as model
-from tests.support.scenes import instance
+from tests.support.sample_instances import instance
 from tests.support.simulation import Simulation
 from tests.support.virtual_time import in_virtual_time
-from tests.support.writing import ANY, create, shown, soon, update
+from tests.support.writes import ANY, create, shown, soon, update
 
 
 @in_virtual_time

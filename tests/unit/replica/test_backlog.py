@@ -8,7 +8,7 @@ from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.watcher import Watcher
 from hqpb.v1 import service_pb2 as pb
-from tests.support.entries import entry
+from tests.support.cache_entries import entry
 
 MANY = 1 << 30
 KB = 1_000

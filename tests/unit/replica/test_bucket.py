@@ -8,7 +8,7 @@ import pytest
 
 from hq.memory.bucket import Bucket
 from hq.memory.entry import Entry
-from tests.support.entries import entry
+from tests.support.cache_entries import entry
 
 
 def listed(bucket: Bucket, after: str = "") -> list[Entry]:

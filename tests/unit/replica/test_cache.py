@@ -11,7 +11,7 @@ from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotLoaded
 from store.port import Batch, Record
-from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
+from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value
 
 # --- beats ----------------------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from hq.memory.query import Query
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from store import keys as k
-from tests.support.truth import Truth
-from tests.support.world import EPOCH, IDS, SERVICES, Step, World, filters, steps
+from tests.support.reference_instances import Truth
+from tests.support.store_histories import EPOCH, IDS, SERVICES, Step, World, filters, steps
 
 some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 histories = st.lists(steps(), max_size=12)

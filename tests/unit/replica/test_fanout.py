@@ -11,7 +11,7 @@ from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query
 from hq.memory.watcher import Alarm, Backlog, Watcher
 from hqpb.v1 import service_pb2 as pb
-from tests.support.entries import Feed, spec_value
+from tests.support.cache_entries import Feed, spec_value
 
 ALL = Query(pb.InstanceFilter())
 OF_S = Query(pb.InstanceFilter(service_id=["s", "s-3"]))

@@ -16,8 +16,8 @@ from hq.memory.query import Query
 from hq.memory.traits import Traits
 from hq.memory.watcher import Delivery, Watcher
 from hqpb.v1 import service_pb2 as pb
-from tests.support.entries import entry
-from tests.support.world import Step, World, filters, steps
+from tests.support.cache_entries import entry
+from tests.support.store_histories import Step, World, filters, steps
 
 MANY = 1 << 30
 WATCHES, CHANGES = 4_000, 100

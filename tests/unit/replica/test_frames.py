@@ -14,8 +14,10 @@ from hq.memory import frames
 from hq.memory.frames import Parts, Shape
 from hqpb.v1.instance_pb2 import Instance, InstanceMeta, InstanceSpec, InstanceStatus
 from hqpb.v1.service_pb2 import FindInstancesResponse, GetInstanceResponse
-from tests.support import wild, wire_format, words
-from tests.support.instances import instances
+from tests.support import arbitrary_messages as wild
+from tests.support import value_strategies as words
+from tests.support import wire_format
+from tests.support.instance_strategies import instances
 
 LAST_MS = 253_402_300_799_999  # of the year 9999
 some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

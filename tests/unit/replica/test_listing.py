@@ -10,7 +10,7 @@ from hq.memory.cache import Cache
 from hq.memory.listing import Home, Listing, Shelf
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
-from tests.support.entries import Feed, entry, mark, spec_value, status_value
+from tests.support.cache_entries import Feed, entry, mark, spec_value, status_value
 
 OF_S = Query(pb.InstanceFilter(service_id=["s"]))
 READY_OF_S = Query(pb.InstanceFilter(service_id=["s"], readiness=pb.READINESS_FILTER_READY))

@@ -7,7 +7,7 @@ import pytest
 from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
 from store.port import Batch, Change, Record
-from tests.support.entries import KEYS, Feed, mark, spec_value, status_value
+from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_value
 
 RUBBISH = b"\xff\xff\xff"
 

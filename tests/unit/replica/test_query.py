@@ -10,8 +10,8 @@ from hq.memory.query import Query
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.support.truth import passes
-from tests.support.world import LABELS, NODES, REVISIONS, SERVICES, World, filters, spec_of, status_of
+from tests.support.reference_instances import passes
+from tests.support.store_histories import LABELS, NODES, REVISIONS, SERVICES, World, filters, spec_of, status_of
 
 some = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -10,7 +10,7 @@ from hq.memory import statuses
 from hq.memory.statuses import Draft, Heard
 from hqpb.v1 import instance_pb2
 from tests.support.status_record import UID, Record, make_report
-from tests.support.statuses import revision_statuses
+from tests.support.status_strategies import revision_statuses
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
 UNKNOWN = instance_pb2.CONDITION_STATUS_UNKNOWN

@@ -17,8 +17,8 @@ from serving.rights.identity import Identity, Kind
 from serving.rights.rules import FETCH, UPLOAD, Rule
 from store.memory import MemoryStore
 from tests.support.faulty_store import FaultyStore
-from tests.support.instances_of import instance, revision
-from tests.support.running import running
+from tests.support.in_process_replica import running
+from tests.support.rights_requests import instance, revision
 from tests.support.secured import POLICY
 
 ANY = Precondition()

@@ -23,7 +23,7 @@ from serving.clock import SystemClock
 from serving.errors import PermissionDenied
 from serving.rights.identity import Identity, Kind
 from serving.rights.rules import FETCH, NOBODY, OPEN, OPERATE, PAGES, READ, Record, Role, Rule
-from tests.support.running import running
+from tests.support.in_process_replica import running
 from tests.support.secured import POLICY
 
 CALLS = [

@@ -20,7 +20,7 @@ from serving.auth.tickets import Demands, Tickets, parse_jwks
 from serving.clock import ManualClock, SystemClock
 from tests.fuzz.jws import compact
 from tests.support.certificates import Authority
-from tests.support.tickets import AUDIENCE, ISSUER, Issuer
+from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer
 
 NOW_S = 1_700_000_000.0
 DEMANDS = Demands(AUDIENCE, ISSUER, 30.0)

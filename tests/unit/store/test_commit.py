@@ -8,7 +8,7 @@ from serving.errors import Overloaded, StoreFull, TooLarge
 from store.commit import Conflict, Guarded
 from store.port import Compare, NoSpace, Unavailable
 from tests.support.faulty_store import Fate, faulty
-from tests.support.parts import Parts, stored
+from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
 
 

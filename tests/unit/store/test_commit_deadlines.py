@@ -11,7 +11,7 @@ from store.flight import Item
 from store.port import Write
 from store.queue import MAX_WRITES, Queue
 from tests.support.faulty_store import Fate, faulty
-from tests.support.parts import Parts, stored
+from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -18,7 +18,7 @@ from store.memory import MemoryStore
 from store.port import Change, Compare
 from store.words import new_word, word_of
 from tests.support.faulty_store import Fate, FaultyStore
-from tests.support.parts import Parts
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import run_virtually
 
 FAULTS = [Fate.AWAY, Fate.LOST, Fate.UNANSWERED, Fate.LATE]

@@ -10,7 +10,7 @@ from serving.errors import OutcomeUnknown, StoreUnavailable
 from store.commit import Conflict
 from store.port import Write
 from tests.support.faulty_store import Fate, faulty
-from tests.support.parts import Parts, stored
+from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -13,7 +13,7 @@ from store.keys import BEATS, COMMITS, FENCE, SESSION
 from store.listing import marked_revision
 from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore, faulty
-from tests.support.parts import Parts, stored
+from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from store.difference import Difference
 from store.port import Change, Page, Record
 from tests.support.faulty_store import FaultyStore, faulty
-from tests.support.mirrored import caught_up, put
-from tests.support.parts import Parts
+from tests.support.mirrored_store import caught_up, put
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
 
 

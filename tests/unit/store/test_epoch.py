@@ -16,7 +16,7 @@ from store.keys import Keys
 from store.memory import MemoryStore
 from store.port import Record, Store, Unavailable, Write
 from tests.support.faulty_store import Fate, FaultyStore
-from tests.support.parts import stored
+from tests.support.store_parts import stored
 from tests.support.virtual_time import in_virtual_time, run_virtually
 
 KEYS = Keys()

@@ -9,8 +9,8 @@ import pytest
 from serving.errors import HqError, ShuttingDown, StoreUnavailable
 from store.fence import FenceTimes
 from tests.support.faulty_store import Fate, faulty
-from tests.support.fenced import KEY, fences_in, foreign_write
-from tests.support.parts import Parts
+from tests.support.fenced_store import KEY, fences_in, foreign_write
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
 
 

@@ -10,8 +10,8 @@ from serving.errors import StoreUnavailable
 from store.port import Write
 from store.words import encode_word
 from tests.support.faulty_store import faulty
-from tests.support.fenced import foreign_write
-from tests.support.parts import Parts
+from tests.support.fenced_store import foreign_write
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
 
 

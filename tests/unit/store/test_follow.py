@@ -12,8 +12,8 @@ from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
-from tests.support.mirrored import OPS, caught_up, delete, put
-from tests.support.parts import Parts
+from tests.support.mirrored_store import OPS, caught_up, delete, put
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time, run_virtually
 
 

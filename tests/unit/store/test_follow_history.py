@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
-from tests.support.mirrored import caught_up, delete, put
-from tests.support.parts import Parts
+from tests.support.mirrored_store import caught_up, delete, put
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
 
 

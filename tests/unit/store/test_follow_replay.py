@@ -11,8 +11,8 @@ from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Batch, Page, WatchStream, Write
 from tests.support.faulty_store import FaultyStore, faulty
-from tests.support.mirrored import caught_up, put
-from tests.support.parts import Parts
+from tests.support.mirrored_store import caught_up, put
+from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
 
 MUCH, REPLAY_S = 50, 60.0

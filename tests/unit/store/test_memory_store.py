@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from store.memory import MemoryStore
 from store.port import Disconnected, Write
+from tests.support.loop_turns import counted_turns
 from tests.support.stores import batches, end_of
-from tests.support.turns import counted_turns
 from tests.support.virtual_time import in_virtual_time, run_virtually
 
 

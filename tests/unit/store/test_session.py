@@ -11,7 +11,7 @@ from store.keys import SESSION
 from store.port import Compare, Write
 from store.words import word_of
 from tests.support.faulty_store import Fate, FaultyStore, faulty
-from tests.support.parts import Parts, stored
+from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
 
 KEY = b"/hq/v1/session/one"

@@ -26,9 +26,9 @@ from hqpb.v1.admin_pb2 import ForceGuardRequest, SuspendNodeRequest
 from hqpb.v1.instance_pb2 import Instance, InstanceRevision, InstanceStatus, RevisionStatus
 from hqpb.v1.service_pb2 import InstanceFilter, ReportStatusRequest
 from serving.errors import InvalidRequest
-from tests.support.instances import instances, new_instances, reports, revisions
+from tests.support.arbitrary_messages import wild
+from tests.support.instance_strategies import instances, new_instances, reports, revisions
 from tests.support.seeded_faults import faulty_instances
-from tests.support.wild import wild
 
 CHECKS: list[tuple[type[Message], Callable[[Any], None]]] = [
     (Instance, check_new_instance),

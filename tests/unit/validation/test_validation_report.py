@@ -7,7 +7,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from hq.validation import MAX_REPORT_BYTES, check_report, clean_report
-from hq.validation.enums import fields_towards_enums
+from hq.validation.typed_fields import fields_towards_enums
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Condition, InstanceRevision, RevisionStatus
 from hqpb.v1.service_pb2 import ReportStatusRequest
 from serving.errors import InvalidRequest

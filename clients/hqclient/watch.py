@@ -1,0 +1,204 @@
+"""The watch: one stream after the other, at whichever replica is there, as one unbroken story."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import grpc
+
+from hqclient.calls import MetadataSource, cancelled_from_outside
+from hqclient.clock import Clock
+from hqclient.errors import HqApiError, connection_closed, decode
+from hqclient.pool import Endpoint, Pool
+from hqclient.retry import RetrySettings, backoff_limit_s, blames_endpoint
+from hqclient.watch_items import Interrupted, WatchItem, WatchProgress
+from hqpb.v1 import service_pb2
+
+_NO_USE_TRYING = frozenset(
+    {
+        grpc.StatusCode.INVALID_ARGUMENT,
+        grpc.StatusCode.NOT_FOUND,
+        grpc.StatusCode.PERMISSION_DENIED,
+        grpc.StatusCode.UNAUTHENTICATED,
+        grpc.StatusCode.UNIMPLEMENTED,
+    }
+)
+
+
+WATCH_BACKOFF = RetrySettings(first_backoff_s=0.2, max_backoff_s=10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """How a watch behaves when its stream ends.
+
+    Attributes:
+        backoff: waits between streams; the waits grow until a stream has lasted `stable_s`.
+        stable_s: how long a stream must last to count as good again.
+        silence_limit_s: a stream without any message for so long is given up, and another replica asked. HQ sends a
+            bookmark at least every 5 s: two are missing.
+        connect_timeout_s: how long one replica may take to accept.
+    """
+
+    backoff: RetrySettings = WATCH_BACKOFF
+    stable_s: float = 5.0
+    silence_limit_s: float = 12.0
+    connect_timeout_s: float = 5.0
+
+
+class Watch:
+    """An iterator of WatchItem that ends only by `aclose`, with its client, or with a final error.
+
+    Use it as a context manager, so that the stream ends with the block. `resume_token` always belongs to the
+    item shown last: store both together and a later watch goes on from there.
+
+    Raises (when iterated):
+        HqApiError: the request can never succeed as it is. Everything else is retried for ever.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        clock: Clock,
+        rng: random.Random,
+        metadata: MetadataSource,
+        request: service_pb2.WatchInstancesRequest,
+        settings: WatchSettings,
+    ) -> None:
+        self._pool = pool
+        self._clock = clock
+        self._rng = rng
+        self._metadata = metadata
+        self._request = request
+        self._settings = settings
+        self._progress = WatchProgress(request.resume_token)
+        self._tried: set[str] = set()
+        self._failures = 0
+        self._heard = False  # something, on this stream
+        self._was_let_in = False  # ever
+        self._items = self._run()
+
+    @property
+    def resume_token(self) -> str:
+        """Go on after the item shown last; empty: from a snapshot."""
+        return self._progress.resume_token
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchItem:
+        return await anext(self._items)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        await self._items.aclose()
+
+    async def _run(self) -> AsyncGenerator[WatchItem, None]:
+        while not self._pool.is_closed():
+            endpoint = self._pool.pick(self._tried)
+            self._tried.add(endpoint.address)
+            began = self._clock.now()
+            self._heard = False
+            stream = self._stream(endpoint)
+            try:
+                async for message in stream:
+                    self._tried = {endpoint.address}
+                    self._heard = self._was_let_in = True
+                    for item in self._progress.received(message):
+                        yield item
+                error = connection_closed(endpoint.address)
+            except HqApiError as failure:
+                error = failure
+            finally:
+                await stream.aclose()
+            if self._pool.is_closed():
+                return
+            for item in self._after(error, endpoint, self._clock.now() - began):
+                yield item
+                if isinstance(item, Interrupted):
+                    await self._pool.pause(item.retry_in_s)
+
+    async def _stream(self, endpoint: Endpoint) -> AsyncGenerator[service_pb2.WatchInstancesResponse, None]:
+        """Messages of one stream. Raises HqApiError."""
+        call = None
+        try:
+            stubs = await self._pool.connected(endpoint, self._settings.connect_timeout_s)
+            call = stubs.instances.WatchInstances(self._next_request(), metadata=tuple(self._metadata()))
+            async for message in self._messages(call, endpoint):
+                self._pool.succeeded(endpoint)
+                yield message
+        except grpc.aio.AioRpcError as error:
+            raise decode(error, endpoint.address) from None
+        except asyncio.CancelledError:
+            if cancelled_from_outside():
+                raise
+            raise connection_closed(endpoint.address) from None
+        finally:
+            if call is not None:
+                call.cancel()
+
+    async def _messages(
+        self,
+        call: grpc.aio.UnaryStreamCall[service_pb2.WatchInstancesRequest, service_pb2.WatchInstancesResponse],
+        endpoint: Endpoint,
+    ) -> AsyncIterator[service_pb2.WatchInstancesResponse]:
+        while True:
+            try:
+                async with asyncio.timeout(self._settings.silence_limit_s):
+                    message = await call.read()
+            except TimeoutError:
+                raise _silent(endpoint, self._settings.silence_limit_s) from None
+            if not isinstance(message, service_pb2.WatchInstancesResponse):  # EOF
+                return
+            yield message
+
+    def _next_request(self) -> service_pb2.WatchInstancesRequest:
+        request = service_pb2.WatchInstancesRequest(resume_token=self._progress.resume_token)
+        request.filter.CopyFrom(self._request.filter)
+        return request
+
+    def _after(self, error: HqApiError, endpoint: Endpoint, lasted_s: float) -> list[WatchItem]:
+        """What to show for the end of a stream; an Interrupted at the end says how long to wait."""
+        if error.code in _NO_USE_TRYING and not self._may_be_renewed(error):
+            raise error
+        if error.code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE):
+            if not self._progress.resume_token:
+                raise error
+            shown = self._progress.voided(error.message)
+        else:
+            shown = self._progress.broke()
+        if blames_endpoint(error, lasted_s):
+            self._pool.failed(endpoint)
+        return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
+
+    def _may_be_renewed(self, error: HqApiError) -> bool:
+        """A ticket or certificate ran out: somebody renews it. Or the rights are others now: once more will tell."""
+        return self._heard or (self._was_let_in and error.code is grpc.StatusCode.UNAUTHENTICATED)
+
+    def _wait_s(self, error: HqApiError, lasted_s: float) -> float:
+        self._failures = 1 if lasted_s >= self._settings.stable_s else self._failures + 1
+        if not self._pool.endpoints.has_more_than(self._tried):
+            self._tried.clear()
+        jittered = self._rng.random() * backoff_limit_s(self._settings.backoff, self._failures)
+        return max(jittered, error.retry_delay_s or 0.0)
+
+
+def _silent(endpoint: Endpoint, limit_s: float) -> HqApiError:
+    return HqApiError(
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        f"{endpoint.address} sent nothing for {limit_s:g} s, not even a bookmark",
+        endpoint=endpoint.address,
+    )

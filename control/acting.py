@@ -1,0 +1,243 @@
+"""Who acts: one process holds a word in the store, and each of its transactions compares it.
+
+A process that was paused and wakes up writes nothing: its word is another's by then. Refreshes are puts of another key
+than the word, else a refresh would fail the holder's own transactions. A successor takes over when neither key changed
+for a whole term on its own clock, counted only while its fences prove that its watch is fresh: a store that is away, or
+a pause of its own, is no silence of the holder. It acts once its takeover came back through its watch: then it has
+seen everything that the holder before it stored.
+
+The word guards records only. What a paused process may still do to the world is bounded in effects.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from control.change import Changes
+from control.errors import NotActing, RecordChanged
+from control.records import Kind, Records
+from controlpb.v1 import control_pb2
+from serving.clock import Clock
+from serving.errors import HqError
+from store.port import Batch, Compare, Write
+from store.words import new_word
+
+log = logging.getLogger(__name__)
+
+ACTING: Final = Kind("acting", control_pb2.Acting)
+WORD: Final = "word"
+REFRESH: Final = "refresh"
+
+
+class Sight(NamedTuple):
+    """Versions of the word and its refresh; 0: there is none."""
+
+    word: int
+    refresh: int
+
+
+class Silence:
+    """How long the holder has said nothing, as this process can prove it. Pure."""
+
+    def __init__(self, term_s: float) -> None:
+        self._term_s = term_s
+        self._sight = Sight(-1, -1)
+        self._since = self._looked = float("-inf")
+
+    def looked(self, sight: Sight, asked_at: float, now: float) -> None:
+        """A fence that was asked for at `asked_at` has come back by `now`, and memory shows this."""
+        # Long between two looks: this process was paused or the store was away. Nobody else could refresh either, say.
+        if sight != self._sight or asked_at - self._looked > self._term_s / 2:
+            self._sight, self._since = sight, now
+        self._looked = asked_at
+
+    def is_over(self, sight: Sight) -> bool:
+        """Whether the word may be taken that stands at this sight: it is gone, or its holder was silent for a term."""
+        return not sight.word or (sight == self._sight and self._looked - self._since >= self._term_s)
+
+
+class Acting:
+    """Takes the word, refreshes it, and knows whether this process holds it.
+
+    Attributes:
+        changed: set whenever `holds` may answer otherwise than before.
+        takeovers: how often this process took the word; for metrics.
+    """
+
+    def __init__(
+        self,
+        process: str,
+        changes: Changes,
+        proven: Callable[[], Awaitable[object]],
+        clock: Clock,
+        rng: random.Random,
+        term_s: float,
+    ) -> None:
+        """`proven` returns when a fence sent after the call has come back."""
+        self._process, self._changes, self._proven = process, changes, proven
+        self._clock, self._rng, self._term_s = clock, rng, term_s
+        self._records: Records[control_pb2.Acting] = changes.memory.table(ACTING)
+        self._silence = Silence(term_s)
+        self._word = 0  # ours, once the takeover came back; 0: we do not act
+        self._refreshed_at = float("-inf")
+        self._refreshes = 0
+        self._soon = asyncio.Event()
+        self._leaving = False
+        self._records.listen(self._seen)
+        self.changed = asyncio.Event()
+        self.takeovers = 0
+
+    @property
+    def process(self) -> str:
+        """Who holds the word, as far as memory knows; empty: nobody."""
+        holder = self._records.get(WORD)
+        return holder.process if holder else ""
+
+    def holds(self) -> bool:
+        """Whether this process acts. It ceases to when it could not refresh for a term, though nobody took the word."""
+        return bool(self._word) and self._is_ours() and self._clock.now() - self._refreshed_at < self._term_s
+
+    def guard(self) -> Compare:
+        """The condition that the word is still ours. Raises NotActing."""
+        if not self.holds():
+            raise NotActing(self.why_not())
+        return self._guard_of_word()
+
+    def why_not(self) -> str:
+        """Why this process does not act; empty: it does."""
+        if self.holds():
+            return ""
+        if self._word and self._is_ours():
+            return f"this process could not refresh its acting word for {self._term_s:g} s: the store is away"
+        return f"{self.process} acts, not this process" if self.process else "no process acts"
+
+    def why_no_effect(self) -> str:
+        """Why no effect may begin; empty: no successor can act for half a term, even if this process pauses now."""
+        if self.holds() and self._clock.now() - self._refreshed_at >= self._term_s / 2:
+            return f"this process could not refresh its acting word for {self._term_s / 2:g} s"
+        return self.why_not()
+
+    def doubt(self) -> None:
+        """A transaction was refused by its guards: look at once."""
+        self._soon.set()
+
+    # --- as an observer of memory -----------------------------------------------------------------------------------
+
+    def observe(self, batch: Batch, *, collapsed: bool) -> None:
+        """The word is looked at whenever it is asked for."""
+
+    def forget(self) -> None:
+        """Another history: what stands there is no word of ours, even if it was."""
+        self._lose()
+        self._silence = Silence(self._term_s)
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take the word whenever it is free, and refresh it while it is ours."""
+        while True:
+            self._soon.clear()
+            if not self._leaving:
+                try:
+                    await self._step()
+                except HqError as error:
+                    log.info("acting: %s", error)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._rng.uniform(0.7, 1.0) * self._term_s / 4):
+                    await self._soon.wait()
+
+    async def leave(self) -> None:
+        """Act no more, and let the next one act at once. What cannot be given back is taken after a term."""
+        self._leaving = True
+        if not self._word:
+            return
+        guard = self._guard_of_word()
+        self._lose()
+        try:
+            await self._changes.store("acting", Write((), deletes=(self._key(WORD),)), (guard,), self._term_s / 10)
+        except HqError as error:
+            log.info("the acting word was not given back: %s", error)
+
+    async def _step(self) -> None:
+        if self._word:
+            await self._refresh()
+        else:
+            await self._watch_the_holder()
+
+    async def _watch_the_holder(self) -> None:
+        asked_at = self._clock.now()
+        await self._proven()
+        self._silence.looked(self._sight(), asked_at, self._clock.now())
+        if self._silence.is_over(self._sight()):
+            await self._take(self._sight())
+
+    async def _take(self, sight: Sight) -> None:
+        sent_at, word = self._clock.now(), new_word(self._rng)
+        acting = control_pb2.Acting(word=word, process=self._process, since_unix_ms=self._clock.wall_ms())
+        keys = self._key(WORD), self._key(REFRESH)
+        when = tuple(Compare(key, "modified", version) for key, version in zip(keys, sight, strict=True))
+        value = acting.SerializeToString(deterministic=True)
+        try:
+            version = await self._store(Write(when, ((keys[0], value),)), ())
+        except RecordChanged:
+            return  # another one was faster, or the holder is back
+        await self._changes.memory.shown_soon(version, self._term_s)
+        stored = self._records.stored(WORD)
+        if stored is not None and stored.message.word == word:
+            log.warning("this process acts now")
+            self._word, self._refreshed_at, self._refreshes = word, sent_at, 0
+            self.takeovers += 1
+            self._tell()
+
+    async def _refresh(self) -> None:
+        sent_at, held = self._clock.now(), self.holds()
+        self._refreshes += 1
+        acting = control_pb2.Acting(word=self._word, process=self._process, refreshes=self._refreshes)
+        write = Write((), ((self._key(REFRESH), acting.SerializeToString(deterministic=True)),))
+        await self._store(write, (self._guard_of_word(),))
+        if self._word:
+            self._refreshed_at = sent_at
+            if not held:
+                self._tell()
+
+    async def _store(self, write: Write, guards: tuple[Compare, ...]) -> int:
+        return await self._changes.store("acting", write, guards, self._term_s / 2)
+
+    def _guard_of_word(self) -> Compare:
+        stored = self._records.stored(WORD)
+        if stored is None or stored.message.word != self._word:
+            raise NotActing(self.why_not())
+        # The whole value: the random word in it was never in another history, unlike a version.
+        return Compare(self._key(WORD), "value", stored.message.SerializeToString(deterministic=True))
+
+    def _key(self, name: str) -> bytes:
+        return self._changes.names.of(ACTING.name, name)
+
+    def _sight(self) -> Sight:
+        return Sight(self._records.version(WORD), self._records.version(REFRESH))
+
+    def _is_ours(self) -> bool:
+        stored = self._records.stored(WORD)
+        return stored is not None and stored.message.word == self._word
+
+    def _seen(self, name: str) -> None:
+        """The word changed, or its refresh."""
+        if self._word and not self._is_ours():
+            log.warning("%s took over: this process acts no more", self.process or "nobody yet")
+            self._lose()
+        if name == WORD and not self._records.version(WORD):
+            self._soon.set()  # it was given back
+
+    def _lose(self) -> None:
+        if self._word:
+            self._word = 0
+            self._tell()
+
+    def _tell(self) -> None:
+        changed, self.changed = self.changed, asyncio.Event()
+        changed.set()

@@ -1,0 +1,358 @@
+"""The kit of one process of a controller, put together: what it follows, stores, handles and reconciles."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from control.acting import Acting
+from control.change import Change, Changes
+from control.effects import ALL, FREEZE, OPENING, EmergencyStop, Intent, Switches, intend
+from control.events import E, EventParts, Events, Handler
+from control.memory import Memory
+from control.reconcile import Reconciler, Run
+from control.records import Kind, M, Records
+from controlpb.v1 import control_pb2
+from serving.clock import Clock
+from serving.errors import HqError, NotLoaded
+from store.commit import Committer
+from store.compaction import Compactor
+from store.epoch import Epoch
+from store.fence import Fence, FenceTimes
+from store.follow import Follower
+from store.keys import COMPACTION, FENCE, Keys
+from store.port import Batch, Record, Store
+from store.session import Session
+from store.words import word_of
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the kit is told.
+
+    Attributes:
+        prefix: of all keys of this controller; ends in a slash.
+        process: name of this process, unique among all there ever were.
+        term_s: a silent acting process is succeeded after this long; effects begin within half of it.
+        compact_every_s: how often the store's history is compacted; 0: somebody else does.
+        stop_file: while it exists, no effect of this process begins; None: no such file.
+    """
+
+    prefix: str
+    process: str
+    term_s: float = 10.0
+    compact_every_s: float = 0.0
+    stop_file: Path | None = None
+
+
+class Controller:
+    """Declare records, events and reconcilers first, then `run`.
+
+    Attributes:
+        loaded: set when everything was read and a fence proved it; reads may be served. Cleared on a new epoch.
+        stop: the emergency stop of this process.
+    """
+
+    def __init__(self, config: Config, store: Store, clock: Clock, rng: random.Random) -> None:
+        self.config, self.clock, self._store = config, clock, store
+        self._rng = rng
+        self._names = names = Keys(config.prefix)
+        self._memory = memory = Memory(names)
+        self._epoch = Epoch(store, names, rng)
+        self._follower = Follower(store, names, memory, self._epoch, rng)
+        times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
+        self._fence = Fence(store, names, config.process, self._epoch, self._follower, clock, rng, times)
+        session = Session(store, names, config.process, self._epoch, rng, memory.shown)
+        self._committer = Committer(store, names, config.process, self._epoch, session, clock, rng)
+        self._compactor = Compactor(store, names, config.process, self._epoch, clock, rng, config.compact_every_s)
+        self._changes = Changes(memory, names, self._committer, clock)
+        self._acting = Acting(config.process, self._changes, self._fence.passed, clock, rng, config.term_s)
+        self._changes.doubted = self._acting.doubt
+        memory.observers = [self._committer, self._acting, _Reset(self._forget)]
+        memory.after = [self._seen]
+        self._freezes, self._openings = memory.table(FREEZE), memory.table(OPENING)
+        self._openings.listen(lambda _: self._trigger_all())
+        self.stop = EmergencyStop(config.stop_file)
+        self._switches = Switches(self.stop, self._why_frozen, self._why_closed, self._acting.why_no_effect)
+        self._event_parts = EventParts(
+            self._changes, self.change, lambda: self._epoch.current, self._may_handle, self._why_waiting, rng
+        )
+        self._reconcilers: list[tuple[Reconciler, bool]] = []
+        self.loaded = asyncio.Event()
+        self._unloaded = asyncio.Event()
+        self._unloaded.set()
+
+    # --- declaring --------------------------------------------------------------------------------------------------
+
+    def records(self, kind: Kind[M]) -> Records[M]:
+        """All records of a kind, to read."""
+        return self._memory.table(kind)
+
+    def events(self, name: str, message: type[E], handle: Handler[E]) -> Events[E]:
+        """The events of a kind of subjects. `handle` is described at `Events`."""
+        events = Events(name, message, handle, self._event_parts)
+        pump = self.reconcile(events.kind.name, events.run, lambda: list(events.waiting()), while_closed=True)
+        self._memory.table(events.kind).listen(pump.trigger)
+        return events
+
+    def reconcile(
+        self,
+        name: str,
+        run: Run,
+        keys: Callable[[], Iterable[str]],
+        *,
+        workers: int = 8,
+        while_closed: bool = False,
+    ) -> Reconciler:
+        """Run a function over keys while this process acts; see `Reconciler`.
+
+        Args:
+            name: lower-case word, unlike those of other reconcilers.
+            while_closed: also before the epoch was opened.
+        """
+        failures = _Failures(self, Kind(f"failures.{name}", control_pb2.Failure))
+        made = Reconciler(name, run, keys, failures, self.clock, self._rng, workers)
+        self._reconcilers.append((made, while_closed))
+        return made
+
+    def failures(self, name: str) -> Records[control_pb2.Failure]:
+        """Why the keys of a reconciler fail, by key; those that do not fail are not in it."""
+        return self._memory.table(Kind(f"failures.{name}", control_pb2.Failure))
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> str:
+        return self._epoch.current
+
+    @property
+    def version(self) -> int:
+        """Memory shows the store as it was at this version."""
+        return self._memory.version
+
+    @property
+    def is_acting(self) -> bool:
+        return self._acting.holds()
+
+    @property
+    def acting_process(self) -> str:
+        """Name of the process that acts; empty: none does."""
+        return self._acting.process
+
+    @property
+    def is_open(self) -> bool:
+        """False: the store was restored or replaced, and nobody has opened the new epoch yet."""
+        return not self._why_closed()
+
+    @property
+    def frozen(self) -> control_pb2.Freeze | None:
+        """Who froze, and why; None: nobody did."""
+        return self._freezes.get(ALL)
+
+    def why_nothing_begins(self) -> str:
+        """Why no effect may begin at this process now; empty: it may."""
+        return self._switches.why_not(new=True)
+
+    def staleness_s(self) -> float | None:
+        """For how long at most memory may have missed changes; None: it was never proven fresh."""
+        return self._fence.staleness_s()
+
+    def check_loaded(self) -> None:
+        """Raises NotLoaded until reads can be served."""
+        if not self.loaded.is_set():
+            raise NotLoaded("this process is still loading; use another one or retry", 0.5)
+
+    async def proven(self) -> None:
+        """Return when memory has everything that was acknowledged before this call. Raises StoreUnavailable."""
+        await self._fence.passed()
+        self.check_loaded()
+
+    async def shown(self, version: int, timeout_s: float = 1.0) -> None:
+        """Return when memory has a version, or when the time is over."""
+        await self._memory.shown_soon(version, timeout_s)
+
+    # --- changing ---------------------------------------------------------------------------------------------------
+
+    def change(self) -> Change:
+        """A change by the acting process. Raises NotActing, NotLoaded."""
+        self.check_loaded()
+        return Change(self._changes, lambda: self._epoch.current, self._acting)
+
+    def creation(self) -> Change:
+        """A change at any process, that only creates records: contents named by their hash. Raises NotLoaded."""
+        self.check_loaded()
+        return Change(self._changes, lambda: self._epoch.current, None)
+
+    async def intend(self, change: Change, timeout_s: float = 5.0, *, new: bool = True) -> Intent:
+        """Store a change, after which effects may begin for half a term; call `check` of the result before each.
+
+        Args:
+            new: False for the next step of work that has begun, which a freeze lets end.
+
+        Raises:
+            MayNotBegin: frozen, stopped, not opened, not acting; nothing was stored.
+        """
+        valid_s = self.config.term_s / 2
+        return await intend(change, self._switches, self.clock, valid_s, timeout_s, new=new)
+
+    async def freeze(self, by: str, reason: str) -> None:
+        """Nothing new begins, at any process, until `unfreeze`. Works at any process, whether or not one acts."""
+        await self._switch(FREEZE, control_pb2.Freeze(by=by, reason=reason, since_unix_ms=self.clock.wall_ms()))
+        log.warning("frozen by %r: %s", by, reason)
+
+    async def unfreeze(self, by: str, reason: str) -> None:
+        await self._switch(FREEZE, None)
+        log.warning("no longer frozen, by %r: %s", by, reason)
+
+    async def open(self, by: str, reason: str) -> None:
+        """What this epoch holds was looked at: act on it."""
+        opening = control_pb2.Opening(
+            epoch=self._epoch.current, by=by, reason=reason, since_unix_ms=self.clock.wall_ms()
+        )
+        await self._switch(OPENING, opening)
+        log.warning("epoch %s opened by %r: %s", opening.epoch, by, reason)
+
+    async def _switch(self, kind: Kind[M], message: M | None) -> None:
+        self.check_loaded()
+        await self._changes.switch(kind, ALL, message)
+
+    # --- running ----------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Follow, act and reconcile for ever. A part that dies ends it with its error."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follower.run(), name="follower")
+            tasks.create_task(self._fence.run(), name="fence")
+            tasks.create_task(self._committer.run(), name="committer")
+            tasks.create_task(self._compactor.run(), name="compactor")
+            tasks.create_task(self._load_each_time(), name="loading")
+            tasks.create_task(self._act_each_time(), name="acting")
+
+    async def _load_each_time(self) -> None:
+        while True:
+            await self._unloaded.wait()
+            try:
+                await self._fence.passed()
+            except HqError as error:
+                log.info("not loaded yet: %s", error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if self._follower.applied:
+                self._unloaded.clear()
+                self.loaded.set()
+                log.info("loaded version %d", self.version)
+
+    async def _act_each_time(self) -> None:
+        await self.loaded.wait()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._acting.run(), name="acting word")
+            for reconciler, while_closed in self._reconcilers:
+                tasks.create_task(self._serve(reconciler, while_closed=while_closed), name=reconciler.name)
+
+    async def _serve(self, reconciler: Reconciler, *, while_closed: bool) -> None:
+        """Serve a reconciler whenever this process acts, and the epoch is open."""
+        while True:
+            if not self._acting.holds() or not (while_closed or self.is_open) or not self.loaded.is_set():
+                await self._moment()
+                continue
+            serving = asyncio.create_task(reconciler.serve(), name=f"{reconciler.name} serving")
+            try:
+                while self._acting.holds() and (while_closed or self.is_open) and self.loaded.is_set():
+                    await self._moment()
+                    if serving.done():
+                        serving.result()
+            finally:
+                serving.cancel()
+                await asyncio.gather(serving, return_exceptions=True)
+
+    async def _moment(self) -> None:
+        """Until acting may have changed; at most a tenth of a term."""
+        try:
+            async with asyncio.timeout(self.config.term_s / 10):
+                await self._acting.changed.wait()
+        except TimeoutError:
+            pass
+
+    async def leave(self) -> None:
+        """Before the end, while `run` still runs: let another process act at once, not after a term."""
+        await self._acting.leave()
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _seen(self, batch: Batch) -> None:
+        for change in batch.changes:
+            if change.value is None:
+                continue
+            kind, _ = self._names.name(change.key)
+            if kind == FENCE:
+                self._fence.seen(change.key, word_of(change.value), change.revision)
+            elif kind == COMPACTION:
+                self._compactor.seen(Record(change.key, change.value, change.created, change.revision))
+
+    def _forget(self) -> None:
+        self.loaded.clear()
+        self._unloaded.set()
+        self._fence.forget()
+
+    def _trigger_all(self) -> None:
+        for reconciler, _ in self._reconcilers:
+            reconciler.trigger_all()
+
+    def _why_frozen(self) -> str:
+        freeze = self._freezes.get(ALL)
+        return f"frozen by {freeze.by}: {freeze.reason}" if freeze else ""
+
+    def _why_closed(self) -> str:
+        opening = self._openings.get(ALL)
+        if self._epoch.is_first or (opening is not None and opening.epoch == self._epoch.current):
+            return ""
+        return f"the store was restored or replaced (epoch {self._epoch.current}) and was not opened yet"
+
+    def _may_handle(self, epoch: str) -> bool:
+        return epoch == self._epoch.current or self.is_open
+
+    def _why_waiting(self) -> str:
+        if not self.acting_process:
+            return "no process acts"
+        return self._why_closed() or f"{self.acting_process} acts"
+
+
+class _Reset:
+    """Told by memory, before it forgets."""
+
+    def __init__(self, forget: Callable[[], None]) -> None:
+        self.forget = forget
+
+    def observe(self, batch: Batch, *, collapsed: bool) -> None:
+        """Nothing to do."""
+
+
+class _Failures:
+    """The failures of one reconciler, as records."""
+
+    def __init__(self, controller: Controller, kind: Kind[control_pb2.Failure]) -> None:
+        self._controller, self._kind = controller, kind
+        self._records = controller.records(kind)
+
+    async def show(self, key: str, error: str) -> None:
+        change = self._controller.change()
+        failure = change.get(self._kind, key) or control_pb2.Failure()
+        if failure.error != error[:2_000]:
+            failure.error, failure.since_unix_ms = error[:2_000], self._controller.clock.wall_ms()
+            change.put(self._kind, key, failure)
+            await change.commit()
+
+    async def clear(self, key: str) -> None:
+        if key in self._records:
+            change = self._controller.change()
+            change.compare(self._kind, key)
+            change.delete(self._kind, key)
+            await change.commit()

@@ -1,0 +1,75 @@
+"""What the kit refuses or fails at. All but `Refused` and `UnreadableEvent` reach callers as they are."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from serving.errors import Code, HqError, Retry
+
+
+class NotActing(Retry):
+    """This process does not act, or cannot know it now: nothing was stored."""
+
+    reason = "NOT_ACTING"
+
+
+class RecordChanged(HqError):
+    """A record that the change read has changed since; nothing was stored. Read again, decide anew."""
+
+    code: ClassVar[Code] = "ABORTED"
+    reason = "RECORD_CHANGED"
+
+
+class Unreadable(HqError):
+    """The record in the store cannot be decoded. It is not absent: nothing may be decided without it."""
+
+    code: ClassVar[Code] = "DATA_LOSS"
+    reason = "UNREADABLE_RECORD"
+
+
+class MayNotBegin(Retry):
+    """An effect must not begin now: frozen, stopped, not opened, not acting, or its intent is too old."""
+
+    reason = "MAY_NOT_BEGIN"
+
+
+class RequestConflict(HqError):
+    """The request id was used for another content; nothing was stored."""
+
+    code: ClassVar[Code] = "ALREADY_EXISTS"
+    reason = "REQUEST_CONFLICT"
+    ours = False
+
+
+class EventRefused(HqError):
+    """The event was handled, and changed nothing. `code` and the message are those of the handler's `Refused`."""
+
+    reason = "REFUSED"
+    ours = False
+
+    def __init__(self, message: str, code: Code) -> None:
+        super().__init__(message)
+        self.code = code  # type: ignore[misc]  # of this one error, as its handler chose
+
+
+class NotHandledYet(HqError):
+    """The event is stored and will be handled; its outcome did not come within the deadline."""
+
+    code: ClassVar[Code] = "DEADLINE_EXCEEDED"
+    reason = "NOT_HANDLED_YET"
+
+
+class Refused(Exception):
+    """Raised by a handler: the event changes nothing, and whoever sent it is told why.
+
+    Args:
+        code: status for the caller, such as NOT_FOUND.
+    """
+
+    def __init__(self, message: str, code: Code = "FAILED_PRECONDITION") -> None:
+        super().__init__(message)
+        self.code: Code = code
+
+
+class UnreadableEvent(Exception):
+    """Raised by a handler: the event means nothing to this version. It stops its subject until it is skipped."""

@@ -1,0 +1,269 @@
+"""Events: what was asked and what came out is stored first, then handled in order, once.
+
+All events of one subject that are not handled yet lie in one record, its inbox, with the last answers. So one compare
+of one key gives them their order, wherever they came in; it is not the store's revision, which a restore gives anew.
+One transaction stores what an event changes and takes it out of the inbox: it takes effect once. Events come in at any
+process; the acting one handles them. An event that cannot be read stops its subject, which the reconciler's failure
+shows, until it is skipped or a version that understands it acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+from google.protobuf.message import DecodeError, Message
+
+from control.change import Change, Changes
+from control.errors import (
+    EventRefused,
+    NotHandledYet,
+    RecordChanged,
+    Refused,
+    RequestConflict,
+    UnreadableEvent,
+)
+from control.records import Kind, Records, check_id
+from controlpb.v1 import control_pb2
+from serving.errors import Overloaded, TooLarge, invalid
+from store.port import Compare, Write
+
+log = logging.getLogger(__name__)
+
+E = TypeVar("E", bound=Message)
+Handler = Callable[[Change, str, E], None]
+
+MAX_PENDING: Final = 64
+MAX_PENDING_BYTES: Final = 512 << 10
+ANSWERS_KEPT: Final = 32
+MAX_REQUEST_ID: Final = 128
+_AT_ONCE = 16  # events of one subject handled in one transaction
+
+
+class Events(Generic[E]):
+    """The events of all subjects of one kind.
+
+    `handle(change, subject, event)` is a pure function of what it reads through the change: it is called again when the
+    transaction fails, and only what it puts counts. It raises Refused to change nothing and say why, UnreadableEvent
+    for what it does not understand.
+    """
+
+    def __init__(self, name: str, message: type[E], handle: Handler[E], parts: EventParts) -> None:
+        self.name, self._message, self._handle, self._parts = name, message, handle, parts
+        self.kind = Kind(f"events.{name}", control_pb2.Inbox)
+        self._inboxes: Records[control_pb2.Inbox] = parts.changes.memory.table(self.kind)
+        self._inboxes.listen(self._moved)
+        self._waiting: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
+
+    # --- at any process ---------------------------------------------------------------------------------------------
+
+    async def submit(
+        self, subject: str, event: E, *, request_id: str = "", by: str = "", timeout_s: float = 5.0
+    ) -> None:
+        """Store an event and return when it has taken effect and memory shows that.
+
+        Args:
+            request_id: the same id and content may be sent again: it is one event, with one outcome. Remembered for
+                the last 32 events of the subject.
+            by: who asks, for people.
+
+        Raises:
+            EventRefused: it was handled, and changed nothing.
+            RequestConflict: the id was used with another content.
+            NotHandledYet: it is stored and will be handled, but was not within the timeout.
+            InvalidRequest, TooLarge, Overloaded, StoreUnavailable, StoreFull, DeadlineExceeded: nothing was stored.
+            OutcomeUnknown: send it again with the same request id.
+        """
+        deadline = self._parts.changes.clock.now() + timeout_s
+        request_id = request_id or f"{self._parts.rng.getrandbits(128):032x}"
+        await self.store(subject, event, request_id=request_id, by=by, timeout_s=timeout_s)
+        try:
+            async with asyncio.timeout(max(0.0, deadline - self._parts.changes.clock.now())):
+                await self._until_handled(subject, request_id)
+        except TimeoutError:
+            raise NotHandledYet(
+                f"{self.name} {subject}: stored, not handled yet: {self._parts.why_waiting()}"
+            ) from None
+        answer = _find(self._inboxes.get(subject, control_pb2.Inbox()).answered, request_id)
+        if answer is not None and answer.refused:
+            raise EventRefused(answer.refused, answer.code)  # type: ignore[arg-type]
+
+    async def store(self, subject: str, event: E, *, request_id: str, by: str = "", timeout_s: float = 5.0) -> None:
+        """The same, but return as soon as it is stored: what came of it is seen in the records."""
+        check_id(self.name, subject)
+        if not request_id.isprintable() or not 0 < len(request_id) <= MAX_REQUEST_ID:
+            raise invalid("request_id", f"write 1 to {MAX_REQUEST_ID} printable characters")
+        content = event.SerializeToString(deterministic=True)
+        deadline = self._parts.changes.clock.now() + timeout_s
+        while True:
+            inbox = self._inbox(subject)
+            if _was_sent(inbox, request_id, content):
+                return
+            self._check_room(subject, inbox, content)
+            inbox.last += 1
+            inbox.pending.add(
+                sequence=inbox.last,
+                request_id=request_id,
+                content=content,
+                epoch=self._parts.epoch(),
+                by=by,
+                unix_ms=self._parts.changes.clock.wall_ms(),
+            )
+            # Another event may come in between, or one be handled.
+            with suppress(RecordChanged):
+                await self._put(subject, inbox, deadline - self._parts.changes.clock.now())
+                return
+
+    async def skip(self, subject: str, sequence: int, *, by: str, reason: str, timeout_s: float = 5.0) -> None:
+        """Take the oldest pending event of a subject out unhandled: an operator's way on, on record in its answer.
+
+        Raises InvalidRequest: that is not the oldest one.
+        """
+        inbox = self._inbox(subject)
+        if not inbox.pending or inbox.pending[0].sequence != sequence:
+            oldest = inbox.pending[0].sequence if inbox.pending else "none"
+            raise invalid("sequence", f"{sequence} is not the oldest pending event of {self.name} {subject}: {oldest}")
+        _answer(inbox, f"skipped by {by}: {reason}", "CANCELLED")
+        await self._put(subject, inbox, timeout_s)
+        log.warning("event %d of %s %s was skipped by %r: %s", sequence, self.name, subject, by, reason)
+
+    def pending(self, subject: str) -> list[control_pb2.Event]:
+        """Those not handled yet, oldest first. Raises Unreadable."""
+        return list(self._inboxes.get(subject, control_pb2.Inbox()).pending)
+
+    def waiting(self) -> Iterator[str]:
+        """Subjects with pending events, or whose inbox cannot be read."""
+        yield from (subject for subject, inbox in self._inboxes.items() if inbox.pending)
+        yield from self._inboxes.unreadable
+
+    # --- at the acting process --------------------------------------------------------------------------------------
+
+    async def run(self, subject: str) -> float | None:
+        """Handle what is pending of a subject: the run of a reconciler."""
+        while (stored := self._inboxes.stored(subject)) is not None and stored.message.pending:
+            change = self._parts.change()
+            inbox = change.get(self.kind, subject)
+            assert inbox is not None
+            if not (handled := self._handle_some(change, subject, inbox)):
+                return None  # of an earlier epoch: it waits until that is opened
+            change.put(self.kind, subject, inbox)
+            await change.commit()
+            log.debug("%d events of %s %s were handled", handled, self.name, subject)
+        return None
+
+    def _handle_some(self, change: Change, subject: str, inbox: control_pb2.Inbox) -> int:
+        handled = 0
+        while inbox.pending and handled < _AT_ONCE and self._parts.may_handle(inbox.pending[0].epoch):
+            try:
+                self._handle_one(change, subject, inbox)
+            except Exception:
+                if not handled:
+                    raise
+                break  # store what came before it; the next run meets it first
+            handled += 1
+        return handled
+
+    def _handle_one(self, change: Change, subject: str, inbox: control_pb2.Inbox) -> None:
+        event, undo = inbox.pending[0], change.savepoint()
+        refused = Refused("")
+        try:
+            self._handle(change, subject, self._message.FromString(event.content))
+        except Refused as error:
+            undo()
+            refused = error
+        except (DecodeError, UnreadableEvent) as error:
+            undo()
+            where = f"event {event.sequence} of {self.name} {subject} cannot be read"
+            raise UnreadableEvent(f"{where}: {error}: upgrade this process, or skip the event") from error
+        except Exception:
+            undo()
+            raise
+        _answer(inbox, str(refused), refused.code)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _inbox(self, subject: str) -> control_pb2.Inbox:
+        copy = control_pb2.Inbox()
+        copy.CopyFrom(self._inboxes.get(subject, copy))
+        return copy
+
+    async def _put(self, subject: str, inbox: control_pb2.Inbox, timeout_s: float) -> None:
+        key = self._parts.changes.names.of(self.kind.name, subject)
+        when = Compare(key, "modified", self._inboxes.version(subject))
+        value = inbox.SerializeToString(deterministic=True)
+        await self._parts.changes.store(key.decode(), Write((when,), ((key, value),)), (), timeout_s)
+
+    def _check_room(self, subject: str, inbox: control_pb2.Inbox, content: bytes) -> None:
+        if len(content) > MAX_PENDING_BYTES // 2:
+            raise TooLarge(f"the event has {len(content)} bytes; the limit is {MAX_PENDING_BYTES // 2}")
+        size = sum(len(event.content) for event in inbox.pending) + len(content)
+        if len(inbox.pending) >= MAX_PENDING or size > MAX_PENDING_BYTES:
+            raise Overloaded(f"{len(inbox.pending)} events of {self.name} {subject} wait: {self._parts.why_waiting()}")
+
+    async def _until_handled(self, subject: str, request_id: str) -> None:
+        while _find(self.pending(subject), request_id) is not None:
+            moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting[subject].append(moved)
+            await moved
+
+    def _moved(self, subject: str) -> None:
+        for future in self._waiting.pop(subject, ()):
+            if not future.done():
+                future.set_result(None)
+
+
+class EventParts:
+    """What all kinds of events share at one process."""
+
+    def __init__(
+        self,
+        changes: Changes,
+        change: Callable[[], Change],
+        epoch: Callable[[], str],
+        may_handle: Callable[[str], bool],
+        why_waiting: Callable[[], str],
+        rng: random.Random,
+    ) -> None:
+        """`may_handle`: whether events of an epoch are handled now; `why_waiting`: why events may not be handled."""
+        self.changes, self.change, self.epoch = changes, change, epoch
+        self.may_handle, self.why_waiting, self.rng = may_handle, why_waiting, rng
+
+
+T = TypeVar("T", control_pb2.Event, control_pb2.Answer)
+
+
+def _find(items: Iterable[T], request_id: str) -> T | None:
+    return next((item for item in items if item.request_id == request_id), None)
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:16]
+
+
+def _was_sent(inbox: control_pb2.Inbox, request_id: str, content: bytes) -> bool:
+    """Raises RequestConflict."""
+    pending, answer = _find(inbox.pending, request_id), _find(inbox.answered, request_id)
+    if pending is None and answer is None:
+        return False
+    if (pending is not None and pending.content != content) or (answer and answer.digest != _digest(content)):
+        raise RequestConflict(f"request id {request_id} was used for another content: use a new one")
+    return True
+
+
+def _answer(inbox: control_pb2.Inbox, refused: str, code: str) -> None:
+    """Take the oldest event out, and remember what came of it."""
+    event = inbox.pending.pop(0)
+    inbox.answered.add(
+        sequence=event.sequence,
+        request_id=event.request_id,
+        digest=_digest(event.content),
+        refused=refused,
+        code=code if refused else "",
+    )
+    del inbox.answered[:-ANSWERS_KEPT]

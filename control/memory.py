@@ -1,0 +1,113 @@
+"""All records of a controller in memory, in step with the store: the sink of the follower."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Protocol
+
+from google.protobuf.message import Message
+
+from control.records import Kind, M, Records
+from store.keys import Keys
+from store.port import Batch, Change, Record
+
+log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """A part of the process that needs every batch before memory shows it, or must know when all is read anew."""
+
+    def observe(self, batch: Batch, *, collapsed: bool) -> None: ...
+
+    def forget(self) -> None: ...
+
+
+class Memory:
+    """Tables by kind.
+
+    Attributes:
+        version: everything up to this store revision is in.
+        observers: told of each batch first, in this order.
+        after: called with each batch, when memory shows it.
+    """
+
+    def __init__(self, names: Keys) -> None:
+        self._names = names
+        self._tables: dict[str, Records[Message]] = {}
+        self.version = 0
+        self.observers: list[Observer] = []
+        self.after: list[Callable[[Batch], None]] = []
+        self._moved = asyncio.Event()
+
+    def table(self, kind: Kind[M]) -> Records[M]:
+        """The table of a kind, made at the first call. All must be made before the process runs."""
+        table = self._tables.get(kind.name)
+        if table is None:
+            table = self._tables[kind.name] = Records(kind)  # type: ignore[arg-type]  # read by that kind only
+        elif table.kind != kind:
+            raise ValueError(f"two kinds of records are named {kind.name}")
+        return table  # type: ignore[return-value]
+
+    async def shown(self, version: int) -> None:
+        """Return when everything up to a version is in, however long that takes."""
+        while self.version < version:
+            await self._moved.wait()
+
+    async def shown_soon(self, version: int, timeout_s: float) -> None:
+        """The same, but return when the time is over."""
+        if self.version < version:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await self.shown(version)
+
+    # --- the follower's sink ----------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        for observer in self.observers:
+            observer.forget()
+        for table in self._tables.values():
+            table.clear()
+        self.version = 0
+
+    def load(self, records: list[Record]) -> None:
+        for record in records:
+            self._take(Change(record.key, record.value, record.created, record.modified))
+
+    def listed(self, revision: int) -> None:
+        self._move(revision)
+        for table in self._tables.values():
+            for record_id in list(table.ids()):
+                table.tell(record_id)
+
+    def apply(self, batch: Batch, *, collapsed: bool) -> None:
+        for observer in self.observers:
+            observer.observe(batch, collapsed=collapsed)
+        told = [self._take(change) for change in batch.changes]
+        self._move(batch.revision)
+        for table, record_id in filter(None, told):
+            table.tell(record_id)
+        for tell in self.after:
+            tell(batch)
+
+    def connection(self, up: bool) -> None:
+        log.info("the watch on the store is %s", "open" if up else "closed")
+
+    def keys(self) -> Iterable[bytes]:
+        for name, table in self._tables.items():
+            yield from (self._names.of(name, record_id) for record_id in table.ids())
+
+    def _take(self, change: Change) -> tuple[Records[Message], str] | None:
+        kind, record_id = self._names.name(change.key)
+        table = self._tables.get(kind)
+        if table is None:
+            return None
+        table.take(record_id, change.value, change.revision)
+        return table, record_id
+
+    def _move(self, version: int) -> None:
+        self.version = version
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()

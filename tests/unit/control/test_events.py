@@ -1,0 +1,75 @@
+"""Events: stored first, handled in order, once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from control import EventRefused, NotHandledYet, RequestConflict
+from store.memory import MemoryStore
+from tests.support.controllers import Books
+from tests.support.virtual_time import in_virtual_time
+
+
+@in_virtual_time
+async def test_events_take_effect_in_the_order_in_which_they_were_stored() -> None:
+    async with Books(MemoryStore()) as books:
+        for word in "abc":
+            await books.write("b1", word)
+        assert books.read("b1") == ["a", "b", "c"]
+
+
+@in_virtual_time
+async def test_an_event_may_come_in_at_a_process_that_does_not_act() -> None:
+    store = MemoryStore()
+    async with Books(store) as one:
+        await one.acting()
+        async with Books(store, "two", seed=2) as two:
+            await two.write("b1", "a")
+            assert two.read("b1") == ["a"]
+            assert not two.controller.is_acting
+            assert two.controller.acting_process == "one"
+
+
+@in_virtual_time
+async def test_the_same_request_sent_twice_takes_effect_once() -> None:
+    async with Books(MemoryStore()) as books:
+        await asyncio.gather(*(books.write("b1", "a", request_id="r1") for _ in range(5)))
+        await books.write("b1", "a", request_id="r1")
+        assert books.read("b1") == ["a"]
+
+
+@in_virtual_time
+async def test_a_request_id_with_another_content_is_a_conflict() -> None:
+    async with Books(MemoryStore()) as books:
+        await books.write("b1", "a", request_id="r1")
+        with pytest.raises(RequestConflict):
+            await books.write("b1", "b", request_id="r1")
+        assert books.read("b1") == ["a"]
+
+
+@in_virtual_time
+async def test_a_refused_event_changes_nothing_and_says_why_each_time_it_is_sent() -> None:
+    async with Books(MemoryStore()) as books:
+        for _ in range(2):
+            with pytest.raises(EventRefused, match="b1 does not take it") as refused:
+                await books.write("b1", "no", request_id="r1")
+            assert refused.value.code == "NOT_FOUND"
+        assert books.read("b1") == []
+
+
+@in_virtual_time
+async def test_an_event_that_cannot_be_read_stops_its_subject_visibly_until_it_is_skipped() -> None:
+    async with Books(MemoryStore()) as books:
+        await books.write("b1", "a")
+        with pytest.raises(NotHandledYet):
+            await books.write("b1", "?", timeout_s=1.0)
+        with pytest.raises(NotHandledYet):
+            await books.write("b1", "b", timeout_s=1.0)
+        await books.write("b2", "c")
+        assert "event 2 of book b1 cannot be read" in books.controller.failures("events.book")["b1"].error
+        await books.words.skip("b1", 2, by="me", reason="typo")
+        await asyncio.sleep(60)
+        assert books.read("b1") == ["a", "b"]
+        assert "b1" not in books.controller.failures("events.book")
