@@ -20,7 +20,7 @@ OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
 
 class ServiceRecord(_message.Message):
-    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift")
+    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known")
     INFO_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
@@ -31,6 +31,7 @@ class ServiceRecord(_message.Message):
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     DRIFT_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
     info: _service_pb2.InfoAttributes
     snapshot: _containers.RepeatedCompositeFieldContainer[TupleRecord]
     head: str
@@ -41,7 +42,8 @@ class ServiceRecord(_message.Message):
     generation: int
     created: _service_pb2.Authorship
     drift: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ...) -> None: ...
+    known: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class TupleRecord(_message.Message):
     __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message")
