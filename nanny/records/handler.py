@@ -178,6 +178,7 @@ def _instance(moved: _Moved) -> None:
 def _paused(moved: _Moved) -> None:
     if moved.event.paused:
         moved.record.paused.CopyFrom(moved.event.by)
+        moved.record.generation = max(moved.record.generation, moved.event.generation)
         moved.story.tell("actions paused")
     else:
         moved.record.ClearField("paused")

@@ -22,10 +22,6 @@ OWNER: Final = "nanny.v1/generation"
 """Annotation of instances that a Nanny owns; its value is the generation of the order that wrote them last."""
 
 
-class ForeignInstance(Exception):
-    """The id belongs to another service; str() names both."""
-
-
 def target_of(instance: instance_pb2.Instance, snapshot: str) -> int | None:
     """What HQ wants of the snapshot's revision there; None: it does not hold it."""
     return next((revision.target for revision in instance.spec.revision if revision.id == snapshot), None)
@@ -37,13 +33,12 @@ def with_revision(
     """The snapshot's revision is there, with at least this target. What runs is not touched.
 
     A new instance gets everything that the description says; what exists gets labels and ports only when it is
-    switched. Raises ForeignInstance.
+    switched.
     """
     if held is None:
         made = desired(content.description, content.placements[key], None)
         _retarget(made, content.id, target)
         return _owned(made, generation)
-    _check_ours(content, held)
     wanted = _copy(held.instance)
     there = next((revision for revision in wanted.spec.revision if revision.id == content.id), None)
     if there is None:
@@ -56,9 +51,7 @@ def with_revision(
 
 
 def switched(content: Content, key: Key, held: Held | None, generation: int) -> instance_pb2.Instance | None:
-    """The snapshot's revision is the READY one, with its labels and ports. Raises ForeignInstance."""
-    if held is not None:
-        _check_ours(content, held)
+    """The snapshot's revision is the READY one, with its labels and ports."""
     wanted = desired(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:
         if revision.id != content.id and revision.target == READY:
@@ -96,12 +89,6 @@ def _retarget(instance: instance_pb2.Instance, snapshot: str, target: int) -> No
     for revision in instance.spec.revision:
         if revision.id == snapshot:
             revision.target = target  # type: ignore[assignment]
-
-
-def _check_ours(content: Content, held: Held) -> None:
-    service = held.instance.meta.service_id
-    if service != content.description.service:
-        raise ForeignInstance(f"{held.id} belongs to the service {service}, not to {content.description.service}")
 
 
 def _changed(held: Held, wanted: instance_pb2.Instance, generation: int) -> instance_pb2.Instance | None:

@@ -130,7 +130,7 @@ class HistoryRecord(_message.Message):
     def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
 
 class ServiceEvent(_message.Message):
-    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended")
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "generation")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -141,6 +141,7 @@ class ServiceEvent(_message.Message):
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     STOPPED_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
     by: _service_pb2.Authorship
     created: _service_pb2.InfoAttributes
     updated: _service_pb2.InfoAttributes
@@ -151,7 +152,8 @@ class ServiceEvent(_message.Message):
     paused: bool
     stopped: bool
     ended: ActionEnd
-    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ...) -> None: ...
+    generation: int
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., generation: _Optional[int] = ...) -> None: ...
 
 class TargetOrder(_message.Message):
     __slots__ = ("snapshot_id", "target", "fill")
