@@ -104,7 +104,7 @@ def _services() -> Iterator[str]:
 
 def _instances() -> Iterator[str]:
     yield "## Instances\n"
-    yield "Reasons are what agents report in conditions and containers; a state without any follows from the conditions."
+    yield "Reasons are what agents report in conditions and containers; a state without any follows from conditions."
     for group, states in groupby(STATES, key=lambda state: state.group):
         yield f"\n### {group[0].upper()}{group[1:]}\n"
         yield "| old name | name | meaning | reasons |\n| --- | --- | --- | --- |"
