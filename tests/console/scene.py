@@ -18,8 +18,8 @@ from hqclient import Client
 from hqpb.v1 import instance_pb2 as ipb
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from tests.support.secured import served
 
 HOSTILE = '<img src=x onerror=alert(1)> & "quotes" {{7*7}} </script>'
@@ -126,6 +126,15 @@ class RunningConsole:
         """Return when it listens."""
         server = Server(self._make(), self.surroundings, self._address, KEY, grace_s=0.2, is_open=self._is_open)
         self._server, self._serving = server, asyncio.create_task(server.serve())
+@asynccontextmanager
+async def console_over(
+    servers: Servers, security: Security | None = None, *, is_open: bool = True
+) -> AsyncIterator[str]:
+    """The base address of a console over these."""
+    shared = ServerContext(Limits(), SystemClock(), RequestIds("test"), security)
+    server = Server(servers, shared, "127.0.0.1:0", KEY, grace_s=0.2, is_open=is_open)
+    serving = asyncio.create_task(server.serve())
+    try:
         async with asyncio.timeout(20):
             await asyncio.wait((self._serving, server.listening), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
