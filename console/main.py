@@ -141,8 +141,6 @@ async def _serve(given: dict[str, Any], security: Security | None, credentials: 
     servers = Servers(
         Registry(given["hq"], _locations(given), credentials), Nanny(nanny) if nanny is not None else None
     )
-    shared = Surroundings(limits_of(given), SystemClock(), RequestIds("console"), security)
-    servers = Servers(Registry(given["hq"], _locations(given), credentials))
     shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
     server = Server(
         servers,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import secrets
 from typing import Any, Final, TypeVar
 
-from nannypb.v1 import service_pb2 as pb
-
 from console.backends.asking import Trouble, tried
 from console.backends.remote import Remote
+from nannypb.v1 import service_pb2 as pb
 
 R = TypeVar("R")
 _SERVICE: Final = "/nanny.v1.NannyService/"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from nannypb.v1 import service_pb2 as pb
-
 from console.backends.asking import Trouble, good, missing, status_of, troubles
 from console.backends.nanny import Nanny, request_id
 from console.backends.servers import Servers
@@ -14,6 +12,7 @@ from console.site.sealing import subject
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views import snapshots as views
 from console.views.urls import url
+from nannypb.v1 import service_pb2 as pb
 
 _MISSING: Final = missing("Nanny", "--nanny")
 _ORDERS: Final = {
@@ -169,7 +168,7 @@ def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
     if asked not in names:
         allowed = ", ".join(name.removeprefix("TARGET_") for name in names)
         raise Refused(400, f"target: choose one of {allowed}")
-    return pb.Target.Value(asked)
+    return pb.Target.Value(asked)  # type: ignore[return-value,unused-ignore]
 
 
 def _by(visit: Visit) -> pb.Authorship:

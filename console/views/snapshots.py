@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from nannypb.v1 import service_pb2 as pb
-
 from console.views.problems import Problem
 from console.views.urls import url
 from console.views.words import plural, seconds
+from nannypb.v1 import service_pb2 as pb
 
 _LEVELS: Final = {
     "ACTIVE": "good",
@@ -75,7 +74,7 @@ def snapshot_rows(service: pb.Service, known: Sequence[pb.Snapshot]) -> tuple[li
     made = {one.id: one for one in known}
     states = {one.snapshot_id: one for one in service.snapshot}
     head = service.head or next((one.id for one in known if one.head), "")
-    live = sorted(states, key=lambda one: (one != head, not _is_active(states[one]), _age(made.get(one))))
+    live = sorted(states, key=lambda one: (_rank(states[one]), _age(made.get(one))))
     listed = [head, *(one for one in live if one != head)] if head else live
     others = [one.id for one in known if one.id not in listed][:_MOST_OTHERS]
     return [_row(service, one, made, states, head) for one in listed], [
@@ -111,6 +110,12 @@ def _is_active(state: pb.SnapshotState) -> bool:
     return state.target == pb.TARGET_ACTIVE or (
         state.current == pb.CURRENT_STATE_ACTIVE and state.target == pb.TARGET_UNSPECIFIED
     )
+
+
+def _rank(state: pb.SnapshotState) -> int:
+    """The active one first, then those that may still serve."""
+    serving = (pb.CURRENT_STATE_ACTIVE, pb.CURRENT_STATE_DEACTIVATE_PENDING, pb.CURRENT_STATE_BROKEN)
+    return 0 if _is_active(state) else 1 if state.current in serving else 2
 
 
 def _age(made: pb.Snapshot | None) -> float:

@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
@@ -115,7 +116,7 @@ class RunningConsole:
     def __init__(self, make: Callable[[], Servers], *, is_open: bool = True) -> None:
         self._make, self._is_open = make, is_open
         self._address = "127.0.0.1:0"
-        self.surroundings = Surroundings(Limits(), SystemClock(), RequestIds("test"))
+        self.surroundings = ServerContext(Limits(), SystemClock(), RequestIds("test"))
 
     @property
     def base(self) -> str:
@@ -126,15 +127,6 @@ class RunningConsole:
         """Return when it listens."""
         server = Server(self._make(), self.surroundings, self._address, KEY, grace_s=0.2, is_open=self._is_open)
         self._server, self._serving = server, asyncio.create_task(server.serve())
-@asynccontextmanager
-async def console_over(
-    servers: Servers, security: Security | None = None, *, is_open: bool = True
-) -> AsyncIterator[str]:
-    """The base address of a console over these."""
-    shared = ServerContext(Limits(), SystemClock(), RequestIds("test"), security)
-    server = Server(servers, shared, "127.0.0.1:0", KEY, grace_s=0.2, is_open=is_open)
-    serving = asyncio.create_task(server.serve())
-    try:
         async with asyncio.timeout(20):
             await asyncio.wait((self._serving, server.listening), return_when=asyncio.FIRST_COMPLETED)
         if self._serving.done():
@@ -181,10 +173,13 @@ class Cloud:
 
 
 @asynccontextmanager
-async def cloud() -> AsyncIterator[Cloud]:
-    """Without security."""
+async def cloud(**others: Any) -> AsyncIterator[Cloud]:
+    """Without security. `others`: backends beside the registry, made anew with each start of the console."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
         await fill(client)
-        running = console_over(lambda: Servers(Registry([hq.addresses.grpc], {}, None)))
-        async with running as console, browser_at(console.base) as browser:
+
+        def servers() -> Servers:
+            return Servers(Registry([hq.addresses.grpc], {}, None), **{name: make() for name, make in others.items()})
+
+        async with console_over(servers) as console, browser_at(console.base) as browser:
             yield Cloud(console, client, browser)
