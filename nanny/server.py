@@ -24,8 +24,7 @@ from nanny.world.leave import Leave
 from nanny.world.pictures import Pictures
 from nanny.world.writing import Writer
 from nannypb.v1.records_pb2 import ServiceEvent
-from serving.process_metrics import process_metrics
-from serving.surroundings import Surroundings
+from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.port import Store
@@ -66,7 +65,7 @@ class Server:
         config: Config,
         store: Store,
         rng: random.Random,
-        shared: Surroundings,
+        shared: ServerContext,
         addresses: Addresses,
         locations: Mapping[str, Client],
         leave: Leave,

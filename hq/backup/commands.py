@@ -138,8 +138,8 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 @asynccontextmanager
 async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
-    from hq.process.etcd_flags import etcd_config
     from store.etcd import EtcdStore
+    from store.etcd_flags import etcd_config
 
     store = EtcdStore(etcd_config(given))
     try:

@@ -14,16 +14,16 @@ from nanny.world.leave import Leave
 from nanny.world.pictures import Pictures
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
-from serving.calls.methods import Answer, Call, Method
-from serving.calls.service import Service
+from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
-from serving.rights.rules import INSPECT, OPERATE, READ, UPLOAD, Role
+from serving.rights.rules import INSPECT, OPERATE, READ, Record, Role, Rule
 
 _SERVICE: Final = Service("nanny.v1.NannyService", lambda request: getattr(request, "service_id", "") or "nanny")
 _OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
 _MANAGERS: Final = (Role.OPERATOR,)
 _PAGE: Final = 1_000
+ORDER: Final = Rule("order", frozenset(_OWNERS), Record.WRITES)
 
 
 class NannyApi:
@@ -38,19 +38,19 @@ class NannyApi:
     def methods(self) -> list[Method]:
         """All calls. Owners (uploaders of the service) order; operations managers (operators) pause and resume."""
         return [
-            _SERVICE.unary(pb.CreateServiceRequest, self._create, UPLOAD),
-            _SERVICE.unary(pb.UpdateServiceRequest, self._update, UPLOAD),
-            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, UPLOAD),
+            _SERVICE.unary(pb.CreateServiceRequest, self._create, ORDER),
+            _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER),
+            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER),
             _SERVICE.unary(pb.GetServiceRequest, self._get, READ),
             _SERVICE.unary(pb.ListServicesRequest, self._list, READ),
-            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, UPLOAD),
-            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, UPLOAD),
+            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER),
+            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, ORDER),
             _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ),
-            _SERVICE.unary(pb.SetTargetRequest, self._target, UPLOAD),
-            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, UPLOAD),
+            _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER),
+            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER),
             _SERVICE.unary(pb.PauseActionsRequest, self._pause, OPERATE),
             _SERVICE.unary(pb.ResumeActionsRequest, self._resume, OPERATE),
-            _SERVICE.unary(pb.StopServiceRequest, self._stop, UPLOAD),
+            _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER),
             _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ),
             _SERVICE.unary(pb.ListHistoryRequest, self._history, READ),
             _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ),
