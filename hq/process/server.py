@@ -23,10 +23,10 @@ from serving.clock import Clock
 from serving.limiting.limits import Limits
 from serving.process_metrics import process_metrics
 from serving.standard import prometheus_sd
+from serving.storage.measured import MeasuredStore
 from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
-from store.measured import MeasuredStore
 from store.port import Store
 
 if TYPE_CHECKING:

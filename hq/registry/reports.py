@@ -10,6 +10,7 @@ import asyncio
 import random
 from typing import NamedTuple
 
+from hq.keys import STATUS
 from hq.liveness.beats import Beat
 from hq.memory import statuses
 from hq.memory.entry import Entry
@@ -21,9 +22,8 @@ from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
 from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop, TooLarge
 from store.commit import Conflict
-from store.keys import STATUS
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 _CATCH_UP_S = 2.0
 _NEARLY_S = 0.25
