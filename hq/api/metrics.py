@@ -6,8 +6,7 @@ from typing import Final
 
 from hq.replica import Replica
 from serving.storage.measured import MeasuredStore
-from serving.telemetry.histogram import Histogram
-from serving.telemetry.metrics import Declared
+from serving.telemetry.metrics import Declared, Histogram
 from store.commit import MAX_WRITES
 
 GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)

@@ -24,10 +24,10 @@ from hq.backup.save import Progress as Tell
 from hq.keys import DEFAULT_PREFIX, Keys
 from hq.process import options
 from serving.clock import SystemClock
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.port import Compacted, Store, StoreError
 
-_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, StoreError, HqError, OSError)
+_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
 _prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
 
 

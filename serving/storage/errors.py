@@ -6,9 +6,9 @@ from typing import Final
 
 from serving.errors import (
     DeadlineExceeded,
-    HqError,
     OutcomeUnknown,
     Overloaded,
+    ServiceError,
     ShuttingDown,
     StoreFull,
     StoreUnavailable,
@@ -24,7 +24,7 @@ class WriteGuarded(StoreUnavailable):
     reason = "GUARDED"
 
 
-_SEEN_AS: Final[dict[type[StoreError], type[HqError]]] = {
+_SEEN_AS: Final[dict[type[StoreError], type[ServiceError]]] = {
     NoSpace: StoreFull,
     UnknownOutcome: OutcomeUnknown,
     TimedOut: DeadlineExceeded,
@@ -34,7 +34,7 @@ _SEEN_AS: Final[dict[type[StoreError], type[HqError]]] = {
 }
 
 
-def served(error: StoreError) -> HqError:
+def served(error: StoreError) -> ServiceError:
     """The same, as an error that reaches a caller."""
     if isinstance(error, Unavailable):
         kind = WriteGuarded if isinstance(error, Guarded) else StoreUnavailable

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, TypeVar
 
 from serving.clock import Clock
-from serving.telemetry.histogram import Histogram
+from serving.telemetry.metrics import Histogram
 from store.port import (
     Commit,
     Compacted,
