@@ -9,7 +9,7 @@ from federated.errors import AskLocation
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from serving.errors import HqError
+from serving.errors import ServiceError
 
 
 class Refusals:
@@ -40,6 +40,10 @@ class Refusals:
         first = message.report[0].instance_id if message.report else ""
         await self._refuse("ReportStatuses", first, call)
 
+    async def silences(self, message: pb.ListSilencesRequest, call: Call) -> NoReturn:
+        """Each location has a clock and a page token of its own. Raises AskLocation, with all of them."""
+        raise AskLocation("ListSilences", self._locations.addresses(self._locations.by_name))
+
     async def admin(self, name: str) -> NoReturn:
         """Operators' calls are about one installation, too. Raises AskLocation, with all of them."""
         raise AskLocation(name, self._locations.addresses(self._locations.by_name))
@@ -50,6 +54,6 @@ class Refusals:
             try:
                 owners = await self._search.owners({instance_id: "instance_id"}, call.deadline, call)
                 places = list(owners.by_id.get(instance_id, places))
-            except HqError:
+            except ServiceError:
                 pass  # whatever is wrong with the id, this is not the place to say so
         raise AskLocation(name, self._locations.addresses(places))

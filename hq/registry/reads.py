@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from hq.errors import EpochChanged
 from hq.memory.entry import Entry
 from hq.memory.listing import Listing
 from hq.memory.query import Query
@@ -17,7 +18,7 @@ from hq.registry.source import Freshness, Source
 from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import EpochChanged, NotFound, StoreUnavailable, invalid
+from serving.errors import NotFound, StoreUnavailable, invalid
 
 _ANY = sys.maxsize
 _MISS_S = 1.0
@@ -121,7 +122,7 @@ class Reads:
         listing = None if token else self._replica.cache.listing(query)
         if listing and self._fits(listing, page_size):
             return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
-        after = self._after(query, token) if token else ""
+        after = page_start(self._replica, query, token) if token else ""
         portions = self._replica.cache.matching(query, after)
         source = self._freshness.source()
         page = Page(page_size, config.page_bytes)
@@ -152,13 +153,15 @@ class Reads:
                         unknown[key] += 1
         return [Count(key, totals[key], ready[key], unknown[key]) for key in sorted(totals)], source
 
-    def _after(self, query: Query, text: str) -> str:
-        token = page_token(text)
-        if token.filter_digest != query.digest:
-            raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
-        if token.epoch != self._replica.cache.epoch:
-            raise EpochChanged(token.epoch, self._replica.cache.epoch)
-        return token.last_id
+
+def page_start(replica: Replica, query: Query, text: str) -> str:
+    """The id after which the next page begins. Raises InvalidRequest, EpochChanged."""
+    token = page_token(text)
+    if token.filter_digest != query.digest:
+        raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
+    if token.epoch != replica.cache.epoch:
+        raise EpochChanged(token.epoch, replica.cache.epoch)
+    return token.last_id
 
 
 async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:
