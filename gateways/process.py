@@ -24,7 +24,7 @@ from serving.flags import is_loopback
 from serving.limiting.limits import Limits
 from serving.process_metrics import process_metrics
 from serving.running import run
-from serving.standard.pages import Page
+from serving.standard.site import Site
 from serving.surroundings import Surroundings
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.metrics import Declared, Table
@@ -65,11 +65,11 @@ class Gateway:
         self.metrics.register(Table(metrics, subject))
 
     def listen(
-        self, addresses: Addresses, methods: Sequence[Method] = (), pages: Mapping[str, Page] | None = None
+        self, addresses: Addresses, methods: Sequence[Method] = (), site: Site | None = None
     ) -> asyncio.Future[Addresses]:
         """Serve these; where, once it does."""
         self._transports = Transports(
-            methods, self.health, self.surroundings, self.metrics, addresses, self._grace_s, pages
+            methods, self.health, self.surroundings, self.metrics, addresses, self._grace_s, site=site
         )
         return self._transports.listening
 
