@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hq.liveness.absences import Absences
+from hq.liveness.unheard import Unheard
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 
@@ -76,6 +77,7 @@ class Deadlines:
         self._newest, self._newest_tick = float("-inf"), 0
         self.floor = float("-inf")
         self.postponed_because = ""
+        self._unheard = Unheard()
 
     def __len__(self) -> int:
         return len(self._heard)
@@ -140,6 +142,7 @@ class Deadlines:
     def restart(self, now: float, because: str) -> None:
         """After a start, a new listing or a new epoch: batches of beats were missed, everyone gets a full timeout."""
         self._absences.restart(now)
+        self._unheard.restart(now)
         self._raise_floor(now + self._times.timeout_s, because)
 
     def away(self, since: float) -> None:
@@ -154,6 +157,7 @@ class Deadlines:
         for ever.
         """
         self._absences.add(began, now)
+        self._unheard.gap(began, now)
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
         self._raise_floor(now + chance_s, because)
 
@@ -177,6 +181,16 @@ class Deadlines:
         refused = self._refused.get(key)
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._absences.silence_s(heard, now)
+
+    def assume(self, now: float) -> None:
+        """What was heard at this moment was no report: HQ gave everyone a full timeout."""
+        self._unheard.assume(now)
+
+    def unheard_s(self, key: RevisionKey, now: float) -> float | None:
+        """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
+        refused = self._refused.get(key)
+        heard = self._heard.get(key) if refused is None else refused.heard
+        return None if heard is None else self._unheard.unheard_s(heard, now)
 
     def expired(self, now: float) -> Iterator[RevisionKey]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.
