@@ -13,9 +13,9 @@ from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.discovery import Discovery, DiscoverySettings
 from hqclient.discovery.feed import FeedSettings
-from serving.auth import settings
-from serving.auth.errors import BadSecurity
+from serving.auth import security as settings
 from serving.auth.security import Security
+from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
 from serving.flags import Duration, Flags, is_loopback, together
 

@@ -14,13 +14,12 @@ from gateways.consul.indexes import Indexes
 from gateways.consul.questions import Question, Refused, read_question
 from gateways.picture.picture import Picture
 from serving import wire
-from serving.auth.guard import Guard
 from serving.calls.methods import Call
-from serving.errors import HqError
+from serving.context import Guard, ServerContext
+from serving.errors import ServiceError
 from serving.rights.access import UNCHECKED, Access
 from serving.rights.rules import READ
 from serving.standard.site import SiteAnswer, SiteRequest
-from serving.surroundings import Surroundings
 
 _JITTER: Final = 16  # as Consul: a wait is longer by up to a sixteenth, so that not all clients come back at once
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
@@ -37,7 +36,7 @@ class ConsulApi:
     """
 
     def __init__(
-        self, picture: Picture, of: Indexes, answers: Answers, shared: Surroundings, rng: random.Random
+        self, picture: Picture, of: Indexes, answers: Answers, shared: ServerContext, rng: random.Random
     ) -> None:
         self._picture, self._indexes, self._answers, self._rng = picture, of, answers, rng
         self._gate = shared.security.gate if shared.security is not None else None
@@ -64,13 +63,13 @@ class ConsulApi:
             answer = self._said(question, access)
         except Refused as refused:
             answer = self._sentence(refused.status, str(refused))
-        except HqError as error:
+        except ServiceError as error:
             answer = self._failed(error, request.call)
         self.answered[kind, str(answer.status)] += 1
         return answer
 
     def _admitted(self, request: SiteRequest) -> Access:
-        """Who asks, and what it may see: X-Consul-Token is a token of HQ. Raises HqError."""
+        """Who asks, and what it may see: X-Consul-Token is a token of HQ. Raises ServiceError."""
         call = request.call
         token = request.headers.get(b"x-consul-token", b"").decode("latin-1")
         if self._gate is None or self._guard.admit is None:
@@ -84,7 +83,7 @@ class ConsulApi:
         return call.access
 
     async def _wait(self, question: Question, access: Access, call: Call) -> None:
-        """Until the answer is another one. Who waits counts among the open streams. Raises HqError, Refused."""
+        """Until the answer is another one. Who waits counts among the open streams. Raises ServiceError, Refused."""
         host = call.host
         self._admission.open_stream(host)
         try:
@@ -126,7 +125,7 @@ class ConsulApi:
             fields.append((b"x-hq-missing-locations", ",".join(sorted(missing)).encode()))
         return fields
 
-    def _failed(self, error: HqError, call: Call) -> SiteAnswer:
+    def _failed(self, error: ServiceError, call: Call) -> SiteAnswer:
         self._admission.count(error)
         self._guard.refused(call, error)
         status = wire.http_status(error)

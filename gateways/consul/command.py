@@ -19,7 +19,7 @@ from gateways.process import Gateway, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
 from serving.flags import limits_of
-from serving.running import when_told_to_stop
+from serving.process import when_told_to_stop
 from serving.transports import Addresses
 
 
@@ -57,7 +57,7 @@ async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple
     indexes = Indexes(picture, gateway.clock, secrets.randbits(32))
     settings = Settings(given["datacenter"], tuple(given["ports"]), _version())
     answers = Answers(settings, picture, indexes)
-    api = ConsulApi(picture, indexes, answers, gateway.surroundings, random.Random())
+    api = ConsulApi(picture, indexes, answers, gateway.context, random.Random())
     gateway.count(METRICS, api)
     gateway.listen(Addresses(given["http"], given["http"], env="HQ_GATEWAY_"), site=api.answer)
     when_told_to_stop(gateway.stop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from serving.auth import settings
+from serving.auth import security as settings
 from serving.flags import Bytes, Duration, Flags, together
 
 _flags = Flags("HQ_")

@@ -15,9 +15,9 @@ from gateways.consul.indexes import Indexes
 from gateways.consul.questions import DEFAULT_WAIT_S, MOST_WAIT_S, Kind, Refused, read_question
 from serving.calls.incoming import RequestIds
 from serving.clock import ManualClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.standard.site import SiteAnswer, SiteRequest
-from serving.surroundings import Surroundings
 from tests.support.pictures import Drawn, drawn, known
 
 
@@ -28,7 +28,7 @@ class Asking:
         self.pictured, clock = pictured, clock or ManualClock()
         self.indexes = Indexes(pictured.picture, clock, salt)
         answers = Answers(Settings(datacenter), pictured.picture, self.indexes)
-        shared = Surroundings(Limits(max_streams=3), clock, RequestIds("test"))
+        shared = ServerContext(Limits(max_streams=3), clock, RequestIds("test"))
         self.api = ConsulApi(pictured.picture, self.indexes, answers, shared, random.Random(1))
 
     async def __call__(self, path: str, method: str = "GET") -> SiteAnswer:
