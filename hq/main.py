@@ -19,7 +19,6 @@ from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.process import options
-from hq.process.etcd_flags import etcd_config
 from hq.process.running import until_stopped
 from hq.process.server import Server
 from hq.process.welcome import for_trying, welcome
@@ -30,6 +29,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
 from serving.flags import limits_of, listening_by, tracing_to
 from serving.process import run
+from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 from store.epoch import FormatTooNew
