@@ -29,6 +29,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
 from serving.flags import limits_of, listening_by, tracing_to
 from serving.process import run
+from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 from store.epoch import FormatTooNew
