@@ -19,7 +19,7 @@ from nannyctl.descriptions.installations import merged, parse_option
 from nannyctl.descriptions.reading import read_installations
 from serving.auth import security as settings
 from serving.flags import Duration, Flags, is_loopback, together
-from store.etcd_flags import etcd_flags
+from serving.storage.flags import etcd_flags
 
 FLAGS: Final = Flags("NANNY_")
 _option = FLAGS.option

@@ -41,8 +41,8 @@ def serve(**given: Any) -> None:
 
     Run two or more: one acts, all answer reads and take orders. See docs/nanny.md.
     """
+    from serving.storage.flags import etcd_config
     from store.etcd import EtcdStore
-    from store.etcd_flags import etcd_config
 
     config = etcd_config(given)
     security = _security(given)

@@ -138,12 +138,8 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 @asynccontextmanager
 async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
-<<<<<<< HEAD
-=======
     from serving.storage.flags import etcd_config
->>>>>>> main
     from store.etcd import EtcdStore
-    from store.etcd_flags import etcd_config
 
     store = EtcdStore(etcd_config(given))
     try:

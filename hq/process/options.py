@@ -6,11 +6,7 @@ import click
 
 from serving.auth import security as settings
 from serving.flags import Bytes, Duration, Flags, together
-<<<<<<< HEAD
-from store.etcd_flags import etcd_flags
-=======
 from serving.storage.flags import etcd_flags
->>>>>>> main
 
 _flags = Flags("HQ_")
 option = _flags.option
