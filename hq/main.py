@@ -14,14 +14,13 @@ from typing import Any
 
 import click
 
-from hq.audit.commands import audit
+from hq.audit import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.process import options
-from hq.process.etcd_flags import etcd_config
-from hq.process.running import until_stopped
-from hq.process.server import Server
+from hq.process.options import etcd_config
+from hq.process.server import Server, until_stopped
 from hq.process.welcome import for_trying, welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
 from serving.auth.errors import BadSecurity

@@ -17,15 +17,15 @@ from itertools import groupby
 from google.protobuf.message import DecodeError
 
 from hq.config import ReplicaConfig
-from hq.doubt import Census, Standing, Strangers, standing
-from hq.liveness.beats import Beats
-from hq.liveness.hearing import Hearing
+from hq.epoch_trust import Census, Standing, Strangers, standing
+from hq.liveness.heartbeats import Beats
+from hq.liveness.liveness import Watchman, liveness_times
+from hq.liveness.refusals import Hearing
 from hq.liveness.tracker import Tracker
-from hq.liveness.watchman import Watchman, liveness_times
 from hq.memory.cache import Cache
+from hq.memory.decoder import Quarantined
 from hq.memory.fanout import Fanout
 from hq.memory.history import History, Step, WatchedEvent
-from hq.memory.quarantine import Quarantined
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 from serving.errors import EpochDoubted, HqError, NotLoaded

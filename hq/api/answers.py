@@ -1,20 +1,80 @@
-"""Answers made of frames: the bytes of an answer are copied together, never encoded; JSON comes from kept twins."""
+"""Answers made of frames: bytes are copied together, never encoded; JSON is cached, masks decode."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from hq.api.mask import Mask
-from hq.api.twins import EventTwins, Twins, readable_json
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from hq.api.json_cache import EventTwins, Twins, readable_json
 from hq.memory import frames
 from hq.registry.reads import Found
 from hq.registry.source import Source
-from hq.registry.watches import Message
+from hq.registry.watches import Message as WatchMessage
+from hq.validation.typed_fields import is_map
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
+
+M = TypeVar("M", bound=Message)
+Tree = dict[str, "Tree"]  # by field name; an empty one stands for the whole field
+
+
+class Mask:
+    """The fields that a reader asked for. Unlike protobuf's own, its paths lead through lists, to all elements."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._tree: Tree = {}
+        # Short paths first: what a path names as a whole is not narrowed down by a longer one.
+        for path in sorted(paths, key=len):
+            _add(self._tree, path.split("."))
+
+    def applied(self, message: M) -> M:
+        """A copy that holds no other fields."""
+        return _pruned(message, self._tree)
+
+
+def _add(tree: Tree, names: list[str]) -> None:
+    *above, last = names
+    for name in above:
+        if tree.get(name) == {}:
+            return  # a shorter path names all of this
+        tree = tree.setdefault(name, {})
+    tree[last] = {}
+
+
+def _pruned(message: M, tree: Tree) -> M:
+    pruned = type(message)()
+    for field, value in message.ListFields():
+        below = tree.get(field.name)
+        if below is None:
+            continue
+        if below:
+            _set_pruned(pruned, field, value, below)
+        else:
+            _set_whole(pruned, field, value)
+    return pruned
+
+
+def _set_pruned(target: Message, field: FieldDescriptor, value: Any, tree: Tree) -> None:
+    into = getattr(target, field.name)
+    if field.is_repeated:
+        into.extend(_pruned(item, tree) for item in value)
+    else:
+        into.CopyFrom(_pruned(value, tree))
+
+
+def _set_whole(target: Message, field: FieldDescriptor, value: Any) -> None:
+    if is_map(field) or field.is_repeated:
+        getattr(target, field.name).MergeFrom(value)
+    elif field.message_type is not None:
+        getattr(target, field.name).CopyFrom(value)
+    else:
+        setattr(target, field.name, value)
+
 
 T = TypeVar("T")
 
@@ -146,7 +206,7 @@ class WatchAnswer:
 
     __slots__ = ("_codec", "_message", "_twins")
 
-    def __init__(self, message: Message, twins: EventTwins, codec: SourceCodec) -> None:
+    def __init__(self, message: WatchMessage, twins: EventTwins, codec: SourceCodec) -> None:
         self._message, self._twins, self._codec = message, twins, codec
 
     def proto(self) -> bytes:
@@ -209,6 +269,6 @@ class Answers:
             return await MaskedAnswer(found, self._twins, self._codec, single=single).prepared(mask)
         return FramesAnswer(found, self._twins, self._codec, single=single)
 
-    def watch(self, message: Message) -> WatchAnswer:
+    def watch(self, message: WatchMessage) -> WatchAnswer:
         """A message of WatchInstances."""
         return WatchAnswer(message, self._event_twins, self._codec)

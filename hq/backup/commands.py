@@ -138,7 +138,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 @asynccontextmanager
 async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
-    from hq.process.etcd_flags import etcd_config
+    from hq.process.options import etcd_config
     from store.etcd import EtcdStore
 
     store = EtcdStore(etcd_config(given))

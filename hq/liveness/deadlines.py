@@ -2,8 +2,7 @@
 
 Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
 which HQ itself was away. Because the timeout is one for all, order of deadlines is order of hearing: a dict that is
-re-inserted into is the queue.
-"""
+re-inserted into is the queue."""
 
 from __future__ import annotations
 
@@ -11,7 +10,74 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hq.liveness.absences import Absences
+_KEPT = 1_000
+
+
+class Absences:
+    """Intervals that do not count as silence.
+
+    Attributes:
+        since: nothing before it counts, and whoever was heard before it was heard then.
+    """
+
+    def __init__(self) -> None:
+        self.since = float("-inf")
+        self._gaps: list[tuple[float, float]] = []  # from, to; oldest first, apart from each other
+        self._away_since: float | None = None
+
+    def restart(self, now: float) -> None:
+        """What was before is unknown: silence begins now at the earliest."""
+        self.since = now
+        self._gaps.clear()
+        self._away_since = None
+
+    def away(self, since: float) -> None:
+        """HQ is away from then until `add` tells of its return."""
+        self._away_since = since
+
+    def add(self, began: float, ended: float) -> None:
+        """HQ was away in between."""
+        self._away_since = None
+        began = max(began, self._gaps[-1][1] if self._gaps else self.since)
+        if ended > began:
+            self._gaps.append((began, ended))
+        if len(self._gaps) > _KEPT:
+            self._join_oldest()
+
+    def silence_s(self, heard: float, now: float) -> float:
+        """For how long nothing was heard while HQ was there to hear."""
+        now, heard = self._present(now), max(heard, self.since)
+        return max(0.0, now - heard - self.absent_s(heard))
+
+    def absent_s(self, after: float) -> float:
+        """For how long HQ was away after a moment."""
+        total_s = 0.0
+        for began, ended in reversed(self._gaps):
+            if ended <= after:
+                break
+            total_s += ended - max(began, after)
+        return total_s
+
+    def heard_before(self, silence_s: float, now: float) -> float:
+        """The latest moment of hearing that means this much silence by now; minus infinity if there is none."""
+        until, left_s = self._present(now), silence_s
+        for began, ended in reversed(self._gaps):
+            if until - ended >= left_s:
+                break
+            left_s -= max(0.0, until - ended)
+            until = min(until, began)
+        moment = until - left_s
+        return moment if moment >= self.since else float("-inf")
+
+    def _present(self, now: float) -> float:
+        """The last moment at which HQ was there."""
+        return now if self._away_since is None else min(now, self._away_since)
+
+    def _join_oldest(self) -> None:
+        """Keep the sum: only what was heard between the two gaps is judged more mildly."""
+        (began, ended), (next_began, next_ended) = self._gaps[:2]
+        self._gaps[:2] = [(next_began - (ended - began), next_ended)]
+
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 

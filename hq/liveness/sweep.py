@@ -11,13 +11,12 @@ import random
 from dataclasses import dataclass
 from itertools import islice
 
-from hq.liveness.beats import Beats
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.flips import Flips, Outcome
-from hq.liveness.guard import Guard, Verdict
+from hq.liveness.expiries import Flips, Outcome
+from hq.liveness.guard import Guard, Pace, Verdict
+from hq.liveness.heartbeats import Beats
 from hq.liveness.orders import Orders
-from hq.liveness.pace import Pace
-from hq.liveness.presence import Presence
+from hq.liveness.reachability import Presence
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from serving.clock import Clock

@@ -13,13 +13,12 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus
+from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus, Quarantine
 from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
 from hq.memory.index import Indexes
-from hq.memory.listing import Listing
-from hq.memory.quarantine import Quarantine
+from hq.memory.joined_lists import Listing
 from hq.memory.query import Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hq.memory import frames
-from hq.memory.listing import Home
-from hq.memory.record import NO_STATUS, RECORD_BYTES, Spec, Status, decode_traits
-from hq.memory.traits import Pool, Traits
+from hq.memory.joined_lists import Home
+from hq.memory.record import NO_STATUS, RECORD_BYTES, Pool, Spec, Status, Traits, decode_traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 

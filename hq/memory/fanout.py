@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 from hq.memory.watcher import Backlog, Delivery, Watcher
 
 _SHARE = 16  # one watcher may leave unread a sixteenth of what all together may

@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 
 from hq.memory.bucket import Block, Bucket, id_of
 from hq.memory.entry import Entry, frames_of
-from hq.memory.listing import Home, Listing, Shelf
+from hq.memory.joined_lists import Home, Listing, Shelf
 from hq.memory.query import UNALLOCATED, UNREADY, Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 
 W = TypeVar("W", bound=Hashable)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import islice
 
 from hq.liveness.orders import within
-from hq.registry.guard_state import guard_state
+from hq.registry.explain import guard_state
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2

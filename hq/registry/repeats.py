@@ -6,7 +6,7 @@ looked at here. Anything that is not plainly a beat takes the long way (reports.
 
 from __future__ import annotations
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Beat
 from hq.memory.entry import Entry
 from hqpb.v1 import service_pb2
 

@@ -10,12 +10,11 @@ import asyncio
 import random
 from typing import NamedTuple
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Beat
 from hq.memory import statuses
 from hq.memory.entry import Entry
-from hq.registry.absence import of_agent
+from hq.registry.agent_refusals import check_turn, has_begun, of_agent, refusal, subject
 from hq.registry.repeats import beat_of, beat_of_stored
-from hq.registry.turns import check_turn, has_begun, refusal, subject
 from hq.replica import Replica
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Beat
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd, SharedEtcd
 from tests.support.reserved_port import kept_ports

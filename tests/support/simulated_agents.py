@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Beat
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2 as model

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq.liveness.beats import Beat, Beats
 from hq.liveness.deadlines import Deadlines
-from hq.liveness.door import Door
+from hq.liveness.heartbeats import Beat, Beats
+from hq.liveness.reachability import Door
 from hq.liveness.refusals import News, Refusals
 from hq.liveness.sweep import Sweep
 from hq.registry.reports import Reports
@@ -45,7 +45,7 @@ def flip_without_fence(patch: Patch) -> None:
         return len(await self._flips.write(self._due(set()), "none"))
 
     patch.setattr(Sweep, "once", once)
-    patch.setattr("hq.liveness.flips.Write", lambda when, puts: Write(when[:1], puts))
+    patch.setattr("hq.liveness.expiries.Write", lambda when, puts: Write(when[:1], puts))
 
 
 @bug("Every revision is called silent after half of the timeout.", "HEARD", scenes.silence)

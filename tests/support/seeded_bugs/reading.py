@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.memory.index import Index
-from hq.memory.listing import Home
+from hq.memory.joined_lists import Home
 from hq.registry.reads import Count, Reads
 from hq.registry.source import Freshness, Source
 from hqpb.v1 import service_pb2

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.liveness.guard import Census, Guard, GuardRules, Order
-from hq.liveness.pace import Pace
+from hq.liveness.guard import Census, Guard, GuardRules, Order, Pace
 
 RULES = GuardRules(max_silent_share=0.2, hold_s=600, settle_s=190, flips_per_s=50, flips_share_per_s=0.01)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
-from hq.liveness.door import Door
-from hq.liveness.presence import Presence
+from hq.liveness.reachability import Door, Presence
 from serving.clock import ManualClock
 
 KEY = RevisionKey("a", "r1")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hq.liveness.deadlines import LivenessTimes
-from hq.liveness.flips import Flips, Outcome
+from hq.liveness.expiries import Flips, Outcome
 from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Batch, Commit, Compare, WatchStream, Write

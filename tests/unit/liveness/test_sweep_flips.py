@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.flips import Flips, Outcome
+from hq.liveness.expiries import Flips, Outcome
 from hq.memory.statuses import HEARTBEAT_TIMEOUT
 from hq.registry.registry import Registry
 from hq.replica import Replica

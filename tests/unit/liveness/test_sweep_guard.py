@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hqpb.v1 import admin_pb2, service_pb2
 from tests.support.simulation import Agent, Simulation
 from tests.support.virtual_time import run_virtually

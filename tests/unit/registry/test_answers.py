@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import json_format
 
 from hq.api.answers import Answers, in_slices
-from hq.api.twins import EventTwins, Twins
+from hq.api.json_cache import EventTwins, Twins
 from hq.memory.entry import Entry, frames_of
 from hq.memory.history import put_event
 from hq.memory.query import Query

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import AlreadyExists, NotFound, NotLoaded, VersionConflict

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Beat
 from hq.memory import statuses
 from hq.registry.repeats import beat_of
 from hqpb.v1 import instance_pb2, service_pb2

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from hq.liveness.deadlines import RevisionKey
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from serving.errors import Fenced, NotBegun
 from store.memory import MemoryStore

@@ -7,7 +7,7 @@ from weakref import ref
 import pytest
 
 from hq.memory.cache import Cache
-from hq.memory.listing import Home, Listing, Shelf
+from hq.memory.joined_lists import Home, Listing, Shelf
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import Feed, entry, mark, spec_value, status_value

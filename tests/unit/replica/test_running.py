@@ -8,8 +8,7 @@ import pytest
 
 from hq.config import ReplicaConfig
 from hq.embedded import EtcdFailed
-from hq.process.running import until_stopped
-from hq.process.server import Server
+from hq.process.server import Server, until_stopped
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses

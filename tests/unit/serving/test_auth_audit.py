@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hq.audit.check import Check
+from hq.audit import Check
 from serving.auth.audit import Audit, Line, LogSink
 from serving.auth.audit_file import FileSink
 from serving.auth.chain import hash_of

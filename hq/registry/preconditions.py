@@ -1,14 +1,35 @@
-"""An instance as it stands, for a caller who wants to change it: what it demands of it, and whose a conflict is."""
+"""What must hold before an instance is changed: the version that the caller demands, and its permission.
+
+An instance is held against that as it stands in memory; a refusal is told after a fence where memory may be old."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from hq.memory.entry import Entry
-from hq.registry.permits import Permit, check_entry
+from hq.registry.changes import Draft
 from hq.replica import Replica
 from serving.errors import DeadlineExceeded, EpochChanged, NotFound, PermissionDenied, VersionConflict
 from store.commit import Conflict
+
+Permit = Callable[[str, str, str], None]
+"""Takes the id, service and node of an instance as it is, or as it would become; raises PermissionDenied."""
+
+
+def anything(_id: str, _service: str, _node: str) -> None:
+    """Permits everything."""
+
+
+def check_entry(permit: Permit, entry: Entry) -> None:
+    """Ask for an instance as it is in memory. What is written then compares its version: it is as it was asked for."""
+    permit(entry.traits.id, entry.traits.service, entry.traits.node)
+
+
+def check_draft(permit: Permit, draft: Draft) -> None:
+    """Ask for an instance as it would become."""
+    permit(draft.meta.id, draft.meta.service_id, draft.spec.node_name)
+
 
 _CATCH_UP_S = 2.0
 

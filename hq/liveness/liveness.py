@@ -5,13 +5,12 @@ from __future__ import annotations
 import random
 
 from hq.config import ReplicaConfig
-from hq.liveness.beats import Beats
 from hq.liveness.deadlines import LivenessTimes
-from hq.liveness.door import Door
-from hq.liveness.flips import Flips
+from hq.liveness.expiries import Flips
 from hq.liveness.guard import Guard, GuardRules
+from hq.liveness.heartbeats import Beats
 from hq.liveness.orders import Orders
-from hq.liveness.presence import Presence
+from hq.liveness.reachability import Door, Presence
 from hq.liveness.refusals import Refusals
 from hq.liveness.sweep import Sweep, SweepTimes
 from hq.liveness.tracker import Tracker

@@ -1,11 +1,31 @@
-"""Whose turn it is to report a revision. Pure."""
+"""Why an agent is refused: not its instance, its revision or its turn; and in which epoch that holds. Pure."""
 
 from __future__ import annotations
 
 from hq.memory.entry import Entry, Mark
-from hq.registry.absence import not_on
+from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import Fenced, HqError, NotFound, OutdatedReport, UnknownRevision, WrongUid
+from serving.errors import Fenced, HqError, NotFound, OutdatedReport, Stop, UnknownRevision, WrongNode, WrongUid
+
+
+def of_epoch(error: HqError, replica: Replica) -> HqError:
+    """The error, saying in whose history there is no such thing."""
+    if isinstance(error, NotFound | Stop):
+        error.epoch = replica.cache.epoch
+    return error
+
+
+def of_agent(error: HqError, replica: Replica, instance_id: str) -> HqError:
+    """The same for an agent that reports the instance: it may know another history of the store."""
+    if isinstance(error, NotFound):
+        replica.strangers.heard(instance_id, replica.clock.now())
+    return of_epoch(error, replica)
+
+
+def not_on(entry: Entry, node: str) -> WrongNode:
+    """The instance does not live there. Where it does is for those to read who may."""
+    where = "is on another node" if entry.traits.node else "has no node yet"
+    return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}, not on {node or 'none'}")
 
 
 def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> HqError | None:

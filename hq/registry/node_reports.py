@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from hq.registry.agent_refusals import refusal
 from hq.registry.reports import Reporter, Reports
-from hq.registry.turns import refusal
 from hq.validation import check_begin
 from hqpb.v1 import service_pb2
 from serving.errors import HqError, NotFound, Stop
