@@ -1,4 +1,4 @@
-"""Things in their JSON form, made when they are asked for, kept within a bound of bytes."""
+"""Instances and events as JSON, made when they are asked for, cached within a bound of bytes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
 
 
-class Twins:
-    """Instances as JSON. A twin hangs on its entry, so that lists find it without a search; the oldest go first."""
+class InstanceJson:
+    """Instances as JSON. It hangs on its entry, so that lists find it without a search; the oldest go first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._kept: deque[tuple[Entry, bytes]] = deque()
@@ -24,16 +24,16 @@ class Twins:
 
     def get(self, entry: Entry) -> bytes:
         """The instance as JSON."""
-        twin = entry.json
-        if twin is None:
-            twin = entry.json = readable_json(instance_pb2.Instance.FromString(frames.body(entry.frame())))
-            self._keep(entry, twin)
-        return twin
+        encoded = entry.json
+        if encoded is None:
+            encoded = entry.json = readable_json(instance_pb2.Instance.FromString(frames.body(entry.frame())))
+            self._keep(entry, encoded)
+        return encoded
 
-    def _keep(self, entry: Entry, twin: bytes) -> None:
+    def _keep(self, entry: Entry, encoded: bytes) -> None:
         # An entry that was replaced meanwhile is held here until its turn comes: its frame counts as well.
-        self._kept.append((entry, twin))
-        self._bytes += _size(entry, twin)
+        self._kept.append((entry, encoded))
+        self._bytes += _size(entry, encoded)
         while self._bytes > self._max_bytes and len(self._kept) > 1:
             oldest, gone = self._kept.popleft()
             self._bytes -= _size(oldest, gone)
@@ -41,7 +41,7 @@ class Twins:
                 oldest.json = None
 
 
-class EventTwins:
+class EventJson:
     """Events of watches as JSON, by their encoded form: made once however many watch."""
 
     def __init__(self, max_bytes: int) -> None:
@@ -51,14 +51,14 @@ class EventTwins:
 
     def get(self, event: bytes) -> bytes:
         """An encoded field `events = 2` of WatchInstancesResponse as JSON."""
-        twin = self._kept.get(event)
-        if twin is None:
+        encoded = self._kept.get(event)
+        if encoded is None:
             (message,) = service_pb2.WatchInstancesResponse.FromString(event).events
-            twin = self._kept[event] = readable_json(message)
-            self._bytes += len(event) + len(twin)
+            encoded = self._kept[event] = readable_json(message)
+            self._bytes += len(event) + len(encoded)
             while self._bytes > self._max_bytes and len(self._kept) > 1:
                 self._bytes -= sum(map(len, self._kept.popitem(last=False)))
-        return twin
+        return encoded
 
 
 def readable_json(message: Message) -> bytes:
@@ -70,8 +70,8 @@ def readable_json(message: Message) -> bytes:
         return to_json(message)
 
 
-def _size(entry: Entry, twin: bytes) -> int:
-    return len(twin) + len(entry.frame()) + _ENTRY_BYTES
+def _size(entry: Entry, encoded: bytes) -> int:
+    return len(encoded) + len(entry.frame()) + _ENTRY_BYTES
 
 
 _ENTRY_BYTES = 1_000  # of an entry beside its frame

@@ -97,7 +97,7 @@ class LivenessTimes:
         timeout_s: silence for so long makes a revision not ready.
         report_interval_s: how often agents report when nothing changes.
         retry_s: what an agent may need to try again after HQ was away.
-        flush_s: a beat may be under way for so long after it was heard.
+        flush_s: a heartbeat may be under way for so long after it was heard.
     """
 
     timeout_s: float = 600.0
@@ -150,7 +150,7 @@ class Deadlines:
         return key in self._heard
 
     def heard(self, key: RevisionKey, now: float) -> None:
-        """A report or beat was learned of: silence begins anew.
+        """A report or heartbeat was learned of: silence begins anew.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
@@ -204,7 +204,7 @@ class Deadlines:
         self._counts.clear()
 
     def restart(self, now: float, because: str) -> None:
-        """After a start, a new listing or a new epoch: batches of beats were missed, everyone gets a full timeout."""
+        """After a start, a new listing or a new epoch: heartbeats were missed, so everyone gets a full timeout."""
         self._absences.restart(now)
         self._raise_floor(now + self._times.timeout_s, because)
 
@@ -216,8 +216,8 @@ class Deadlines:
         """HQ was away from `began` until now, and everything since was replayed.
 
         Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter
-        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone a flip
-        for ever.
+        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone an
+        expiry for ever.
         """
         self._absences.add(began, now)
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s

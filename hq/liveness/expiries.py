@@ -1,14 +1,14 @@
-"""Flips: the writes that call silent revisions not ready, exact whoever else writes.
+"""Expiries: the writes that call silent revisions not ready, exact whoever else writes.
 
-One compare says that no batch of beats is newer than what was looked at, another one that the status record is
-unchanged: a report always wins. A third one says that operators have ordered nothing since. Everything that a flip is
-made from is read without a wait in between, which would flip what was heard meanwhile.
+One compare says that no batch of heartbeats is newer than what was looked at, another one that the status record is
+unchanged: a report always wins. A third one says that operators have ordered nothing since. Everything that an expiry
+is made from is read without a wait in between, which would expire what was heard meanwhile.
 
-Where many replicas write beats there is hardly a moment without a newer batch. So a flip that was overtaken again and
-again is made in two steps. The first one voids the last report in the status record: beats that are under way, or come
-from a replica that has not seen this yet, repeat an older record and are nobody's; whoever has seen it writes the next
-report as a status. So from there on only the status record tells of reports, and the second step, a flip of what is
-still silent when the first has come back, need not compare the beats.
+Where many replicas write heartbeats there is hardly a moment without a newer batch. So an expiry that was overtaken
+again and again is made in two steps. The first one voids the last report in the status record: heartbeats that are
+under way, or come from a replica that has not seen this yet, repeat an older record and are nobody's; whoever has seen
+it writes the next report as a status. So from there on only the status record tells of reports, and the second step, an
+expiry of what is still silent when the first has come back, need not compare the heartbeats.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _TIMEOUT_S = 5.0
 
 
 class Outcome(Enum):
-    """What became of a flip."""
+    """What became of an expiry."""
 
-    FLIPPED = 0
+    EXPIRED = 0
     CHANGED = 1  # the status is another one by now
-    OVERTAKEN = 2  # beats or refusals came meanwhile, of this revision or of any other, or an order: look again
+    OVERTAKEN = 2  # heartbeats or refusals came meanwhile, of this revision or of any other, or an order: look again
     REFUSED = 3  # the store takes no such record, whoever tries
-    VOIDED = 4  # from now on beats cannot overtake it: look again
+    VOIDED = 4  # from now on heartbeats cannot overtake it: look again
 
 
-class Flips:
-    """Writes the flips of one replica."""
+class Expiries:
+    """Writes the expiries of one replica."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Flips:
     async def write(
         self, keys: Sequence[RevisionKey], verdict: str, *, in_two_steps: bool = False
     ) -> dict[RevisionKey, Outcome]:
-        """Flip revisions that were found due just now, without a wait in between; tell what became of each.
+        """Expire revisions that were found due just now, without a wait in between; tell what became of each.
 
         Raises HqError when the store does not take part.
         """
@@ -94,7 +94,7 @@ class Flips:
         _, status_at = self._cache.stored_versions(instance_id)
         marks = [entry.mark(revision_id) for revision_id in revision_ids]
         is_void = entry.status_version == status_at and all(mark is not None and not mark.digest for mark in marks)
-        step = Outcome.VOIDED if in_two_steps and not is_void else Outcome.FLIPPED
+        step = Outcome.VOIDED if in_two_steps and not is_void else Outcome.EXPIRED
         write_id, wall_ms = new_word(self._rng), self._clock.wall_ms()
         draft = draft_of(entry, self._cache.epoch_at)
         for revision_id in revision_ids:
@@ -102,7 +102,7 @@ class Flips:
                 draft.void(revision_id)
             else:
                 is_refused = self._tracker.deadlines.is_refused(RevisionKey(instance_id, revision_id))
-                draft.flip(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
+                draft.expire(revision_id, self._receipt(entry, revision_id, verdict), wall_ms, is_refused=is_refused)
         value = draft.record(write_id, wall_ms).SerializeToString()
         unchanged = Compare(self._keys.status(instance_id), "modified", status_at)
         news = [self._keys.of(OPS, ""), self._keys.hearing] + ([] if is_void else [self._keys.beats])
@@ -121,7 +121,7 @@ class Flips:
         except TooLarge as error:
             log.info("%s is silent, but could not be marked not ready: %s", instance_id, error)
             return Outcome.REFUSED
-        if step is Outcome.FLIPPED:
+        if step is Outcome.EXPIRED:
             log.info("expired: %s marked not ready after too long a silence", instance_id)
         return step
 

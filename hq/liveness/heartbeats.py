@@ -1,10 +1,12 @@
-"""Beats: reports that change nothing but the time, packed many to a batch, one batch to a transaction.
+"""Heartbeats: reports that change nothing but the time, packed many to a batch, one batch to a transaction.
 
-A beat names a status record by the version that it repeats. Every replica, the sender included, ignores it unless that
-version is current at the batch's place in the store's order; so a replica that was behind can neither swallow a change
-nor renew the wrong revision. The sender acknowledges a beat only when it came back through its own watch and was
-current.
-"""
+A heartbeat names a status record by the version that it repeats. Every replica, the sender included, ignores it unless
+that version is current at the batch's place in the store's order; so a replica that was behind can neither swallow a
+change nor renew the wrong revision. The sender acknowledges a heartbeat only when it came back through its own watch
+and was current.
+
+What has the digest of the stored report was checked when that was stored, so only what the digest does not cover is
+looked at to recognise one (`heartbeat_of`)."""
 
 from __future__ import annotations
 
@@ -14,11 +16,11 @@ import random
 from collections import deque
 from typing import NamedTuple
 
-from google.protobuf.message import DecodeError
-
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
+from hq.memory.entry import Entry
 from hqpb.storage.v1 import storage_pb2
+from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import HqError, StoreUnavailable
 from store.epoch import Epoch
@@ -29,11 +31,11 @@ from store.words import new_word
 
 log = logging.getLogger(__name__)
 
-_MAX_BATCH = 50_000  # beats; some 0.7 MiB
+_MAX_BATCH = 50_000  # heartbeats; some 0.7 MiB
 
 
-class Beat(NamedTuple):
-    """One beat: which status record it repeats, and the revision's position in it."""
+class Heartbeat(NamedTuple):
+    """One heartbeat: which status record it repeats, and the revision's position in it."""
 
     uid: int
     status_version: int
@@ -41,19 +43,19 @@ class Beat(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Beats that are answered together: True for each that was current. Their versions mean something in one epoch."""
+    """Heartbeats answered together: True for each that was current. Their versions mean something in one epoch."""
 
-    beats: list[Beat]
+    heartbeats: list[Heartbeat]
     epoch: str
     done: asyncio.Future[list[bool]]
 
 
-class Beats:
-    """Collects this replica's beats, and takes in everybody's.
+class Heartbeats:
+    """Collects this replica's heartbeats, and takes in everybody's.
 
     Attributes:
         failing: why the last batch was not stored, or did not come back; empty: it did.
-        flushes, sent, heard, outdated: counters for metrics: batches and beats sent, beats heard, beats ignored.
+        flushes, sent, heard, outdated: for metrics: batches stored, heartbeats sent, heard, and ignored.
     """
 
     def __init__(
@@ -83,15 +85,15 @@ class Beats:
         self.failing = ""
         self.flushes = self.sent = self.heard = self.outdated = 0
 
-    async def send(self, beats: list[Beat]) -> list[bool]:
-        """Return which of the beats were current when they took their place in the store's order.
+    async def send(self, heartbeats: list[Heartbeat]) -> list[bool]:
+        """Return which of the heartbeats were current when they took their place in the store's order.
 
         Raises:
             StoreUnavailable: nobody knows; the caller's agent reports again.
         """
         if self._tracker.deaf:
             raise StoreUnavailable("the heartbeat was not stored: the store does not respond")
-        group = _Group(beats, self._epoch.current, asyncio.get_running_loop().create_future())
+        group = _Group(heartbeats, self._epoch.current, asyncio.get_running_loop().create_future())
         self._waiting.append(group)
         self._arrived.set()
         return await group.done
@@ -119,7 +121,7 @@ class Beats:
             self._came_back.set()
 
     async def run(self) -> None:
-        """Flush for ever: at most one batch per interval, none while nobody beats."""
+        """Flush for ever: at most one batch per interval, none while nobody heartbeats."""
         while True:
             await self._arrived.wait()
             began = self._clock.now()
@@ -142,23 +144,23 @@ class Beats:
         await asyncio.gather(*pending, return_exceptions=True)
 
     def _next_batch(self) -> list[_Group]:
-        """What waits, but for callers who are gone: their beat would arrive long after it was meant."""
+        """What waits, but for callers who are gone: their heartbeat would arrive long after it was meant."""
         taken: list[_Group] = []
         size = 0
-        while self._waiting and (not taken or size + len(self._waiting[0].beats) <= _MAX_BATCH):
+        while self._waiting and (not taken or size + len(self._waiting[0].heartbeats) <= _MAX_BATCH):
             group = self._waiting.popleft()
             if group.epoch != self._epoch.current:
                 _fail([group], "the store was replaced")
             elif not group.done.done():
                 taken.append(group)
-                size += len(group.beats)
+                size += len(group.heartbeats)
         if not self._waiting:
             self._arrived.clear()
         return taken
 
     async def _try_flush(self) -> None:
         try:
-            await self._flush([beat for group in self._taken for beat in group.beats])
+            await self._flush([heartbeat for group in self._taken for heartbeat in group.heartbeats])
             self.failing = ""
         except UnknownOutcome as error:
             self.failing = str(error) or "unknown whether it was stored"
@@ -170,16 +172,16 @@ class Beats:
         finally:
             self._flying = 0
 
-    async def _flush(self, beats: list[Beat]) -> None:
+    async def _flush(self, heartbeats: list[Heartbeat]) -> None:
         """Store a batch; return when it came back and its senders were answered."""
         epoch = self._epoch.guard()
         await self._session.ready(self._timeout_s)
         self._flying = new_word(self._rng)
         self._came_back.clear()
         batch = storage_pb2.BeatBatch(
-            uid=[beat.uid for beat in beats],
-            status_version=[beat.status_version for beat in beats],
-            position=[beat.position for beat in beats],
+            uid=[heartbeat.uid for heartbeat in heartbeats],
+            status_version=[heartbeat.status_version for heartbeat in heartbeats],
+            position=[heartbeat.position for heartbeat in heartbeats],
             unix_ms=self._clock.wall_ms(),
             batch_id=self._flying,
         )
@@ -189,7 +191,7 @@ class Beats:
             self._session.doubt()
             raise StoreUnavailable("the store changed before this batch was written")
         self.flushes += 1
-        self.sent += len(beats)
+        self.sent += len(heartbeats)
         async with asyncio.timeout(self._timeout_s):
             await self._came_back.wait()
 
@@ -209,13 +211,13 @@ class Beats:
             self.outdated += 1
             return False
         self.heard += 1
-        self._tracker.beat(entry, entry.beat(position, unix_ms, replica), now)
+        self._tracker.heartbeat(entry, entry.heartbeat(position, unix_ms, replica), now)
         return True
 
     def _answer(self, current: list[bool]) -> None:
         start = 0
         for group in self._taken:
-            end = start + len(group.beats)
+            end = start + len(group.heartbeats)
             if not group.done.done():
                 group.done.set_result(current[start:end])
             start = end
@@ -228,4 +230,34 @@ def _fail(groups: list[_Group], error: str) -> None:
             group.done.exception()  # the caller may be gone
 
 
-__all__ = ["Beat", "Beats", "DecodeError"]
+def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Heartbeat | None:
+    """The heartbeat that a report of this instance is; None: it is something else, or somebody else's."""
+    revision, traits = report.revision, entry.traits
+    wanted = revision.id
+    position = next((i for i, mark in enumerate(entry.marks) if mark.id == wanted), -1)
+    if position < 0:
+        return None
+    mark = entry.marks[position]
+    sequence = revision.sequence
+    plain = (
+        digest == mark.digest
+        # What is unanswered is older than what is stored already, and is refused.
+        and (not report.unsettled or sequence == mark.sequence)
+        and report.uid == traits.uid
+        and report.node == traits.node
+        and revision.incarnation == mark.incarnation
+        and sequence >= mark.sequence
+        and sequence > 0
+        and wanted in traits.revisions
+    )
+    return Heartbeat(traits.uid, entry.status_version, position) if plain else None
+
+
+def heartbeat_of_stored(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Heartbeat | None:
+    """The heartbeat that the very report which is stored is, come again; None: it is something else.
+
+    It must not be written: HQ rewrites statuses too, so a record that tells of no newer report renews nobody.
+    """
+    found = heartbeat_of(entry, report, digest)
+    is_same = found is not None and report.revision.sequence == entry.marks[found.position].sequence
+    return found if is_same else None

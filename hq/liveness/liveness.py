@@ -6,11 +6,11 @@ import random
 
 from hq.config import ReplicaConfig
 from hq.liveness.deadlines import LivenessTimes
-from hq.liveness.expiries import Flips
+from hq.liveness.expiries import Expiries
 from hq.liveness.guard import Guard, GuardRules
-from hq.liveness.heartbeats import Beats
+from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
-from hq.liveness.reachability import Door, Presence
+from hq.liveness.reachability import Door, Reachability
 from hq.liveness.refusals import Refusals
 from hq.liveness.sweep import Sweep, SweepTimes
 from hq.liveness.tracker import Tracker
@@ -32,7 +32,7 @@ def liveness_times(config: ReplicaConfig) -> LivenessTimes:
     )
 
 
-class Watchman:
+class Liveness:
     """Everything that judges silence. `tracker` follows the cache, `sweep` acts."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Watchman:
         cache: Cache,
         keys: Keys,
         tracker: Tracker,
-        beats: Beats,
+        heartbeats: Heartbeats,
         fence: Fence,
         committer: Committer,
         clock: Clock,
@@ -53,14 +53,14 @@ class Watchman:
         self.orders = Orders(clock)
         settle_s = min(self.tracker.times.grace_s, timeout_s)
         self.guard = Guard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
-        self.presence = Presence(
+        self.reachability = Reachability(
             tracker.deadlines,
-            Door(timeout_s, lambda: beats.failing),
+            Door(timeout_s, lambda: heartbeats.failing),
             lambda: fence.proven_at,
             lambda: tracker.deaf or fence.store_is_full,
             fresh_s=min(5.5, timeout_s * 0.7),
         )
-        flips = Flips(cache, keys, tracker, committer, clock, rng, config.replica)
+        expiries = Expiries(cache, keys, tracker, committer, clock, rng, config.replica)
         times = SweepTimes(idle_s=min(1.0, timeout_s / 10), spread_s=min(0.5, timeout_s / 20))
-        judges = (self.guard, self.orders, self.presence)
-        self.sweep = Sweep(cache, tracker, *judges, beats, fence, flips, clock, rng, times)
+        judges = (self.guard, self.orders, self.reachability)
+        self.sweep = Sweep(cache, tracker, *judges, heartbeats, fence, expiries, clock, rng, times)

@@ -25,9 +25,9 @@ class Door:
         why: in words, while it is shut or spent.
     """
 
-    def __init__(self, timeout_s: float, beats_fail: Callable[[], str]) -> None:
-        """`beats_fail`: why the last batch of heartbeats was not stored; empty: it was."""
-        self._beats_fail = beats_fail
+    def __init__(self, timeout_s: float, heartbeats_fail: Callable[[], str]) -> None:
+        """`heartbeats_fail`: why the last batch of heartbeats was not stored; empty: it was."""
+        self._heartbeats_fail = heartbeats_fail
         self._timeout_s = timeout_s
         self._holds_s = min(_PROBE_HOLDS_S, timeout_s * 0.7)
         self._used_s = 0.0
@@ -40,7 +40,7 @@ class Door:
     def look(self, now: float, *, is_counted: bool = True) -> None:
         """To be called at every sweep. Not counted: the time since the last look is excused for another reason."""
         unprobed = self.probed_at is not None and now - self.probed_at > self._holds_s
-        self.why = self._beats_fail() or (
+        self.why = self._heartbeats_fail() or (
             "no probe reached this replica through the agents' listener" if unprobed else ""
         )
         if not self.why:
@@ -58,7 +58,7 @@ class Door:
 log = logging.getLogger(__name__)
 
 
-class Presence:
+class Reachability:
     """Looks at every sweep, and tells the deadlines of each gap.
 
     Attributes:

@@ -140,7 +140,7 @@ _MOST_NODES: Final = 1_000
 _TIMEOUT_S: Final = 3.0
 
 
-class Hearing:
+class PublishedRefusals:
     """Writes this replica's record, and takes in the others'."""
 
     def __init__(

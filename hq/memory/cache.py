@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus, Quarantine
 from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
 from hq.memory.index import Indexes
-from hq.memory.joined_lists import Listing
+from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
 from hq.memory.record import Traits
 from hq.memory.waiters import Waiters
@@ -102,7 +102,7 @@ class Cache:
         """The instances on a node."""
         return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))
 
-    def listing(self, query: Query) -> Listing | None:
+    def listing(self, query: Query) -> JoinedList | None:
         """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""
         return self._indexes.listing(query)
 

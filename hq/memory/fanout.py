@@ -34,7 +34,7 @@ class Fanout:
     Attributes:
         version: everything up to here was handed out.
         reach: how many watchers the newest step went to that went to any.
-        life: changes when nothing that was handed out before holds any more.
+        generation: changes when nothing that was handed out before holds any more.
         resyncs: how often a watch was told that continuity is lost; for metrics.
         backlog: what was handed out and not read yet.
         closing: set when watches are to end.
@@ -51,7 +51,7 @@ class Fanout:
         self._count = 0
         self.version = 0
         self.reach = 0
-        self.life = 0
+        self.generation = 0
         self.resyncs = 0
         self.backlog = Backlog()
         self.closing = asyncio.Event()
@@ -110,7 +110,7 @@ class Fanout:
 
     def lose_all(self, reason: str) -> None:
         """Nobody's continuity holds: the store has a new history."""
-        self.life += 1
+        self.generation += 1
         self._snapshots.clear()
         for watcher in self._watchers():
             watcher.lose(reason)

@@ -10,7 +10,7 @@ from weakref import ref
 _FEW = 64
 
 
-class Listing:
+class JoinedList:
     """A list as it stands.
 
     Attributes:
@@ -31,20 +31,20 @@ class Listing:
 
 
 class Home:
-    """What is kept of the lists of one service. Each of its entries knows it, to make it void: beats come by uid."""
+    """The lists kept of one service. Each of its entries knows it, to make it void: heartbeats come by uid."""
 
     __slots__ = ("_listings",)
 
     def __init__(self) -> None:
-        self._listings: dict[Hashable, Listing] = {}
+        self._listings: dict[Hashable, JoinedList] = {}
 
-    def get(self, key: Hashable) -> Listing | None:
+    def get(self, key: Hashable) -> JoinedList | None:
         return self._listings.get(key)
 
-    def put(self, key: Hashable, listing: Listing) -> None:
+    def put(self, key: Hashable, listing: JoinedList) -> None:
         self._listings[key] = listing
 
-    def drop(self, key: Hashable, listing: Listing) -> None:
+    def drop(self, key: Hashable, listing: JoinedList) -> None:
         """Keep it no longer; nothing happens if it is not this one that is kept."""
         if self._listings.get(key) is listing:
             del self._listings[key]
@@ -63,12 +63,12 @@ class Shelf:
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: deque[tuple[Home, Hashable, ref[Listing], int]] = deque()
+        self._kept: deque[tuple[Home, Hashable, ref[JoinedList], int]] = deque()
         self._max_bytes = max_bytes
         self._bytes = 0
         self._swept_at = _FEW  # how many there may be until the void ones are looked for
 
-    def keep(self, home: Home, key: Hashable, listing: Listing) -> None:
+    def keep(self, home: Home, key: Hashable, listing: JoinedList) -> None:
         # The answer and a masked copy take as many bytes again, JSON about three times as many; all that comes later.
         size_bytes = 6 * len(listing.frames) + 500
         home.put(key, listing)

@@ -128,7 +128,7 @@ class Server:
     async def _drain(self) -> None:
         try:
             async with asyncio.timeout(2.0):
-                await self.replica.beats.drain()
+                await self.replica.heartbeats.drain()
         except TimeoutError:
             log.warning("some heartbeats were not stored: their agents report again to another replica")
 

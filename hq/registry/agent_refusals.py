@@ -61,7 +61,7 @@ def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int)
     revision = report.revision
     if revision.incarnation != mark.incarnation:
         raise Fenced(subject(report), "another reporter has taken over this revision: stop reporting it")
-    # The same sequence again is a repetition, unless it says something else; a flip has no digest to differ from.
+    # The same sequence again is a repetition, unless it says something else; an expiry has no digest to differ from.
     says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
     if revision.sequence < mark.sequence or says_else:
         newer = f"report {mark.sequence} is stored already"

@@ -11,7 +11,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from hq.memory.entry import Entry, frames_of
-from hq.memory.joined_lists import Listing
+from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
 from hq.registry.agent_refusals import of_epoch
 from hq.registry.continuation import PageToken, encode, page_token
@@ -82,7 +82,7 @@ class Found(NamedTuple):
     frames: Sequence[bytes]
     next_page_token: str
     source: Source
-    listing: Listing | None = None
+    listing: JoinedList | None = None
 
 
 class Count(NamedTuple):
@@ -114,7 +114,7 @@ class Reads:
             return None
         return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
 
-    def _fits(self, listing: Listing, page_size: int) -> bool:
+    def _fits(self, listing: JoinedList, page_size: int) -> bool:
         is_short = len(listing.entries) <= (page_size or _ANY)
         return is_short and len(listing.frames) <= self._replica.config.page_bytes
 

@@ -95,7 +95,7 @@ class Watches:
             raise _shutting_down()
 
     async def _unbroken(self, query: Query, held: continuation.ResumeToken | None) -> AsyncGenerator[Message, None]:
-        """One life of continuity: from a token or a snapshot, until it breaks."""
+        """One unbroken run: from a token or a snapshot, until it breaks."""
         if held:
             async with aclosing(self._resumed(query, held)) as messages:
                 async for message in messages:
@@ -123,19 +123,19 @@ class Watches:
 
         Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
         """
-        life = self._replica.fanout.life
+        generation = self._replica.fanout.generation
         await self._reached(held)
         yield Message(SYNCED, self._source_at(held.version), [], continuation.encode(held))
         at = held.version
         while True:
-            self._check_life(life)
+            self._check_generation(generation)
             reached, messages = self._past(query, at)
             if reached == at:
                 return
             at = reached
             for message in messages:
                 yield message
-                self._check_life(life)
+                self._check_generation(generation)
             if not messages:
                 await asyncio.sleep(0)
 
@@ -207,9 +207,9 @@ class Watches:
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._replica.fanout.version))
 
-    def _check_life(self, life: int) -> None:
+    def _check_generation(self, generation: int) -> None:
         """After every wait: what was read before must not be sent with a token of now."""
-        if self._replica.fanout.life != life:
+        if self._replica.fanout.generation != generation:
             raise _Lost("the store has a new history")
 
     def _check(self, watcher: Watcher) -> None:

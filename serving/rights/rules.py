@@ -57,7 +57,7 @@ READ: Final = Rule("read", _EVERY_ROLE)
 # Revisions with secret descriptors: the agent of the instance's node and the uploader of its service, nobody else.
 FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.WRITES)
 BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
-# Not recorded unless denied: statuses and beats come thousands a second, and say themselves who heard them when.
+# Not recorded unless denied: statuses and heartbeats come thousands a second, and say themselves who heard them when.
 REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
 # What agents read at their own listener, where nobody else shall take up room.
 ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))

@@ -1,4 +1,4 @@
-"""Flips and recoveries as the replicas that are named remember them, in one list."""
+"""Expiries and recoveries as the replicas that are named remember them, in one list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""guard: what holds flips back, and an operator's word to it."""
+"""guard: what holds expiries back, and an operator's word to it."""
 
 from __future__ import annotations
 

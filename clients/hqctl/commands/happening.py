@@ -1,4 +1,4 @@
-"""events: recent flips and recoveries with their receipts."""
+"""events: recent expiries and recoveries with their receipts."""
 
 from __future__ import annotations
 

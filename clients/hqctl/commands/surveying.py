@@ -77,7 +77,7 @@ async def survey(session: Session, client: Client) -> Facts:
     facts.records = getattr(records, "records", ())
     facts.suspensions = getattr(planned, "suspensions", ())
     lately = time.time() - LATELY_S
-    facts.flips = [t for t in getattr(moves, "transitions", ()) if not t.ready and t.time.seconds >= lately]
+    facts.expiries = [t for t in getattr(moves, "transitions", ()) if not t.ready and t.time.seconds >= lately]
     facts.refused = listed if isinstance(listed, str) else ""
     return facts
 

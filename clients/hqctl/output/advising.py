@@ -22,7 +22,7 @@ def next_steps(answer: pb.ExplainInstanceResponse) -> Iterator[str]:
     elif not wanted.last_heartbeat_time.seconds:
         yield f"No agent has ever reported {wanted.id}: does instancectl run on {node}, and is {name} in its log?"
         yield f"Does any agent on {node} report? `hqctl find --node {node} --sort-by heartbeat`"
-    elif _was_flipped(wanted.ready):
+    elif _was_expired(wanted.ready):
         yield f"Is the agent alive, and does it reach HQ from {node}? Its next report makes {wanted.id} ready again."
         yield f"Is it the whole node? `hqctl find --node {node} --not-ready`"
     elif truth(wanted.ready) == "unknown":
@@ -55,7 +55,7 @@ def _silence(answer: pb.ExplainInstanceResponse, node: str) -> Iterator[str]:
         yield f"The guard holds expiries{until}: see `hqctl status` for why; `hqctl guard release` lets them proceed."
 
 
-def _was_flipped(condition: instance_pb2.Condition) -> bool:
+def _was_expired(condition: instance_pb2.Condition) -> bool:
     return truth(condition) == "no" and bool(condition.receipt.decided_by)
 
 

@@ -51,7 +51,7 @@ class Facts:
     guard: pb.GuardState | None = None
     records: Sequence[admin_pb2.QuarantinedRecord] = ()
     suspensions: Sequence[admin_pb2.Suspension] = ()
-    flips: Sequence[admin_pb2.Transition] = ()
+    expiries: Sequence[admin_pb2.Transition] = ()
     refused: str = ""
 
     @property

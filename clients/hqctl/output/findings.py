@@ -171,11 +171,11 @@ def _records(facts: Facts) -> Iterator[Finding]:
 
 
 def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
-    if facts.flips:
-        newest = max(flip.time.seconds for flip in facts.flips)
-        nodes = {flip.node_name for flip in facts.flips}
+    if facts.expiries:
+        newest = max(expiry.time.seconds for expiry in facts.expiries)
+        nodes = {expiry.node_name for expiry in facts.expiries}
         yield Finding(
-            f"{plural(len(facts.flips), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}, "
+            f"{plural(len(facts.expiries), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}, "
             f"the newest {ago(newest, now_s)}.",
             "`hqctl events` shows them, `hqctl why INSTANCE` explains one.",
             severe=False,

@@ -22,7 +22,7 @@ class Columns:
     cluster: bool = False
     label_keys: tuple[str, ...] = ()
     labels: bool = False
-    live: bool = False  # kept up to date by a watch, which is not told of beats
+    live: bool = False  # kept up to date by a watch, which is not told of heartbeats
 
     @property
     def names(self) -> tuple[str, ...]:

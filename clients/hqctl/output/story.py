@@ -20,7 +20,7 @@ LABEL = 14  # columns of a label in a revision's part
 def story(
     answer: pb.ExplainInstanceResponse, now_s: float, moves: Sequence[admin_pb2.Transition] = ()
 ) -> Iterator[str]:
-    """Lines of text; the indent of a line says what it belongs to. `moves` are its flips and recoveries."""
+    """Lines of text; the indent of a line says what it belongs to. `moves` are its expiries and recoveries."""
     yield from _head(answer, now_s)
     for step in next_steps(answer):
         yield f"  next: {step}"

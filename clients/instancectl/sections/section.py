@@ -201,15 +201,15 @@ class Section:
 
     async def _watch_readiness(self) -> None:
         check = self._container.readiness_check
-        beat = rhythm(check)
-        readiness = Readiness(beat)
-        await self._shop.clock.sleep(beat.initial_delay_s)
+        heartbeat = rhythm(check)
+        readiness = Readiness(heartbeat)
+        await self._shop.clock.sleep(heartbeat.initial_delay_s)
         while True:
             if self._lacks_secrets and check.WhichOneof("check") == "exec":
                 self._environment = await self._full_environment(runs_already=True)
-            if readiness.checked(await self._checker.passes(check, self._environment, beat.timeout_s)):
+            if readiness.checked(await self._checker.passes(check, self._environment, heartbeat.timeout_s)):
                 self._says.is_ready(readiness.is_ready)
-            await self._shop.clock.sleep(beat.period_s)
+            await self._shop.clock.sleep(heartbeat.period_s)
 
     async def _pre_stop(self) -> None:
         await self._hook(self._container.pre_stop)

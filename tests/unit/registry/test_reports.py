@@ -77,7 +77,7 @@ async def test_a_report_that_says_nothing_new_is_a_beat_and_leaves_the_status_ve
         await agent.report()
         after = shown(registry)
         assert after.meta.status_version == before.meta.status_version
-        assert registry.replica.beats.sent == 1
+        assert registry.replica.heartbeats.sent == 1
         assert after.status.revision == before.status.revision
 
 
