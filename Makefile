@@ -48,7 +48,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
 	$(VENV)/buf lint
-	$(VENV)/bandit -q -c pyproject.toml -r store serving control hq federated clients tools
+	$(VENV)/bandit -q -c pyproject.toml -r store serving control hq federated gateways clients tools
 	$(VENV)/python -m tools.check_advisories
 	$(VENV)/python -m tools.check_packages
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from federated import metrics as of_front
+from gateways.dns import metrics as of_dns
+from gateways.picture import metrics as of_picture
 from hq.api import metrics as of_replica
 from serving import process_metrics
 from serving.auth import security
@@ -33,6 +35,10 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Service discovery", "Of replicas and fronts: `/sd/prometheus`.", prometheus_sd.METRICS),
     ("Fronts", "Of each front, location by location.", of_front.METRICS),
 )
+_GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
+    ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),
+    ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
+)
 _HEAD: Final = """# Metrics
 
 <!-- Made by tools/gen_metrics_reference.py: `make proto` writes it anew. -->
@@ -53,7 +59,7 @@ def all_declared() -> list[Declared[Any]]:
 
 def text() -> str:
     """The page."""
-    return "\n".join([_HEAD, *(_chapter(*chapter) for chapter in _CHAPTERS)])
+    return "\n".join([_HEAD, *(_chapter(*chapter) for chapter in (*_CHAPTERS, *_GATEWAYS))])
 
 
 def _chapter(title: str, words: str, declared: Iterable[Declared[Any]]) -> str:

@@ -11,6 +11,7 @@
   `virtual_time`.
 - Runs for the checker: `recorded_run` with `recording*`; `generated_history`; `seeded_bugs` that the checker must
   find.
+- Gateways: `pictures` (what is known, said by hand), `gateway_process` (an HQ over memory and gateways before it).
 - Controllers: `controllers` (a small one on the kit).
 - Wire: `faulty_proxy`, `reserved_port`, `h2_peer`, `connect_calls`, `wire_format`, `errors`, `watch_*`,
   `metrics_scrape`.

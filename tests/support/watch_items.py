@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import grpc
 
-from hqclient.discovery.endpoint import ReadyInstance, ready_instance
+from hqclient.discovery.endpoint import KnownInstance, ready_instance
 from hqclient.discovery.roster import Delta, Roster
 from hqclient.errors import HqApiError
 from hqclient.watch_items import Changes, Interrupted, SnapshotPart, Synced, WatchItem
@@ -26,7 +26,7 @@ def instance(id_: str, *, cluster: str = "c", tag: str = "", ready: bool = True)
     return made
 
 
-def kept(id_: str, **facts: str) -> ReadyInstance:
+def kept(id_: str, **facts: str) -> KnownInstance:
     made = ready_instance(instance(id_, **facts))  # type: ignore[arg-type]
     assert made is not None
     return made

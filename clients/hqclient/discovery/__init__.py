@@ -9,17 +9,21 @@ What is not here: connections (see `balanced` for gRPC, examples/discovery for h
 """
 
 from hqclient.discovery.discovery import Discovery, DiscoverySettings
-from hqclient.discovery.endpoint import Endpoint, EndpointChanges, NoEndpoints, NotReady
+from hqclient.discovery.endpoint import Endpoint, EndpointChanges, KnownInstance, NoEndpoints, NotReady
+from hqclient.discovery.instances import Instances
 from hqclient.discovery.picking import EjectionSettings, LeastUsed, Picker, Random, RoundRobin, near
-from hqclient.discovery.roster import Origin
+from hqclient.discovery.roster import Delta, Origin
 from hqclient.discovery.service import Service, Services
 
 __all__ = [
+    "Delta",
     "Discovery",
     "DiscoverySettings",
     "EjectionSettings",
     "Endpoint",
     "EndpointChanges",
+    "Instances",
+    "KnownInstance",
     "LeastUsed",
     "NoEndpoints",
     "NotReady",

@@ -16,7 +16,8 @@ from hqclient.client import Client, ClientSettings
 from hqclient.clock import Clock, SystemClock
 from hqclient.credentials import Credentials
 from hqclient.discovery.endpoint_list import EndpointList
-from hqclient.discovery.feed import Feed, FeedSettings
+from hqclient.discovery.feed import Feed, FeedSettings, Subject
+from hqclient.discovery.instances import Follow, Instances
 from hqclient.discovery.picking import Chooser, Ejections, EjectionSettings, Picker, Rank, RoundRobin
 from hqclient.discovery.service import Service, Services
 from hqclient.links import ChannelFactory
@@ -76,8 +77,8 @@ class Discovery:
         self._clock, self._wall, self._rng = clock or SystemClock(), wall, rng or random.Random()
         self._client: Client | None = None
         self._users = 0
-        self._feeds: dict[frozenset[str], Feed] = {}
-        self._followers: dict[frozenset[str], int] = {}
+        self._feeds: dict[Subject, Feed] = {}
+        self._followers: dict[Subject, int] = {}
         self._lock = asyncio.Lock()  # two handles that come and go at once
 
     def __repr__(self) -> str:
@@ -100,7 +101,7 @@ class Discovery:
             pick: how to choose; default: round robin.
             prefer: choose among the nearest only, e.g. `near(node="node-1")`.
         """
-        return self._handle(frozenset([name]), name, port, revision, pick or RoundRobin(self._rng), prefer)
+        return self._handle(Subject(frozenset([name])), name, port, revision, pick or RoundRobin(self._rng), prefer)
 
     def services(
         self,
@@ -119,9 +120,19 @@ class Discovery:
         ports = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, port)
         if not ports or not all(ports.values()):
             raise ValueError("name at least one service, and a port for each")
-        watched = frozenset(ports)
+        subject = Subject(frozenset(ports))
         make = pick or (lambda: RoundRobin(self._rng))
-        return Services(self._handle(watched, name, of_it, "", make(), prefer) for name, of_it in ports.items())
+        return Services(self._handle(subject, name, of_it, "", make(), prefer) for name, of_it in ports.items())
+
+    def instances(self, names: Iterable[str], follow: Follow) -> Instances:
+        """All instances of these services, ready or not; enter it.
+
+        Args:
+            names: the services; none: all there are.
+            follow: called with each step, a `Delta`, in order, from inside the event loop.
+        """
+        subject = Subject(frozenset(names), ready_only=False)
+        return Instances(self, subject, self._settings.stale_after_s, follow)
 
     async def __aenter__(self) -> Self:
         self._users += 1
@@ -133,38 +144,38 @@ class Discovery:
         async with self._lock:
             await self._one_user_less()
 
-    async def opened(self, services: frozenset[str]) -> Feed:
-        """For handles: the one feed of these services."""
+    async def opened(self, subject: Subject) -> Feed:
+        """For handles: the one feed of it."""
         async with self._lock:
-            if services not in self._feeds:
-                self._feeds[services] = self._started(services)
+            if subject not in self._feeds:
+                self._feeds[subject] = self._started(subject)
             self._users += 1
-            self._followers[services] = self._followers.get(services, 0) + 1
-            return self._feeds[services]
+            self._followers[subject] = self._followers.get(subject, 0) + 1
+            return self._feeds[subject]
 
-    async def released(self, services: frozenset[str]) -> None:
-        """For handles: one fewer follows these services."""
+    async def released(self, subject: Subject) -> None:
+        """For handles: one fewer follows it."""
         async with self._lock:
-            self._followers[services] -= 1
+            self._followers[subject] -= 1
             try:
-                if not self._followers[services]:
-                    del self._followers[services]
-                    await self._feeds.pop(services).close()
+                if not self._followers[subject]:
+                    del self._followers[subject]
+                    await self._feeds.pop(subject).close()
             finally:
                 await self._one_user_less()
 
     def _handle(
-        self, watched: frozenset[str], name: str, port: str, revision: str, picker: Picker, prefer: Rank | None
+        self, subject: Subject, name: str, port: str, revision: str, picker: Picker, prefer: Rank | None
     ) -> Service:
         ejections = Ejections(self._clock, self._rng, self._settings.ejection)
         listing = EndpointList(name, port, revision)
         chooser = Chooser(listing, picker, prefer, ejections)
-        return Service(self, watched, listing, chooser, self._settings.stale_after_s)
+        return Service(self, subject, listing, chooser, self._settings.stale_after_s)
 
-    def _started(self, services: frozenset[str]) -> Feed:
+    def _started(self, subject: Subject) -> Feed:
         if self._client is None:
             self._client = self._connected()
-        feed = Feed(self._client, services, self._directory, self._settings.feed, self._clock, self._wall, self._rng)
+        feed = Feed(self._client, subject, self._directory, self._settings.feed, self._clock, self._wall, self._rng)
         feed.start()
         return feed
 

@@ -12,13 +12,14 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadyInstance:
+class KnownInstance:
     """What is kept of an instance. Versions are not: a change that changes nothing here is none.
 
     Attributes:
         host: its own name or address, else its node's; empty: it has none.
         ports: allocated numbers by name.
         revisions: ids of the revisions that are ready, the one wanted READY first.
+        is_ready: False only where instances that are not ready were asked for, too.
     """
 
     cluster: str
@@ -30,6 +31,7 @@ class ReadyInstance:
     ports: Mapping[str, int] = field(hash=False)
     labels: Mapping[str, str] = field(hash=False)
     revisions: tuple[str, ...] = ()
+    is_ready: bool = True
 
     @property
     def key(self) -> Key:
@@ -74,12 +76,15 @@ class Endpoint:
         return self.cluster, self.instance_id, self.uid, self.host, self.port
 
 
-def ready_instance(instance: instance_pb2.Instance) -> ReadyInstance | None:
+def ready_instance(instance: instance_pb2.Instance) -> KnownInstance | None:
     """What discovery keeps of an instance; None: it is not ready."""
-    meta, spec, status = instance.meta, instance.spec, instance.status
-    if not _holds(status.ready):
-        return None
-    return ReadyInstance(
+    return known_instance(instance) if _holds(instance.status.ready) else None
+
+
+def known_instance(instance: instance_pb2.Instance) -> KnownInstance:
+    """The same of any instance, ready or not."""
+    meta, spec = instance.meta, instance.spec
+    return KnownInstance(
         cluster=meta.cluster,
         id=meta.id,
         uid=meta.uid,
@@ -89,15 +94,16 @@ def ready_instance(instance: instance_pb2.Instance) -> ReadyInstance | None:
         ports={port.name: port.number for port in spec.allocation.port},
         labels=dict(meta.labels),
         revisions=_ready_revisions(instance),
+        is_ready=_holds(instance.status.ready),
     )
 
 
-def endpoint(instance: ReadyInstance, port: str, revision: str = "") -> Endpoint | None:
+def endpoint(instance: KnownInstance, port: str, revision: str = "") -> Endpoint | None:
     """The endpoint that a named port makes.
 
-    None: it has no such port or no host, or the revision asked for is not ready in it.
+    None: it is not ready, has no such port or no host, or the revision asked for is not ready in it.
     """
-    if port not in instance.ports or not instance.host:
+    if not instance.is_ready or port not in instance.ports or not instance.host:
         return None
     if revision and revision not in instance.revisions:
         return None

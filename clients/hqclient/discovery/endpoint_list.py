@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from hqclient.discovery.endpoint import Endpoint, EndpointChanges, Key, ReadyInstance, endpoint
+from hqclient.discovery.endpoint import Endpoint, EndpointChanges, Key, KnownInstance, endpoint
 from hqclient.discovery.roster import Delta
 
 
@@ -47,7 +47,7 @@ class EndpointList:
         """Ready instances that are left out because no port of that name was allocated to them, or no host."""
         return len(self._without_port)
 
-    def begin(self, instances: Mapping[Key, ReadyInstance]) -> None:
+    def begin(self, instances: Mapping[Key, KnownInstance]) -> None:
         """Show a roster as it stands."""
         self.show(Delta({key: (None, instance) for key, instance in instances.items()}))
 
@@ -70,7 +70,7 @@ class EndpointList:
             self.service, tuple(added), tuple(removed), tuple(changed), delta.resync, collapsed=collapsed
         )
 
-    def _made_of(self, key: Key, instance: ReadyInstance | None) -> Endpoint | None:
+    def _made_of(self, key: Key, instance: KnownInstance | None) -> Endpoint | None:
         """The endpoint, if the instance is of this service and has one; counts those without the port."""
         self._without_port.discard(key)
         if instance is None or instance.service != self.service:

@@ -8,13 +8,14 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import grpc
 
 from hqclient.client import Client
 from hqclient.clock import Clock
 from hqclient.discovery.doubts import BELIEVE_AFTER_S
+from hqclient.discovery.endpoint import known_instance, ready_instance
 from hqclient.discovery.roster import Delta, Origin, Roster
 from hqclient.discovery.saved import SavedState, Unusable, file_name, load, save
 from hqclient.errors import HqApiError
@@ -24,10 +25,25 @@ from hqpb.v1 import service_pb2
 _log = logging.getLogger(__name__)
 
 
+class Subject(NamedTuple):
+    """What a feed follows.
+
+    Attributes:
+        services: empty: all there are.
+        ready_only: False: instances that are not ready, too.
+    """
+
+    services: frozenset[str]
+    ready_only: bool = True
+
+    def __str__(self) -> str:
+        return ", ".join(sorted(self.services)) or "all services"
+
+
 class Listener(Protocol):
     """Who follows a feed."""
 
-    def heard(self, delta: Delta) -> None:
+    def step(self, delta: Delta) -> None:
         """The roster made a step."""
         ...
 
@@ -60,19 +76,19 @@ class Feed:
     def __init__(
         self,
         client: Client,
-        services: frozenset[str],
+        subject: Subject,
         directory: Path | None,
         settings: FeedSettings,
         clock: Clock,
         wall: Callable[[], float],
         rng: random.Random,
     ) -> None:
-        self.roster = Roster(settings.believe_after_s)
+        self.roster = Roster(settings.believe_after_s, ready_instance if subject.ready_only else known_instance)
         self._doubt = ""
         self.error: HqApiError | None = None
-        self._client, self._services, self._settings = client, services, settings
+        self._client, self._subject, self._settings = client, subject, settings
         self._clock, self._wall, self._rng = clock, wall, rng
-        self._path = directory / file_name(services) if directory else None
+        self._path = directory / file_name(subject.services, ready_only=subject.ready_only) if directory else None
         self._listeners: list[Listener] = []
         self._token = ""
         self._moved = asyncio.Event()
@@ -82,12 +98,12 @@ class Feed:
         self._writing: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
-        return f"Feed({sorted(self._services)}, {self.roster!r})"
+        return f"Feed({self._subject}, {self.roster!r})"
 
     def start(self) -> None:
         """Load the file, then watch."""
         self._restore()
-        self._tasks = [asyncio.create_task(self._watch(), name=f"watch {sorted(self._services)}")]
+        self._tasks = [asyncio.create_task(self._watch(), name=f"watch {self._subject}")]
         if self._path:
             self._tasks.append(asyncio.create_task(self._keep_saving(), name=f"save {self._path.name}"))
 
@@ -130,15 +146,15 @@ class Feed:
                 self._refused(error)
             except Exception as error:
                 # The caller's own source of metadata may fail, too. What is known of the list is in doubt: anew.
-                _log.exception("the watch of %s failed; starting over", sorted(self._services))
+                _log.exception("the watch of %s failed; starting over", self._subject)
                 self._token = ""
                 self._refused(HqApiError(grpc.StatusCode.UNKNOWN, f"{type(error).__name__}: {error}"))
             await self._clock.sleep(self._settings.refused_s * self._rng.uniform(0.5, 1.5))
 
     async def _follow(self) -> None:
-        where = service_pb2.InstanceFilter(
-            service_id=sorted(self._services), readiness=service_pb2.READINESS_FILTER_READY
-        )
+        where = service_pb2.InstanceFilter(service_id=sorted(self._subject.services))
+        if self._subject.ready_only:
+            where.readiness = service_pb2.READINESS_FILTER_READY
         async with self._client.watch(where, resume_token=self._token) as items:
             async for item in items:
                 self._heard_at = self._clock.now()
@@ -148,7 +164,7 @@ class Feed:
                 self._tell(deltas)
 
     def _refused(self, error: HqApiError) -> None:
-        _log.warning("HQ refuses the watch of %s: %s; retrying", sorted(self._services), error)
+        _log.warning("HQ refuses the watch of %s: %s; retrying", self._subject, error)
         self.error = error
         self.roster.apply(Interrupted(error, 0.0), self._clock.now())
         if error.code is grpc.StatusCode.INVALID_ARGUMENT:
@@ -164,7 +180,7 @@ class Feed:
             _log.warning("%s", f"keeping addresses: {doubt}" if doubt else "HQ's store is trusted again")
         for delta in deltas:
             for listener in tuple(self._listeners):
-                listener.heard(delta)
+                listener.step(delta)
         # Whoever hears nothing of HQ has nothing newer than the file, which another process may have written meanwhile.
         is_due = self._clock.now() - self._saved_at >= self._settings.save_every_s
         if deltas or (is_due and self.roster.origin is Origin.LIVE):
@@ -176,7 +192,7 @@ class Feed:
         if self._path is None:
             return
         try:
-            saved = load(self._path, self._services)
+            saved = load(self._path, self._subject.services)
         except Unusable as error:
             _log.warning("%s; starting without it", error)
             return
@@ -200,7 +216,11 @@ class Feed:
         self._saved_at = self._clock.now()
         as_of = self._wall() - self.age_s()
         state = SavedState(
-            tuple(sorted(self._services)), as_of, self._token, tuple(self.roster.instances.values()), self.roster.epochs
+            tuple(sorted(self._subject.services)),
+            as_of,
+            self._token,
+            tuple(self.roster.instances.values()),
+            self.roster.epochs,
         )
         # Shielded: a write that was given up would go on in its thread and end after a later one.
         self._writing = asyncio.create_task(asyncio.to_thread(save, self._path, state), name=f"write {self._path.name}")

@@ -1,19 +1,22 @@
-"""All ready instances of the services watched: what a watch's items make of them. Decisions only, no I/O."""
+"""The instances of the services watched: what a watch's items make of them. Decisions only, no I/O."""
 
 from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Final
 
 from hqclient.discovery.doubts import BELIEVE_AFTER_S, Doubts
-from hqclient.discovery.endpoint import Key, ReadyInstance, ready_instance
+from hqclient.discovery.endpoint import Key, KnownInstance, ready_instance
 from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqpb.v1 import service_pb2
+from hqpb.v1 import instance_pb2, service_pb2
 
-_DOUBTED = service_pb2.EPOCH_TRUST_DOUBTED
+Keep = Callable[[instance_pb2.Instance], KnownInstance | None]
+
+_DOUBTED: Final = service_pb2.EPOCH_TRUST_DOUBTED
 
 
 class Origin(enum.Enum):
@@ -35,7 +38,7 @@ class Delta:
         collapsed: HQ itself left steps out before this one.
     """
 
-    changes: Mapping[Key, tuple[ReadyInstance | None, ReadyInstance | None]]
+    changes: Mapping[Key, tuple[KnownInstance | None, KnownInstance | None]]
     version: int = 0
     resync: str = ""
     collapsed: bool = False
@@ -47,18 +50,23 @@ class Roster:
     A snapshot is built apart and takes the list's place when it is complete: until then the old list stands.
     """
 
-    def __init__(self, believe_after_s: float = BELIEVE_AFTER_S) -> None:
-        """`believe_after_s`: so long at most is kept what another epoch of the store does not have."""
+    def __init__(self, believe_after_s: float = BELIEVE_AFTER_S, keep: Keep = ready_instance) -> None:
+        """`believe_after_s`: so long at most is kept what another epoch of the store does not have.
+
+        `keep`: what is kept of an instance; None: nothing, it is not in the list.
+        """
+        self._keep = keep
         self._doubts = Doubts(believe_after_s)
-        self.instances: dict[Key, ReadyInstance] = {}
+        self.instances: dict[Key, KnownInstance] = {}
         self.origin = Origin.NONE
         self.resyncs = 0
         self.source_is_stale = False
         self._as_of = -math.inf  # the list was complete at this moment
-        self._snapshot: dict[Key, ReadyInstance] | None = {}  # being built; None: none is expected
-        self._anew: dict[str, dict[Key, ReadyInstance]] = {}  # by cluster that a front shows by itself: being built
+        self._snapshot: dict[Key, KnownInstance] | None = {}  # being built; None: none is expected
+        self._anew: dict[str, dict[Key, KnownInstance]] = {}  # by cluster that a front shows by itself: being built
         self._members: set[str] = set()  # clusters that the other end speaks for, as far as it said so
         self._away: set[str] = set()  # of these, those of which a front gets no word
+        self._heard: set[str] = set()  # clusters that have shown all they have, to this process
         self._resync = ""
         self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
 
@@ -81,6 +89,21 @@ class Roster:
         return self.is_whole and not any(self._unconfirmed.values())
 
     @property
+    def away(self) -> frozenset[str]:
+        """Clusters of which a federation gateway has no word at present."""
+        return frozenset(self._away)
+
+    @property
+    def heard(self) -> frozenset[str]:
+        """Clusters that have shown all that they have, to this process: what they lack in the list they do not have."""
+        return frozenset(self._heard)
+
+    @property
+    def unheard(self) -> frozenset[str]:
+        """Clusters that are known to exist and have not: of them the list may lack anything."""
+        return frozenset(self._members - self._heard)
+
+    @property
     def epochs(self) -> Mapping[str, str]:
         """By cluster, the epoch of the store that is believed."""
         return self._doubts.believed
@@ -94,7 +117,7 @@ class Roster:
         return max(0.0, now - self._as_of)
 
     def restore(
-        self, instances: Iterable[ReadyInstance], *, as_of: float, resumable: bool, epochs: Mapping[str, str]
+        self, instances: Iterable[KnownInstance], *, as_of: float, resumable: bool, epochs: Mapping[str, str]
     ) -> None:
         """Begin with a list of an earlier process. `resumable`: the watch goes on from where that list ended."""
         self._doubts.believed.update(epochs)
@@ -148,7 +171,7 @@ class Roster:
             else:
                 self._anew[cluster] = {}
         building = self._anew[cluster] if self._snapshot is None else self._snapshot
-        found = (ready_instance(instance) for instance in part.instances)
+        found = (self._keep(instance) for instance in part.instances)
         building.update((instance.key, instance) for instance in found if instance is not None)
 
     def _synced(self, item: Synced, now: float) -> list[Delta]:
@@ -163,7 +186,7 @@ class Roster:
         self._confirmed(item.sources, now)
         return [delta] if delta.changes or delta.resync else []
 
-    def _set_apart(self, new: dict[Key, ReadyInstance], sources: Iterable[service_pb2.Source]) -> None:
+    def _set_apart(self, new: dict[Key, KnownInstance], sources: Iterable[service_pb2.Source]) -> None:
         """A front completes its locations one by one: of those still to come the old list stands."""
         to_come = self._members - {source.cluster for source in sources}
         for cluster in to_come:
@@ -182,7 +205,7 @@ class Roster:
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
         if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the front knows it no more
-            self._members, self._away = self._members - gone, self._away - gone
+            self._members, self._away, self._heard = self._members - gone, self._away - gone, self._heard - gone
             self.origin = Origin.LIVE if self.is_whole else self.origin
         else:
             self._confirmed(item.sources, now)
@@ -198,10 +221,10 @@ class Roster:
 
     def _step(
         self, events: Iterable[service_pb2.WatchEvent]
-    ) -> dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]:
-        before: dict[Key, ReadyInstance | None] = {}
+    ) -> dict[Key, tuple[KnownInstance | None, KnownInstance | None]]:
+        before: dict[Key, KnownInstance | None] = {}
         for event in events:
-            key, after = _told(event)
+            key, after = self._told(event)
             before.setdefault(key, self.instances.get(key))
             self._unconfirmed.get(key[0], set()).discard(key)
             if after is None:
@@ -210,13 +233,19 @@ class Roster:
                 self.instances[key] = after
         return {k: (was, self.instances.get(k)) for k, was in before.items() if was != self.instances.get(k)}
 
+    def _told(self, event: service_pb2.WatchEvent) -> tuple[Key, KnownInstance | None]:
+        if event.HasField("put"):
+            return (event.put.meta.cluster, event.put.meta.id), self._keep(event.put)
+        ref = event.left if event.HasField("left") else event.delete
+        return (ref.cluster, ref.id), None
+
     def _difference(
-        self, new: Mapping[Key, ReadyInstance]
-    ) -> dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]:
+        self, new: Mapping[Key, KnownInstance]
+    ) -> dict[Key, tuple[KnownInstance | None, KnownInstance | None]]:
         old = self.instances
         return {key: (old.get(key), new.get(key)) for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
 
-    def _keep_some(self, new: dict[Key, ReadyInstance], sources: Iterable[service_pb2.Source], now: float) -> None:
+    def _keep_some(self, new: dict[Key, KnownInstance], sources: Iterable[service_pb2.Source], now: float) -> None:
         """What a snapshot lacks stays, of a location that does not answer, or whose store may have lost it."""
         for source in sources:
             old = {key for key in self.instances if key[0] == source.cluster}
@@ -228,7 +257,7 @@ class Roster:
 
     def _released(self, sources: Iterable[service_pb2.Source], now: float) -> list[Delta]:
         """A location is back and has said everything, or its store is believed: what it did not confirm is gone."""
-        gone: dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]] = {}
+        gone: dict[Key, tuple[KnownInstance | None, KnownInstance | None]] = {}
         for source in sources:
             if self._doubts.believes(source, now) and not (source.error and source.trust != _DOUBTED):
                 keys = self._unconfirmed.pop(source.cluster, set())
@@ -237,7 +266,10 @@ class Roster:
 
     def _confirmed(self, sources: tuple[service_pb2.Source, ...], now: float) -> None:
         staleness_s = max((_seconds(source) for source in sources), default=0.0)
-        self._away -= {source.cluster for source in sources if source.replica}
+        answering = {source.cluster for source in sources if source.replica}
+        self._away -= answering
+        if self._snapshot is None:
+            self._heard |= answering - self._anew.keys()
         self.source_is_stale = bool(self._away) or any(source.stale or source.error for source in sources)
         # While a new snapshot is under way the old list is shown, and it is as old as it is.
         if self.is_whole:
@@ -254,13 +286,6 @@ class Roster:
     def _lost_touch(self) -> None:
         if self.origin is Origin.LIVE:
             self.origin = Origin.KEPT
-
-
-def _told(event: service_pb2.WatchEvent) -> tuple[Key, ReadyInstance | None]:
-    if event.HasField("put"):
-        return (event.put.meta.cluster, event.put.meta.id), ready_instance(event.put)
-    ref = event.left if event.HasField("left") else event.delete
-    return (ref.cluster, ref.id), None
 
 
 def _is_away(source: service_pb2.Source) -> bool:

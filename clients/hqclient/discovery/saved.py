@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hqclient.discovery.endpoint import ReadyInstance
+from hqclient.discovery.endpoint import KnownInstance
 
 FORMAT = 1
-_FIELDS = {"cluster": str, "id": str, "uid": int, "service": str, "node": str, "host": str}
+_FIELDS = {"cluster": str, "id": str, "uid": int, "service": str, "node": str, "host": str, "is_ready": bool}
 _LONGEST_NAME = 150
 
 
@@ -28,6 +28,7 @@ class SavedState:
     """A list that was complete at a moment.
 
     Attributes:
+        services: whose instances they are; empty: all services'.
         as_of: that moment, in seconds of wall time.
         resume_token: a watch may go on behind it; empty: it may not.
         epochs: by cluster, the epoch of the store that it is of.
@@ -36,14 +37,15 @@ class SavedState:
     services: tuple[str, ...]
     as_of: float
     resume_token: str
-    instances: Sequence[ReadyInstance]
+    instances: Sequence[KnownInstance]
     epochs: Mapping[str, str]
 
 
-def file_name(services: Iterable[str]) -> str:
-    """The name for the state of these services: legible where that is possible."""
+def file_name(services: Iterable[str], *, ready_only: bool = True) -> str:
+    """The name for the state of these services (none: all there are): legible where that is possible."""
+    suffix = "" if ready_only else "+any"  # no id of a service has a plus sign
     names = [quote(service, safe="@") for service in sorted(services)]
-    legible = "+".join(names)
+    legible = "+".join(names) + suffix if names else f"all{suffix}+services"
     if len(legible) <= _LONGEST_NAME:
         return f"{legible}.json"
     return f"{len(names)}-services-{hashlib.sha256(legible.encode()).hexdigest()[:32]}.json"
@@ -105,16 +107,17 @@ def _state(document: Any, services: tuple[str, ...]) -> SavedState:
     return SavedState(services, float(as_of), token, instances, epochs)
 
 
-def _instance(entry: Any, services: tuple[str, ...]) -> ReadyInstance:
+def _instance(entry: Any, services: tuple[str, ...]) -> KnownInstance:
+    entry = {"is_ready": True, **entry}  # what was written before there was a choice
     for name, kind in _FIELDS.items():
         _expect(type(entry[name]) is kind, f"{name} is malformed")
-    _expect(entry["service"] in services, f"{entry['id']} belongs to another service")
+    _expect(not services or entry["service"] in services, f"{entry['id']} belongs to another service")
     for port, number in entry["ports"].items():
         _expect(type(number) is int and 1 <= number <= 65535, f"port {port} of {entry['id']} is malformed")
     _expect(all(isinstance(value, str) for value in entry["labels"].values()), "a label is malformed")
     revisions = tuple(entry["revisions"])
     _expect(all(isinstance(revision, str) for revision in revisions), "a revision is malformed")
-    return ReadyInstance(**{**entry, "revisions": revisions})
+    return KnownInstance(**{**entry, "revisions": revisions})
 
 
 def _expect(condition: bool, otherwise: str) -> None:

@@ -6,29 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from hqclient.discovery.endpoint import Endpoint, EndpointChanges, NoEndpoints, NotReady
 from hqclient.discovery.endpoint_list import Callback, EndpointList, Subscription
-from hqclient.discovery.feed import Feed
+from hqclient.discovery.feed import Subject
+from hqclient.discovery.followed import Feeds, Followed
 from hqclient.discovery.picking import Chooser, Use
 from hqclient.discovery.roster import Delta, Origin
-from hqclient.errors import HqApiError
 
 
-class Feeds(Protocol):
-    """Where a handle gets its feed from."""
-
-    async def opened(self, services: frozenset[str]) -> Feed:
-        """The one feed of these services; it runs."""
-        ...
-
-    async def released(self, services: frozenset[str]) -> None:
-        """One fewer follows it."""
-        ...
-
-
-class Service:
+class Service(Followed):
     """The ready endpoints of a service at a named port. A context manager; in the block it follows HQ by itself.
 
     Attributes:
@@ -40,25 +28,21 @@ class Service:
     def __init__(
         self,
         feeds: Feeds,
-        watched: frozenset[str],
+        subject: Subject,
         listing: EndpointList,
         chooser: Chooser,
         stale_after_s: float,
     ) -> None:
+        super().__init__(feeds, subject, stale_after_s)
         self.name, self.port, self.revision = listing.service, listing.port, listing.revision
-        self._feeds, self._watched, self._listing, self._chooser = feeds, watched, listing, chooser
-        self._stale_after_s = stale_after_s
-        self._feed_or_none: Feed | None = None
+        self._listing, self._chooser = listing, chooser
         self._subscriptions: list[Subscription] = []
 
     def __repr__(self) -> str:
         return f"Service({self.name}:{self.port}, {len(self._listing)} endpoints, {self.source.name})"
 
     async def __aenter__(self) -> Self:
-        if self._feed_or_none is not None:
-            raise RuntimeError(f"a handle can be entered only once: get another one from Discovery for {self.name}")
-        feed = await self._feeds.opened(self._watched)
-        self._feed_or_none = feed
+        feed = await self._open()
         self._listing.begin(feed.roster.instances)
         feed.attach(self)
         return self
@@ -70,7 +54,7 @@ class Service:
         try:
             await asyncio.gather(*(subscription.close() for subscription in self._subscriptions))
         finally:
-            await self._feeds.released(self._watched)
+            await self._release()
 
     # --- what is known, and how well --------------------------------------------------------------------------
 
@@ -83,39 +67,6 @@ class Service:
     def without_port(self) -> int:
         """Ready instances that are left out because no port of that name was allocated to them, or no host."""
         return self._listing.without_port
-
-    @property
-    def age_s(self) -> float:
-        """The list was complete so many seconds ago, at the latest; infinite: there is none."""
-        return self._feed.age_s() if self._feed_or_none else float("inf")
-
-    @property
-    def source(self) -> Origin:
-        """Where the list comes from."""
-        return self._feed.roster.origin if self._feed_or_none else Origin.NONE
-
-    @property
-    def stale(self) -> bool:
-        """Use it, but know that it may be out of date: HQ is away or silent, or itself away from its store."""
-        roster = self._feed.roster if self._feed_or_none else None
-        if roster is None or roster.origin is not Origin.LIVE:
-            return True
-        return bool(roster.source_is_stale or roster.doubt()) or self._feed.silent_s() > self._stale_after_s
-
-    @property
-    def doubt(self) -> str:
-        """Why endpoints are kept that HQ shows no more: its store may have lost them. Empty: none are for that."""
-        return self._feed.roster.doubt() if self._feed_or_none else ""
-
-    @property
-    def error(self) -> HqApiError | None:
-        """Why HQ cannot be followed at the moment; None: it can."""
-        return self._feed.error if self._feed_or_none else None
-
-    @property
-    def resyncs(self) -> int:
-        """How often continuity was lost and a fresh snapshot taken."""
-        return self._feed.roster.resyncs if self._feed_or_none else 0
 
     async def ready(self, timeout_s: float | None = 10.0, *, at_least: int = 1, live: bool = False) -> None:
         """Return when so many endpoints are known (0: when the list is, be it empty).
@@ -163,7 +114,7 @@ class Service:
         finally:
             end()
 
-    def heard(self, delta: Delta) -> None:
+    def step(self, delta: Delta) -> None:
         """The feed's word; not for callers."""
         if changes := self._listing.show(delta):
             if changes.removed or changes.changed:
@@ -219,12 +170,6 @@ class Service:
         self._chooser.ejections.succeeded(endpoint)
 
     # --- inside -----------------------------------------------------------------------------------------------
-
-    @property
-    def _feed(self) -> Feed:
-        if self._feed_or_none is None:
-            raise RuntimeError(f"enter it first: async with discovery.service({self.name!r}, ...) as ...")
-        return self._feed_or_none
 
     def _suffices(self, at_least: int, live: bool) -> bool:
         roster = self._feed.roster

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hqclient.discovery.endpoint import Endpoint, Key, ReadyInstance, endpoint, ready_instance
+from hqclient.discovery.endpoint import Endpoint, Key, KnownInstance, endpoint, ready_instance
 from hqclient.discovery.endpoint_list import EndpointList, difference
 from hqclient.discovery.roster import Delta
 from hqpb.v1 import instance_pb2
@@ -37,14 +37,14 @@ def made(
     return instance
 
 
-def kept(instance: instance_pb2.Instance) -> ReadyInstance:
+def kept(instance: instance_pb2.Instance) -> KnownInstance:
     found = ready_instance(instance)
     assert found is not None
     return found
 
 
 def step(*instances: instance_pb2.Instance, gone: tuple[str, ...] = (), resync: str = "") -> Delta:
-    came: dict[Key, tuple[ReadyInstance | None, ReadyInstance | None]]
+    came: dict[Key, tuple[KnownInstance | None, KnownInstance | None]]
     came = {("c", i.meta.id): (None, ready_instance(i)) for i in instances}
     came.update((("c", id_), (kept(made(id_)), None)) for id_ in gone)
     return Delta(came, resync=resync)

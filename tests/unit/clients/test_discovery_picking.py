@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hqclient.discovery.endpoint import Endpoint, ReadyInstance
+from hqclient.discovery.endpoint import Endpoint, KnownInstance
 from hqclient.discovery.endpoint_list import EndpointList
 from hqclient.discovery.picking import (
     Chooser,
@@ -37,12 +37,12 @@ class SetClock:
         raise AssertionError("nothing waits here")
 
 
-def instance(id_: str, *, node: str = "n", uid: int = 1, **labels: str) -> ReadyInstance:
-    return ReadyInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",))
+def instance(id_: str, *, node: str = "n", uid: int = 1, **labels: str) -> KnownInstance:
+    return KnownInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",))
 
 
 def chooser(
-    *instances: ReadyInstance,
+    *instances: KnownInstance,
     picker: Picker | None = None,
     prefer: Rank | None = None,
     clock: SetClock | None = None,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hqclient.discovery.endpoint import Key, ReadyInstance
+from hqclient.discovery.endpoint import Key, KnownInstance
 from hqclient.discovery.roster import Origin, Roster
 from hqclient.watch_items import Bookmark, Interrupted, Resync, SnapshotPart, WatchItem
 from hqpb.v1 import service_pb2 as pb
@@ -146,7 +146,7 @@ items = st.one_of(
 @given(st.lists(items, max_size=25))
 def test_the_steps_shown_always_add_up_to_the_list(story: list[WatchItem]) -> None:
     roster = Roster()
-    added_up: dict[Key, ReadyInstance] = {}
+    added_up: dict[Key, KnownInstance] = {}
     for item in story:
         size, known = len(roster.instances), roster.is_known
         for delta in roster.apply(item, 1.0):

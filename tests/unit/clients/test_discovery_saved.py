@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hqclient.discovery.endpoint import ReadyInstance
+from hqclient.discovery.endpoint import KnownInstance
 from hqclient.discovery.saved import SavedState, Unusable, file_name, load, save
 
-ONE = ReadyInstance("c", "web-1", 7, "web", "n1", "10.0.0.1", {"http": 80}, {"tier": "front"}, ("r1",))
+ONE = KnownInstance("c", "web-1", 7, "web", "n1", "10.0.0.1", {"http": 80}, {"tier": "front"}, ("r1",))
 STATE = SavedState(("web",), 1000.5, "token", (ONE,), {"c": "e1"})
 
 

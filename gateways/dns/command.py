@@ -1,0 +1,89 @@
+"""The command `hq-gateway dns`: settings become real parts."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import random
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from gateways.dns import sockets
+from gateways.dns.metrics import METRICS, Subject
+from gateways.dns.names import is_label
+from gateways.dns.rate import Rate
+from gateways.dns.responder import Responder
+from gateways.dns.zone import Settings, Zone
+from gateways.flags import FLAGS, discovery_of, following, option, running
+from gateways.process import Gateway, check_http, run_gateway
+from hqclient.discovery import Discovery
+from serving.clock import SystemClock
+from serving.flags import limits_of
+from serving.running import when_told_to_stop
+from serving.transports import Addresses
+
+
+@click.command("dns")
+@following
+@option("--dns", default="127.0.0.1:7653", metavar="HOST:PORT", help="Address to serve DNS on, UDP and TCP.")
+@option("--http", default="127.0.0.1:7682", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@option("--zone", default="hq.internal", metavar="NAME", help="The zone that is served.")
+@option("--ttl", type=click.IntRange(0, 3600), default=1, help="Seconds for which resolvers may keep answers.")
+@option(
+    "--max-queries-per-peer-s",
+    type=click.IntRange(min=0),
+    default=1_000,
+    help="Queries per second of one address; more are dropped. 0: no limit.",
+)
+@running
+@FLAGS.limits()
+@FLAGS.logs()
+def dns(**given: Any) -> None:
+    """Serve HQ as a DNS zone: WEB.service.hq.internal has the addresses of ready instances of WEB."""
+    discovery, services = discovery_of(given)
+    check_http(given, "http")
+    zone = _zone(given["zone"])
+    run_gateway(given, lambda: _serve(given, discovery, services, zone))
+
+
+def _zone(name: str) -> tuple[bytes, ...]:
+    labels = name.lower().rstrip(".").split(".")
+    if not all(map(is_label, labels)):
+        raise click.UsageError(f"--zone {name}: is not a valid name of a zone")
+    return tuple(label.encode() for label in labels)
+
+
+async def _serve(
+    given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...], labels: tuple[bytes, ...]
+) -> None:
+    gateway = Gateway("dns", discovery, services, SystemClock(), limits_of(given), None, given["grace"])
+    udp_socket, tcp_socket = sockets.bound(given["dns"])
+    settings = Settings(labels, given["ttl"], _own_address(str(udp_socket.getsockname()[0])))
+    zone = Zone(settings, gateway.picture, gateway.addressing, int(time.time()))
+    responder = Responder(zone, random.Random())
+    gateway.picture.listen(responder.changed)
+    rate = Rate(given["max_queries_per_peer_s"], gateway.clock)
+    udp, tcp = sockets.Udp(udp_socket, responder, rate), sockets.Tcp(tcp_socket, responder, rate)
+    gateway.count(METRICS, Subject(zone, responder.counts, tcp))
+    gateway.listen(Addresses(given["http"], given["http"], env="HQ_GATEWAY_"))
+
+    async def answer() -> None:
+        udp.open()
+        await tcp.open()
+        sockets.log.info("answering DNS for %s on %s:%d", given["zone"], *udp_socket.getsockname()[:2])
+        try:
+            await asyncio.Event().wait()
+        finally:
+            udp.close()
+            await tcp.close()
+
+    when_told_to_stop(gateway.stop)
+    await gateway.serve(answer)
+
+
+def _own_address(host: str) -> str:
+    """What `ns.ZONE` says; empty: every address of the machine answers, and none of them is known to be right."""
+    return "" if ipaddress.ip_address(host).is_unspecified else host

@@ -1,0 +1,140 @@
+"""What a name of the zone asks for. Decisions only.
+
+    [selection.]SERVICE.service[.LOCATION.dc].ZONE      addresses of ready instances
+    _PORT._tcp.[...]                                    SRV with the number of that port
+    _why.[...]                                          TXT: how old and how complete the answer is
+    HEX.addr.ZONE                                       the address that the label spells, target of SRV records
+
+where a selection is any of `REVISION.rev.` and `VALUE.KEY.label.`. What lies between exists and has no records of its
+own: a denial of `_tcp.web.service` would hide all below it from a resolver that caches (RFC 8020).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+from typing import Final
+
+_LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")
+
+
+def is_label(word: str) -> bool:
+    """Whether an id can be part of a name. Names know no case, so that capital letters cannot."""
+    return _LABEL.fullmatch(word) is not None
+
+
+class Kind(Enum):
+    """What a name stands for."""
+
+    OUTSIDE = auto()  # of another zone
+    APEX = auto()
+    SERVER = auto()  # the name server itself
+    BETWEEN = auto()  # has names below it, and no records
+    SERVICE = auto()  # records of instances
+    WHY = auto()
+    ADDRESS = auto()
+    NOTHING = auto()  # cannot exist
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A name, understood.
+
+    Attributes:
+        service: whose records, or below whose name it lies; empty: of none.
+        location: of these only; empty: of all.
+        port: by this name, for SRV.
+        revision, labels: of instances with these only.
+        address: what ADDRESS spells.
+    """
+
+    kind: Kind
+    service: str = ""
+    location: str = ""
+    port: str = ""
+    revision: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+    address: str = ""
+
+
+_NOTHING: Final = Asked(Kind.NOTHING)
+
+
+def understood(labels: Sequence[bytes], zone: Sequence[bytes]) -> Asked:
+    """What a name, in lower case, asks for."""
+    if tuple(labels[-len(zone) :]) != tuple(zone):
+        return Asked(Kind.OUTSIDE)
+    words = [label.decode("latin-1") for label in labels[: -len(zone)]]
+    if not words:
+        return Asked(Kind.APEX)
+    location = ""
+    if words[-1] == "dc":
+        words.pop()
+        if not words:
+            return Asked(Kind.BETWEEN)
+        location = words.pop()
+        if not words:
+            return Asked(Kind.BETWEEN, location=location)
+    return _beneath(words, location)
+
+
+def _beneath(words: list[str], location: str) -> Asked:
+    """Below the zone, or below a location of it."""
+    last = words.pop()
+    if last == "service":
+        if not words:
+            return Asked(Kind.BETWEEN, location=location)
+        return _selected(words, Asked(Kind.SERVICE, words.pop(), location))
+    if last == "addr" and not location:
+        return _address(words)
+    if last == "ns" and not words and not location:
+        return Asked(Kind.SERVER)
+    return _NOTHING
+
+
+def _selected(words: list[str], asked: Asked) -> Asked:
+    """What stands before a service, from right to left."""
+    while words:
+        word = words.pop()
+        between = replace(asked, kind=Kind.BETWEEN)
+        if word == "rev":
+            if not words:
+                return between
+            asked = replace(asked, revision=words.pop())
+        elif word == "label":
+            if len(words) < 2:
+                return between
+            key = words.pop()
+            asked = replace(asked, labels=(*asked.labels, (key, words.pop())))
+        else:
+            return _last(word, words, asked)
+    return asked
+
+
+def _last(word: str, words: list[str], asked: Asked) -> Asked:
+    """What nothing may stand before."""
+    if word == "_why" and not words:
+        return replace(asked, kind=Kind.WHY)
+    if word != "_tcp" or len(words) > 1:
+        return _NOTHING
+    if not words:
+        return replace(asked, kind=Kind.BETWEEN)
+    return replace(asked, port=words[0][1:]) if words[0].startswith("_") and len(words[0]) > 1 else _NOTHING
+
+
+def _address(words: list[str]) -> Asked:
+    if not words:
+        return Asked(Kind.BETWEEN)
+    try:
+        packed = bytes.fromhex(words[0])
+        return Asked(Kind.ADDRESS, address=str(ipaddress.ip_address(packed))) if len(words) == 1 else _NOTHING
+    except ValueError:
+        return _NOTHING
+
+
+def spelt(address: str) -> bytes:
+    """The label that spells an address."""
+    return ipaddress.ip_address(address).packed.hex().encode()

@@ -1,0 +1,224 @@
+"""The zone: what the picture makes of a question."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateways.dns import wire
+from gateways.dns.names import Asked, Kind, is_label, spelt, understood
+from gateways.dns.wire import Code, Query, Type
+from gateways.picture.addresses import Addressing, Place, Places
+from gateways.picture.knowledge import Knowledge
+from gateways.picture.picture import Picture
+from hqclient.discovery import KnownInstance
+
+_HINFO: Final = wire.texts(["RFC8482", ""])  # RFC 8482: ANY is answered with one small record
+_FAMILY: Final = {Type.A: 4, Type.AAAA: 6}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the zone is called and how long its answers live.
+
+    Attributes:
+        zone: its labels, in lower case.
+        ttl_s: of all records, negative answers included.
+        server: address of the name server itself; empty: not said.
+    """
+
+    zone: tuple[bytes, ...]
+    ttl_s: int = 1
+    server: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said, not yet as a message.
+
+    Attributes:
+        records: owner, kind and data of each, encoded.
+        extra: addresses of targets.
+        is_denial: the start of authority is sent, by which resolvers know for how long it holds.
+        any_order: records are sent in random order, and of more than fit, some: one per address.
+        service: whose change makes it another answer; empty: none's.
+        may_be_kept: it stays the same until then.
+    """
+
+    code: Code = Code.NOERROR
+    records: Sequence[bytes] = ()
+    extra: Sequence[bytes] = ()
+    is_denial: bool = False
+    any_order: bool = False
+    service: str = ""
+    may_be_kept: bool = True
+
+
+_REFUSED: Final = Answer(Code.REFUSED)
+
+
+class Zone:
+    """Answers questions from the picture. Nothing it does waits."""
+
+    def __init__(self, settings: Settings, picture: Picture, addressing: Addressing, serial: int) -> None:
+        """`serial`: of the zone at the beginning; it moves with every change."""
+        self.settings, self._picture, self._addressing, self._serial = settings, picture, addressing, serial
+        self._apex = wire.name(*settings.zone)
+        self._server_name = wire.name(b"ns", *settings.zone)
+        self._mailbox = wire.name(b"hostmaster", *settings.zone)
+        self._by_kind: dict[Kind, Callable[[Asked, Query], Answer]] = {
+            Kind.OUTSIDE: lambda *_: _REFUSED,
+            Kind.NOTHING: lambda *_: Answer(Code.NXDOMAIN, is_denial=True),
+            Kind.APEX: self._of_apex,
+            Kind.SERVER: self._of_server,
+            Kind.BETWEEN: self._between,
+            Kind.SERVICE: self._of_service,
+            Kind.WHY: self._why,
+            Kind.ADDRESS: self._of_address,
+        }
+
+    @property
+    def unnamed_services(self) -> int:
+        """Services whose id is no DNS label."""
+        return sum(not is_label(name) for name in self._picture.services)
+
+    def answer(self, query: Query) -> Answer:
+        """What is said to a question."""
+        if query.cls != wire.IN or query.type in (Type.AXFR, Type.IXFR):
+            return _REFUSED
+        if query.type == Type.OPT:
+            return Answer(Code.FORMERR)
+        asked = understood(query.labels, self.settings.zone)
+        said = self._by_kind[asked.kind](asked, query)
+        if query.type == Type.ANY and said.code is Code.NOERROR:
+            return Answer(records=[self._record(Type.HINFO, _HINFO)])
+        return said
+
+    def soa(self, owner: bytes) -> bytes:
+        """The start of authority, as it stands."""
+        ttl_s, serial = self.settings.ttl_s, self._serial + self._picture.changes
+        return wire.record(owner, Type.SOA, ttl_s, wire.soa(self._server_name, self._mailbox, serial, ttl_s))
+
+    # --- the zone itself ----------------------------------------------------------------------------------------------
+
+    def _of_apex(self, _: Asked, query: Query) -> Answer:
+        if query.type == Type.SOA:
+            return Answer(records=[self.soa(wire.TO_QUESTION)], may_be_kept=False)
+        if query.type == Type.NS:
+            return Answer(records=[self._record(Type.NS, self._server_name)])
+        return _no_data()
+
+    def _of_server(self, _: Asked, query: Query) -> Answer:
+        return self._addresses_of([self.settings.server] if self.settings.server else [], query)
+
+    def _of_address(self, asked: Asked, query: Query) -> Answer:
+        return self._addresses_of([asked.address], query)
+
+    def _addresses_of(self, addresses: Sequence[str], query: Query) -> Answer:
+        records = [self._address(one) for one in addresses if _is_of(one, query.type)]
+        return Answer(records=records) if records else _no_data()
+
+    def _between(self, asked: Asked, _: Query) -> Answer:
+        if asked.service:
+            return self._unless_present(asked) or _no_data(asked.service)
+        if not asked.location or asked.location in self._picture.sight.locations:
+            return _no_data()
+        return Answer(Code.NXDOMAIN if self._picture.sight.is_complete else Code.SERVFAIL, is_denial=True)
+
+    # --- services -----------------------------------------------------------------------------------------------------
+
+    def _unless_present(self, asked: Asked) -> Answer | None:
+        """What is said of a service without instances; None: it has some."""
+        if not is_label(asked.service):
+            return Answer(Code.NXDOMAIN, is_denial=True)
+        match self._picture.knowledge(asked.service, asked.location):
+            case Knowledge.UNKNOWN:
+                return Answer(Code.SERVFAIL, service=asked.service)
+            case Knowledge.ABSENT:
+                return Answer(Code.NXDOMAIN, is_denial=True, service=asked.service)
+            case Knowledge.PRESENT:
+                return None
+
+    def _of_service(self, asked: Asked, query: Query) -> Answer:
+        if said := self._unless_present(asked):
+            return said
+        if query.type == Type.SRV and asked.port:
+            places = self._addressing.places(self._chosen(asked), asked.port)
+            return self._unless_unknown(asked, places) or self._locations(asked, places.found)
+        if query.type in _FAMILY and not asked.port:
+            places = self._addressing.places(self._chosen(asked))
+            return self._unless_unknown(asked, places) or self._addresses(asked, places.found, query.type)
+        return _no_data(asked.service)
+
+    def _chosen(self, asked: Asked) -> list[KnownInstance]:
+        return [one for one in self._picture.ready(asked.service) if _fits(one, asked)]
+
+    def _unless_unknown(self, asked: Asked, places: Places) -> Answer | None:
+        """There are ready instances, but not one address is known: that is no reason to say that there are none."""
+        return Answer(Code.SERVFAIL, service=asked.service) if places.is_unknown else None
+
+    def _addresses(self, asked: Asked, places: Sequence[Place], kind: int) -> Answer:
+        unique = dict.fromkeys(place.address for place in places if _is_of(place.address, kind))
+        records = [self._address(address) for address in unique]
+        return Answer(records=records, any_order=True, service=asked.service) if records else _no_data(asked.service)
+
+    def _locations(self, asked: Asked, places: Sequence[Place]) -> Answer:
+        if not places:
+            return _no_data(asked.service)
+        targets = [wire.name(spelt(place.address), b"addr", *self.settings.zone) for place in places]
+        records = [
+            self._record(Type.SRV, wire.srv(1, 1, place.port, target))
+            for place, target in zip(places, targets, strict=True)
+        ]
+        owners = {place.address: target for place, target in zip(places, targets, strict=True)}
+        extra = [self._address(address, target) for address, target in owners.items()]
+        return Answer(records=records, extra=extra, service=asked.service)
+
+    def _why(self, asked: Asked, query: Query) -> Answer:
+        if said := self._unless_present(asked):
+            return said
+        if query.type != Type.TXT:
+            return _no_data(asked.service)
+        lines = self._lines(asked)
+        records = [wire.record(wire.TO_QUESTION, Type.TXT, 0, wire.texts([line])) for line in lines]
+        return Answer(records=records, may_be_kept=False)
+
+    def _lines(self, asked: Asked) -> list[str]:
+        condition, known = self._picture.condition, self._picture.instances(asked.service).values()
+        here = [one for one in known if asked.location in ("", one.cluster)]
+        lines = [f"ready: {sum(one.is_ready for one in here)} of {len(here)} instances"]
+        age = f"{condition.age_s:.1f} s" if math.isfinite(condition.age_s) else "unknown"
+        lines.append(f"age: {age}, {condition.source.name.lower()}{', stale' if condition.stale else ''}")
+        missing = condition.away | self._picture.sight.unheard
+        lines += [f"missing locations: {', '.join(sorted(missing))}"] * bool(missing)
+        lines += [f"doubt: {condition.doubt}"] * bool(condition.doubt)
+        return lines
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def _record(self, kind: int, data: bytes) -> bytes:
+        return wire.record(wire.TO_QUESTION, kind, self.settings.ttl_s, data)
+
+    def _address(self, address: str, owner: bytes = wire.TO_QUESTION) -> bytes:
+        parsed = ipaddress.ip_address(address)
+        kind = Type.A if parsed.version == 4 else Type.AAAA
+        return wire.record(owner, kind, self.settings.ttl_s, parsed.packed)
+
+
+def _no_data(service: str = "") -> Answer:
+    return Answer(is_denial=True, service=service)
+
+
+def _is_of(address: str, kind: int) -> bool:
+    return kind in _FAMILY and (":" in address) == (kind == Type.AAAA)
+
+
+def _fits(instance: KnownInstance, asked: Asked) -> bool:
+    return (
+        asked.location in ("", instance.cluster)
+        and (not asked.revision or asked.revision in instance.revisions)
+        and all(instance.labels.get(key) == value for key, value in asked.labels)
+    )

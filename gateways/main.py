@@ -1,0 +1,19 @@
+"""The command `hq-gateway`: one gateway per process."""
+
+from __future__ import annotations
+
+import click
+
+from gateways.dns.command import dns
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="hq", prog_name="hq-gateway")
+def cli() -> None:
+    """HQ in the protocols that clients already speak. See docs/gateways.md."""
+
+
+cli.add_command(dns)
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,1 @@
+"""What a gateway knows of the services it publishes, and how well."""

@@ -1,0 +1,101 @@
+"""Where the ready instances of a service are reached: each address and port once, with what was left out and why."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final, NamedTuple
+
+from gateways.picture.hosts import Hosts
+from hqclient.discovery import KnownInstance
+
+log = logging.getLogger(__name__)
+
+_MOST_LOGGED: Final = 10_000
+
+
+class LeftOut(Enum):
+    """Why a ready instance has no place in an answer."""
+
+    NO_PORT = "no port of that name"
+    UNRESOLVED = "its host has no address"
+    DUPLICATE = "another instance has the same address and port"
+
+
+class Place(NamedTuple):
+    """One address of an instance, and a port (0: of none in particular)."""
+
+    address: str
+    port: int
+    instance: KnownInstance
+
+
+@dataclass(slots=True)
+class Places:
+    """The addresses of some instances.
+
+    Attributes:
+        found: in order of the instances.
+        is_pending: some host is being looked up for the first time: there may be more in a moment.
+    """
+
+    found: list[Place] = field(default_factory=list)
+    left_out: Counter[LeftOut] = field(default_factory=Counter)
+    is_pending: bool = False
+
+    @property
+    def is_unknown(self) -> bool:
+        """There are instances, and no address of any: that is no empty answer."""
+        return not self.found and (self.is_pending or bool(self.left_out[LeftOut.UNRESOLVED]))
+
+
+class Addressing:
+    """Finds the places of instances; logs each one that is left out once.
+
+    Attributes:
+        left_out: how many were, by reason, each counted once per instance.
+    """
+
+    def __init__(self, hosts: Hosts) -> None:
+        self._hosts = hosts
+        self.left_out: Counter[LeftOut] = Counter()
+        self._logged: set[tuple[str, str, int, LeftOut]] = set()
+
+    def places(self, instances: Iterable[KnownInstance], port: str | None = None) -> Places:
+        """Every address of each instance, with the number of a named port; None: without a port."""
+        places, seen = Places(), set[tuple[str, int]]()
+        for instance in instances:
+            number = 0 if port is None else instance.ports.get(port, 0)
+            if port is not None and not number:
+                self._leave_out(places, instance, LeftOut.NO_PORT)
+                continue
+            self._place(places, seen, instance, number)
+        return places
+
+    def _place(self, places: Places, seen: set[tuple[str, int]], instance: KnownInstance, number: int) -> None:
+        addresses = self._hosts.addresses(instance.host)
+        if addresses is None:
+            places.is_pending = True
+            return
+        if not addresses:
+            self._leave_out(places, instance, LeftOut.UNRESOLVED)
+        for address in addresses:
+            if (address, number) not in seen:
+                seen.add((address, number))
+                places.found.append(Place(address, number, instance))
+            elif number:  # many instances of a node share its address; a port of it only one can have
+                self._leave_out(places, instance, LeftOut.DUPLICATE)
+
+    def _leave_out(self, places: Places, instance: KnownInstance, why: LeftOut) -> None:
+        places.left_out[why] += 1
+        known = (instance.cluster, instance.id, instance.uid, why)
+        if known in self._logged:
+            return
+        if len(self._logged) >= _MOST_LOGGED:
+            self._logged.clear()
+        self._logged.add(known)
+        self.left_out[why] += 1
+        log.warning("instance %s of %s is left out: %s", instance.id, instance.service, why.value)

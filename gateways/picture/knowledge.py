@@ -1,0 +1,61 @@
+"""The rule that a gateway never makes the world worse, as one pure function.
+
+    instances are known                           -> PRESENT: they are shown, however old the list is
+    none, and every location has said so          -> ABSENT: the only case of an empty answer
+    none, and somebody has not said what it has   -> UNKNOWN: no answer, never an empty one
+
+What a location has said stands while it is away, and while HQ is away: the last good state goes on. What a file of an
+earlier process says stands, too, but for absences: what was created since would be denied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Knowledge(Enum):
+    """What may be said of a service."""
+
+    PRESENT = "it has instances, ready or not"
+    ABSENT = "nobody has any"
+    UNKNOWN = "nobody knows yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """How far the list reaches.
+
+    Attributes:
+        is_known: there is a list: from a file, or from all locations that answer.
+        heard: locations that have shown to this process all that they have.
+        unheard: locations that exist and have not: away since before it started, or still to come.
+    """
+
+    is_known: bool = False
+    heard: frozenset[str] = frozenset()
+    unheard: frozenset[str] = frozenset()
+
+    @property
+    def locations(self) -> frozenset[str]:
+        """All that are known to exist."""
+        return self.heard | self.unheard
+
+    @property
+    def is_complete(self) -> bool:
+        """All locations have shown all that they have."""
+        return self.is_known and bool(self.heard) and not self.unheard
+
+
+def knowledge(sight: Sight, instances: int, location: str = "") -> Knowledge:
+    """What may be said of a service with so many known instances, in one location or (empty) in all.
+
+    While a first list is on its way nothing may be said at all: parts of it would replace whole answers of another
+    gateway.
+    """
+    if not sight.is_known:
+        return Knowledge.UNKNOWN
+    if instances:
+        return Knowledge.PRESENT
+    is_told = location in sight.heard if location in sight.locations else sight.is_complete
+    return Knowledge.ABSENT if is_told else Knowledge.UNKNOWN

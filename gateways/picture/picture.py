@@ -1,0 +1,160 @@
+"""The instances of the published services by service, and who wants to hear of their changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from gateways.picture.hosts import Hosts
+from gateways.picture.knowledge import Knowledge, Sight, knowledge
+from hqclient.discovery import Delta, Discovery, KnownInstance, Origin
+from hqclient.discovery.endpoint import Key
+from hqclient.errors import HqApiError
+
+Listener = Callable[[Collection[str]], None]
+"""Called with the services that changed, from inside the event loop; None of them: what is known as a whole did."""
+
+_NONE: Final[Mapping[Key, KnownInstance]] = MappingProxyType({})
+
+
+class Condition(Protocol):
+    """How good the list is, as the handle of the discovery library says."""
+
+    @property
+    def is_known(self) -> bool: ...
+    @property
+    def heard(self) -> frozenset[str]: ...
+    @property
+    def unheard(self) -> frozenset[str]: ...
+    @property
+    def away(self) -> frozenset[str]: ...
+    @property
+    def age_s(self) -> float: ...
+    @property
+    def stale(self) -> bool: ...
+    @property
+    def source(self) -> Origin: ...
+    @property
+    def doubt(self) -> str: ...
+    @property
+    def error(self) -> HqApiError | None: ...
+    @property
+    def resyncs(self) -> int: ...
+    async def moved(self) -> None:
+        """Return after the next step, or when something about the watch changed."""
+        ...
+
+
+class Unfollowed:
+    """Of a picture that nobody draws yet."""
+
+    is_known, stale, age_s, resyncs = False, True, float("inf"), 0
+    heard = unheard = away = frozenset[str]()
+    source, doubt, error = Origin.NONE, "", None
+
+    async def moved(self) -> None:
+        await asyncio.Event().wait()
+
+
+class Picture:
+    """All that a gateway knows.
+
+    Attributes:
+        sight: how far the list reaches, as of the last change.
+        condition: how good the list is.
+        hosts: addresses of hosts that are names.
+        changes: how many steps there were, of the list or of addresses.
+    """
+
+    def __init__(self, hosts: Hosts | None = None) -> None:
+        self.sight = Sight()
+        self.hosts = hosts or Hosts()
+        self.changes = 0
+        self._services: dict[str, dict[Key, KnownInstance]] = {}
+        self.condition: Condition = Unfollowed()
+        self._listeners: list[Listener] = []
+        self.hosts.on_change(self._readdressed)
+
+    def __repr__(self) -> str:
+        return f"Picture({len(self._services)} services, {self.sight})"
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def services(self) -> Collection[str]:
+        """Those with instances, ready or not."""
+        return self._services.keys()
+
+    def instances(self, service: str) -> Mapping[Key, KnownInstance]:
+        """By cluster and id; empty: none is known, which may mean nothing."""
+        return self._services.get(service, _NONE)
+
+    def knowledge(self, service: str, location: str = "") -> Knowledge:
+        """What may be said of a service, in one location or in all."""
+        known = self.instances(service)
+        count = sum(key[0] == location for key in known) if location else len(known)
+        return knowledge(self.sight, count, location)
+
+    def ready(self, service: str) -> list[KnownInstance]:
+        """Its ready instances in order of their keys."""
+        known = self.instances(service)
+        return [known[key] for key in sorted(known) if known[key].is_ready]
+
+    # --- changes ------------------------------------------------------------------------------------------------------
+
+    def listen(self, listener: Listener) -> None:
+        """Call it with every change from now on. It must not raise."""
+        self._listeners.append(listener)
+
+    def step(self, delta: Delta) -> None:
+        """The list made a step."""
+        touched: set[str] = set()
+        for key, (before, after) in delta.changes.items():
+            if before is not None:
+                self._drop(before.service, key)
+                touched.add(before.service)
+            if after is not None:
+                self._services.setdefault(after.service, {})[key] = after
+                touched.add(after.service)
+        # Looked at before anybody hears of the step: a first list and its completeness come together.
+        self._look()
+        self._tell(touched)
+
+    async def follow(self, discovery: Discovery, services: Iterable[str]) -> None:
+        """Follow these services (none: all there are) until cancelled."""
+        async with discovery.instances(services, self.step) as handle, self.hosts:
+            await self.watch_condition(handle)
+
+    async def watch_condition(self, condition: Condition) -> None:
+        """Keep `sight`: it changes without a step, too, as when a location says that it has nothing."""
+        self.condition = condition
+        self._tell((), is_worth=self._look())
+        while True:
+            await condition.moved()
+            self._tell((), is_worth=self._look())
+
+    def _look(self) -> bool:
+        """Whether what is known as a whole is another one now."""
+        seen = Sight(self.condition.is_known, self.condition.heard, self.condition.unheard)
+        before, self.sight = self.sight, seen
+        return before != seen
+
+    def _drop(self, service: str, key: Key) -> None:
+        known = self._services.get(service, {})
+        known.pop(key, None)
+        if not known:
+            self._services.pop(service, None)
+
+    def _readdressed(self, hosts: Collection[str]) -> None:
+        """Addresses of these hosts are others now."""
+        touched = {name for name, known in self._services.items() if any(one.host in hosts for one in known.values())}
+        self._tell(touched)
+
+    def _tell(self, services: Collection[str], *, is_worth: bool = True) -> None:
+        if not is_worth:
+            return
+        self.changes += 1
+        for listener in self._listeners:
+            listener(services)

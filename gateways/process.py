@@ -1,0 +1,116 @@
+"""A gateway as a process: what it follows, and what it serves, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from gateways.picture.addresses import Addressing
+from gateways.picture.health import GatewayHealth
+from gateways.picture.metrics import METRICS, Seen
+from gateways.picture.picture import Picture
+from hqclient.discovery import Discovery
+from serving.auth.security import Security
+from serving.calls.incoming import RequestIds
+from serving.calls.methods import Method
+from serving.clock import Clock
+from serving.flags import is_loopback
+from serving.limiting.limits import Limits
+from serving.process_metrics import process_metrics
+from serving.running import run
+from serving.standard.pages import Page
+from serving.surroundings import Surroundings
+from serving.telemetry.logs import set_up_logs
+from serving.telemetry.metrics import Declared, Table
+from serving.transports import Addresses, Transports
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Gateway:
+    """A picture with the transports that show it. Made inside the event loop that is to serve.
+
+    `serve` runs until `stop` is called; a part that dies ends it with the error.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        discovery: Discovery,
+        services: Iterable[str],
+        clock: Clock,
+        limits: Limits,
+        security: Security | None = None,
+        grace_s: float = 5.0,
+    ) -> None:
+        self.picture = Picture()
+        self.addressing = Addressing(self.picture.hosts)
+        self.health = GatewayHealth(self.picture)
+        self.clock = clock
+        name = f"{socket.gethostname()}-{kind}-{secrets.token_hex(4)}"
+        self.surroundings = Surroundings(limits, clock, RequestIds(name), security)
+        self.metrics = process_metrics(self.surroundings)
+        self.metrics.register(Table(METRICS, Seen(self.picture, self.addressing)))
+        self._discovery, self._services, self._grace_s = discovery, tuple(services), grace_s
+        self._transports: Transports | None = None
+
+    def count(self, metrics: Sequence[Declared[Any]], subject: Any) -> None:
+        """These metrics, too."""
+        self.metrics.register(Table(metrics, subject))
+
+    def listen(
+        self, addresses: Addresses, methods: Sequence[Method] = (), pages: Mapping[str, Page] | None = None
+    ) -> asyncio.Future[Addresses]:
+        """Serve these; where, once it does."""
+        self._transports = Transports(
+            methods, self.health, self.surroundings, self.metrics, addresses, self._grace_s, pages
+        )
+        return self._transports.listening
+
+    def stop(self) -> None:
+        """Begin to shut down."""
+        assert self._transports is not None
+        self._transports.stop()
+
+    async def serve(self, *beside: Work, leave: Callable[[], None] = lambda: None) -> None:
+        """Listen, follow and answer until stopped; `beside` goes on meanwhile. Raises OSError."""
+        assert self._transports is not None, "listen first"
+
+        def leaving() -> None:
+            self.health.leaving = True
+            leave()
+
+        async with self._discovery:
+            await self._transports.serve(self._work(beside), leaving)
+
+    async def _work(self, beside: Sequence[Work]) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.picture.follow(self._discovery, self._services), name="follow HQ")
+            for work in beside:
+                group.create_task(work())
+
+
+def check_http(given: Mapping[str, Any], *names: str) -> None:
+    """Raises UsageError: pages without authentication would be there for other machines."""
+    for name in names:
+        if not given["insecure"] and not is_loopback(given[name]):
+            raise click.UsageError(
+                f"--{name} {given[name]} is reachable from other machines: serve on 127.0.0.1, or give --insecure "
+                "if the network itself is protected"
+            )
+
+
+def run_gateway(given: Mapping[str, Any], serve: Work) -> None:
+    """Until it is told to stop; the exit code is 1 if an address cannot be had."""
+    set_up_logs(given["log_level"], given["log_format"])
+    try:
+        run(serve)
+    except OSError as error:
+        click.echo(f"hq-gateway: {error}", err=True)
+        sys.exit(1)

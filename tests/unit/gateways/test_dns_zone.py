@@ -1,0 +1,247 @@
+"""What the zone says, as dnspython reads it."""
+
+from __future__ import annotations
+
+import random
+
+import dns.flags
+import dns.message
+import dns.rcode
+import dns.rdatatype
+import pytest
+
+from gateways.dns.names import Kind, understood
+from gateways.dns.responder import MOST_ADDRESSES, Responder
+from gateways.dns.zone import Settings, Zone
+from gateways.picture.addresses import Addressing
+from gateways.picture.hosts import Hosts
+from tests.support.pictures import Drawn, drawn, known
+
+ZONE = (b"hq", b"internal")
+WEB = "web.service.hq.internal."
+
+
+class Asking:
+    """Asks a responder, and reads its answers by dnspython."""
+
+    def __init__(self, pictured: Drawn) -> None:
+        self.pictured = pictured
+        zone = Zone(Settings(ZONE, 1, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
+        self.responder = Responder(zone, random.Random(3))
+        pictured.picture.listen(self.responder.changed)
+
+    def __call__(self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232) -> dns.message.Message:
+        asked = dns.message.make_query(name, kind, use_edns=0 if payload else False, payload=payload or None)
+        answer = self.responder.over_tcp if tcp else self.responder.over_udp
+        said = answer(asked.to_wire())
+        assert said is not None
+        assert tcp or len(said) <= (payload or 512)
+        message = dns.message.from_wire(said)
+        assert asked.is_response(message)
+        return message
+
+    def code(self, name: str, kind: str = "A") -> str:
+        return dns.rcode.to_text(self(name, kind).rcode())
+
+    def texts(self, name: str, kind: str = "A", *, tcp: bool = False, payload: int = 1232) -> list[str]:
+        said = self(name, kind, tcp=tcp, payload=payload)
+        return sorted(str(item) for rrset in said.answer for item in rrset)
+
+
+def asking(*instances: object, **sight: list[str]) -> Asking:
+    return Asking(drawn(*instances, **sight))  # type: ignore[arg-type]
+
+
+THREE = (
+    known("web-1", host="10.0.0.1", revision="r42", labels={"tier": "front"}),
+    known("web-2", host="10.0.0.2", cluster="west", labels={"tier": "back"}),
+    known("web-3", host="fe80::1"),
+    known("web-4", host="10.0.0.4", is_ready=False),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "found"),
+    [
+        (WEB, "A", ["10.0.0.1", "10.0.0.2"]),
+        (WEB, "AAAA", ["fe80::1"]),
+        ("WEB.Service.HQ.internal.", "A", ["10.0.0.1", "10.0.0.2"]),
+        ("web.service.east.dc.hq.internal.", "A", ["10.0.0.1"]),
+        ("r42.rev.web.service.hq.internal.", "A", ["10.0.0.1"]),
+        ("back.tier.label.web.service.hq.internal.", "A", ["10.0.0.2"]),
+        ("back.tier.label.r42.rev.web.service.hq.internal.", "A", []),
+        ("_http._tcp.web.service.west.dc.hq.internal.", "SRV", ["1 1 80 0a000002.addr.hq.internal."]),
+        ("0a000002.addr.hq.internal.", "A", ["10.0.0.2"]),
+        ("fe800000000000000000000000000001.addr.hq.internal.", "AAAA", ["fe80::1"]),
+        ("hq.internal.", "NS", ["ns.hq.internal."]),
+        ("ns.hq.internal.", "A", ["127.0.0.1"]),
+        (WEB, "ANY", ['"RFC8482" ""']),
+    ],
+)
+def test_a_name_has_the_records_of_what_it_selects(name: str, kind: str, found: list[str]) -> None:
+    assert asking(*THREE, heard=["east", "west"]).texts(name, kind) == found
+
+
+def test_srv_records_bring_their_addresses() -> None:
+    said = asking(*THREE)("_http._tcp.web.service.hq.internal.", "SRV")
+    assert sorted(str(rrset.name) for rrset in said.additional) == [
+        "0a000001.addr.hq.internal.",
+        "0a000002.addr.hq.internal.",
+        "fe800000000000000000000000000001.addr.hq.internal.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "code"),
+    [
+        ("service.hq.internal.", "A", "NOERROR"),
+        ("dc.hq.internal.", "A", "NOERROR"),
+        ("east.dc.hq.internal.", "A", "NOERROR"),
+        ("service.east.dc.hq.internal.", "A", "NOERROR"),
+        ("_tcp.web.service.hq.internal.", "A", "NOERROR"),
+        ("rev.web.service.hq.internal.", "A", "NOERROR"),
+        ("tier.label.web.service.hq.internal.", "A", "NOERROR"),
+        ("addr.hq.internal.", "A", "NOERROR"),
+        (WEB, "MX", "NOERROR"),
+        ("r9.rev.web.service.hq.internal.", "A", "NOERROR"),
+        ("db.service.hq.internal.", "A", "NXDOMAIN"),
+        ("_tcp.db.service.hq.internal.", "A", "NXDOMAIN"),
+        ("south.dc.hq.internal.", "A", "NXDOMAIN"),
+        ("web.hq.internal.", "A", "NXDOMAIN"),
+        ("a.b.web.service.hq.internal.", "A", "NXDOMAIN"),
+        ("zz.addr.hq.internal.", "A", "NXDOMAIN"),
+    ],
+)
+def test_what_has_no_records_is_denied_with_the_start_of_authority(name: str, kind: str, code: str) -> None:
+    said = asking(*THREE, heard=["east", "west"])(name, kind)
+    assert (dns.rcode.to_text(said.rcode()), said.answer) == (code, [])
+    [soa] = said.authority
+    assert (str(soa.name), soa.ttl, soa[0].minimum) == ("hq.internal.", 1, 1)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("example.com.", "A"), ("hq.internal.", "AXFR"), ("internal.", "SOA")])
+def test_what_is_not_ours_is_refused(name: str, kind: str) -> None:
+    assert asking(*THREE).code(name, kind) == "REFUSED"
+
+
+def test_nothing_is_denied_that_a_location_may_have() -> None:
+    ask = asking(*THREE, heard=["east"], unheard=["west"])
+    codes = [ask.code(f"{name}.hq.internal.") for name in ("db.service", "db.service.east.dc", "db.service.west.dc")]
+    assert codes == ["SERVFAIL", "NXDOMAIN", "SERVFAIL"]
+
+
+def test_hq_away_at_the_start_is_a_failure_and_then_an_answer() -> None:
+    ask = Asking(Drawn())
+    ask.pictured.condition.is_known = False
+    ask.pictured.look()
+    assert ask.code(WEB) == "SERVFAIL"
+    ask.pictured.condition.is_known = True
+    ask.pictured.put(known("web-1"))
+    assert ask.texts(WEB) == ["10.0.0.1"]
+
+
+def test_hq_away_later_goes_on_with_the_last_answer_and_why_says_its_age() -> None:
+    ask = asking(*THREE)
+    ask.pictured.condition.age_s, ask.pictured.condition.stale = 300.0, True
+    ask.pictured.condition.away = frozenset({"west"})
+    assert ask.texts(WEB) == ["10.0.0.1", "10.0.0.2"]
+    why = ask.texts("_why.web.service.hq.internal.", "TXT")
+    assert why == ['"age: 300.0 s, live, stale"', '"missing locations: west"', '"ready: 3 of 4 instances"']
+
+
+def test_a_service_that_has_nobody_ready_has_no_data_and_one_that_was_deleted_no_name() -> None:
+    ask = asking(known("web-1"))
+    assert ask.texts(WEB) == ["10.0.0.1"]
+    ask.pictured.put(known("web-1", is_ready=False))
+    assert (ask.code(WEB), ask.texts(WEB)) == ("NOERROR", [])
+    ask.pictured.drop(("east", "web-1"))
+    assert ask.code(WEB) == "NXDOMAIN"
+
+
+async def test_a_host_whose_name_has_no_address_is_a_failure_and_no_empty_answer() -> None:
+    async def nowhere(name: str) -> list[str]:
+        raise OSError(name)
+
+    async with Hosts(nowhere) as hosts:
+        ask = Asking(Drawn(hosts))
+        ask.pictured.put(known("web-1", host="node-1"))
+        assert ask.code(WEB) == "SERVFAIL"
+
+
+def many(count: int) -> list[object]:
+    return [known(f"web-{i}", host=f"10.{i >> 16}.{i >> 8 & 255}.{i & 255}") for i in range(count)]
+
+
+def test_of_ten_thousand_addresses_each_datagram_has_sixteen_others() -> None:
+    ask = asking(*many(10_000))
+    drawn_ones = [ask.texts(WEB) for _ in range(20)]
+    assert {len(found) for found in drawn_ones} == {MOST_ADDRESSES}
+    assert len({found for one in drawn_ones for found in one}) > 4 * MOST_ADDRESSES
+    assert not ask(WEB).flags & dns.flags.TC
+
+
+def test_a_short_answer_comes_in_every_order() -> None:
+    ask = asking(*many(3))
+    orders = {tuple(str(item) for item in ask(WEB).answer[0]) for _ in range(200)}
+    assert len(orders) == 6
+
+
+@pytest.mark.parametrize("payload", [0, 512, 600, 1232, 4096])
+def test_no_answer_is_longer_than_its_asker_takes(payload: int) -> None:
+    ask = asking(*many(500))
+    name = ".".join(["x" * 50] * 3)
+    for asked in (WEB, f"{name}.rev.web.service.hq.internal.", f"{name}.hq.internal."):
+        for kind in ("A", "AAAA", "SRV", "TXT", "ANY"):
+            ask(asked, kind, payload=payload)
+
+
+def test_srv_is_whole_over_tcp_and_truncated_over_udp() -> None:
+    ask = asking(*many(400))
+    name = "_http._tcp.web.service.hq.internal."
+    said = ask(name, "SRV")
+    assert (bool(said.flags & dns.flags.TC), said.answer) == (True, [])
+    assert len(ask.texts(name, "SRV", tcp=True)) == 400
+    assert len(ask.texts(WEB, "A", tcp=True)) == 400
+
+
+def test_srv_of_ten_thousand_over_tcp_is_as_many_as_a_message_takes() -> None:
+    assert 1_000 < len(asking(*many(10_000)).texts("_http._tcp.web.service.hq.internal.", "SRV", tcp=True)) < 2_000
+
+
+def test_an_unrelated_change_keeps_the_encoded_answers_and_its_own_does_not() -> None:
+    ask = asking(*THREE, known("db-1", "db"))
+    ask(WEB)
+    kept = len(ask.responder._kept)
+    ask.pictured.put(known("db-1", "db", host="10.0.0.9"))
+    assert len(ask.responder._kept) == kept == 1
+    ask.pictured.put(known("web-1", host="10.0.0.7"))
+    assert ask.responder._kept == {}
+    assert ask.texts(WEB) == ["10.0.0.2", "10.0.0.7"]
+
+
+def test_services_whose_id_is_no_label_have_no_name_and_are_counted() -> None:
+    ask = asking(known("a", "Web"), known("b", "shop.v2"), known("c", "fine"))
+    assert (ask.code(WEB), ask.code("fine.service.hq.internal.")) == ("NXDOMAIN", "NOERROR")
+    assert ask.responder._zone.unnamed_services == 2
+
+
+def test_the_serial_moves_with_changes() -> None:
+    ask = asking(*THREE)
+
+    def serial() -> int:
+        return int(ask("hq.internal.", "SOA").answer[0][0].serial)
+
+    before = serial()
+    ask.pictured.put(known("web-1", host="10.0.0.9"))
+    assert serial() == before + 1
+
+
+def test_names_are_understood_from_right_to_left() -> None:
+    asked = understood([b"_http", b"_tcp", b"v", b"k", b"label", b"r1", b"rev", b"web", b"service", *ZONE], ZONE)
+    assert (asked.kind, asked.service, asked.port, asked.revision, asked.labels) == (
+        Kind.SERVICE,
+        "web",
+        "http",
+        "r1",
+        (("k", "v"),),
+    )

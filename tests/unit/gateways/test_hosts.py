@@ -1,0 +1,101 @@
+"""Hosts that are names: resolved once, kept while the resolver fails, and left out where they have no address."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+
+import pytest
+
+from gateways.picture.addresses import Addressing, LeftOut
+from gateways.picture.hosts import Hosts
+from tests.support.pictures import Drawn, known
+
+
+class Resolver:
+    """Says what a test put in; a name that it does not know cannot be resolved."""
+
+    def __init__(self, **names: Collection[str]) -> None:
+        self.names = {name.replace("_", "-"): found for name, found in names.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, name: str) -> Collection[str]:
+        self.asked.append(name)
+        await asyncio.sleep(0)
+        if name not in self.names:
+            raise OSError(f"no such name: {name}")
+        return self.names[name]
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0)
+
+
+async def test_an_address_is_its_own() -> None:
+    hosts = Hosts(Resolver())
+    assert (hosts.addresses("10.0.0.1"), hosts.addresses("FE80::1"), hosts.names) == (("10.0.0.1",), ("fe80::1",), 0)
+
+
+async def test_a_name_is_pending_then_has_its_addresses() -> None:
+    resolver = Resolver(node_1=["10.0.0.2", "10.0.0.1", "10.0.0.1"])
+    async with Hosts(resolver) as hosts:
+        assert hosts.addresses("node-1") is None
+        await until(lambda: hosts.addresses("node-1") is not None)
+        assert hosts.addresses("node-1") == ("10.0.0.1", "10.0.0.2")
+        assert resolver.asked == ["node-1"]
+
+
+async def test_a_resolver_that_fails_later_changes_nothing() -> None:
+    resolver = Resolver(node_1=["10.0.0.1"])
+    async with Hosts(resolver, refresh_s=0.001) as hosts:
+        hosts.addresses("node-1")
+        await until(lambda: hosts.addresses("node-1") == ("10.0.0.1",))
+        resolver.names.clear()
+        await until(lambda: len(resolver.asked) > 3)
+        assert (hosts.addresses("node-1"), hosts.unresolved) == (("10.0.0.1",), 0)
+        resolver.names["node-1"] = ["10.0.0.9"]
+        await until(lambda: hosts.addresses("node-1") == ("10.0.0.9",))
+
+
+async def test_a_name_that_nobody_asks_for_is_forgotten() -> None:
+    async with Hosts(Resolver(node_1=["10.0.0.1"]), refresh_s=0.001) as hosts:
+        hosts.addresses("node-1")
+        await until(lambda: not hosts.names)
+
+
+async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    resolver = Resolver()
+    async with Hosts(resolver) as hosts:
+        pictured, addressing = Drawn(hosts), Addressing(hosts)
+        pictured.put(known("web-1", host="node-1"))
+        assert addressing.places(pictured.picture.ready("web")).is_unknown
+        pictured.told.clear()
+        with caplog.at_level(logging.WARNING):
+            await until(lambda: pictured.told == [["web"]])
+            for _ in range(2):
+                addressing.places(pictured.picture.ready("web"))
+            places = addressing.places(pictured.picture.ready("web"))
+        assert places.is_unknown
+        assert places.left_out == {LeftOut.UNRESOLVED: 1}
+        assert addressing.left_out == {LeftOut.UNRESOLVED: 1}
+        assert len([line for line in caplog.messages if "left out: its host" in line]) == 1
+        assert len([line for line in caplog.messages if "cannot be resolved" in line]) == 1
+
+
+async def test_one_address_and_port_is_one_place_and_the_second_is_counted() -> None:
+    addressing = Addressing(Hosts(Resolver()))
+    twins = [known("web-1", port=80), known("web-2", port=80), known("web-3", port=81)]
+    places = addressing.places(twins, "http")
+    assert [(place.instance.id, place.port) for place in places.found] == [("web-1", 80), ("web-3", 81)]
+    assert places.left_out == {LeftOut.DUPLICATE: 1}
+    assert [place.address for place in addressing.places(twins).found] == ["10.0.0.1"]
+
+
+async def test_an_instance_without_the_port_is_left_out_and_counted() -> None:
+    places = Addressing(Hosts(Resolver())).places([known("web-1")], "grpc")
+    assert (places.found, places.left_out, places.is_unknown) == ([], {LeftOut.NO_PORT: 1}, False)
