@@ -6,9 +6,9 @@ import click
 
 from hqcli.group import LazyGroup
 from hqclient.credential_files import CredentialFiles
+from hqctl.asking.cluster import cluster_option, naming_cluster
 from hqctl.asking.examples import with_examples
 from hqctl.asking.exits import MEANINGS
-from hqctl.asking.naming import cluster_option, naming_cluster
 from hqctl.asking.session import complain, connection_options
 
 # Name: module, attribute, help in one line.

@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hqctl.asking.exits import Exit
-from hqctl.asking.remembered import remembered
 from hqctl.asking.session import Session, colour_of, complain, connected
-from hqctl.output.facts import Facts, Finding, Reached
-from hqctl.output.findings import findings
-from hqctl.output.folding import fold, width_of
+from hqctl.asking.transitions import remembered
+from hqctl.output.findings import Facts, Finding, Reached, findings
 from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data
-from hqctl.output.guard_words import guard_words
-from hqctl.output.tables import print_table
-from hqctl.words import plural, seconds_of, size, span
+from hqctl.output.tables import fold, print_table, width_of
+from hqctl.readable import guard_words, plural, seconds_of, size, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

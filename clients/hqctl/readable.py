@@ -1,4 +1,4 @@
-"""Small values as people read them: ages, times, conditions."""
+"""Values and conditions as people read them: ages, times, sizes, what the guard does. No I/O."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from hqpb.v1 import instance_pb2
 if TYPE_CHECKING:
     from google.protobuf.duration_pb2 import Duration
     from google.protobuf.timestamp_pb2 import Timestamp
+from hqpb.v1 import service_pb2 as pb
 
 CLOCKS_DIFFER_S = 2.0  # between machines that are well; beyond that one of them is wrong
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
@@ -110,3 +111,19 @@ def plural(count: int, noun: str) -> str:
     if count == 1:
         return f"{count} {noun}"
     return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
+
+
+def guard_words(guard: pb.GuardState) -> str:
+    """What the guard does, in one or two sentences."""
+    doing = "holding expiries" if guard.holding else "not holding"
+    until = f" until {clock_time(guard.until)} at the latest" if guard.holding and guard.until.seconds else ""
+    if guard.holding and guard.verdict:
+        return f"{doing}{until}: {verdict(guard)}."
+    nodes = plural(guard.nodes, "node")
+    counted = f"{guard.silent} of {plural(guard.expected, 'revision')} silent, on {nodes}"
+    return f"{doing}{until} ({counted})."
+
+
+def verdict(guard: pb.GuardState) -> str:
+    """Why it holds, without a full stop."""
+    return guard.verdict.removeprefix("holding: ").rstrip(".")

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqctl.asking.exits import Exit
+from hqctl.asking.options import Span
 from hqctl.asking.session import complain, warn
-from hqctl.asking.spans import Span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def ticket(
         return
     if key is None or not kid or not subject:
         raise click.UsageError("give --key FILE, --kid ID and --subject NAME")
-    from hqctl.tickets import Claims, read_private, sign
+    from hqctl.signed_tokens import Claims, read_private, sign
 
     now = int(time.time())
     if span_s > _LONG_S:
@@ -83,7 +83,7 @@ def inspect(file: Any) -> None:
 
     Does not check the signature, nor whether a server would accept the token.
     """
-    from hqctl.tickets import look_into
+    from hqctl.signed_tokens import look_into
 
     with _told():
         shown = look_into(file.read().strip())
@@ -101,8 +101,8 @@ def inspect(file: Any) -> None:
 @click.option("--kid", "kids", multiple=True, required=True, help="Key id; one for each --key, in the same order.")
 def jwks(keys: tuple[Path, ...], kids: tuple[str, ...]) -> None:
     """Print the public keys as a JWKS, for the servers' --jwks."""
-    from hqctl.tickets import jwks as as_jwks
-    from hqctl.tickets import public_jwk, read_public
+    from hqctl.signed_tokens import jwks as as_jwks
+    from hqctl.signed_tokens import public_jwk, read_public
 
     if len(keys) != len(kids) or len(set(kids)) != len(kids):
         raise click.UsageError("give one --kid for each --key, in the same order")
@@ -129,7 +129,7 @@ def _time(value: float) -> str:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    from hqctl.tickets import BadTicket
+    from hqctl.signed_tokens import BadTicket
 
     try:
         yield

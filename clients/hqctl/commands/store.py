@@ -1,4 +1,4 @@
-"""epoch: whether what the store holds is believed, and an operator's word for it."""
+"""epoch and quarantine: whether what the store holds is believed, and what of it cannot be read."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import click
 
 from hqctl.asking.exits import Exit
 from hqctl.asking.session import Session, complain, connected
-from hqctl.commands.guarding import who
-from hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from hqctl.commands.orders import who
+from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import check_cluster
-from hqctl.words import clock_time, plural
+from hqctl.output.tables import print_table
+from hqctl.readable import clock_time, plural
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -77,3 +78,31 @@ def print_epoch(state: admin_pb2.EpochState) -> None:
         click.echo(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
     elif state.trust == pb.EPOCH_TRUST_CONFIRMED:
         click.echo("Confirmed: a backup was restored.")
+
+
+@click.command()
+@output_option(*LISTS)
+@connected
+def quarantine(session: Session, output: str) -> None:
+    """Show records that the answering replica could not decode.
+
+    The affected instances are shown as last decoded; a valid write or a delete replaces the record.
+    """
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.list_quarantine()
+        check_cluster(session, answer.source)
+        if is_data(output):
+            print_items(answer.records, [answer.source], output)
+        elif answer.records:
+            print_table(("KEY", "VERSION", "SERVED", "ERROR"), [_record(record) for record in answer.records])
+        else:
+            click.echo("Nothing is in quarantine.", err=True)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _record(record: admin_pb2.QuarantinedRecord) -> list[str]:
+    served = "as before" if record.served_from_older else "not at all"
+    return [record.key, str(record.version), served, record.error]
