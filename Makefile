@@ -31,8 +31,9 @@ test: setup ## Run the tests (except the long ones)
 	@$(VENV)/pytest -n 2 --dist worksteal
 
 .PHONY: test-long
-test-long: setup ## Run the long tests only
-	@$(VENV)/pytest -m long
+test-long: setup ## Run the long tests: foreign clients, both etcds, outages, browsers (skips say what is missing)
+	@$(VENV)/python -m tests.judges --install
+	@$(VENV)/pytest -m long -n 2 --dist worksteal
 
 .PHONY: fuzz
 fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: requests at random, spoiled
@@ -48,7 +49,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
 	$(VENV)/buf lint
-	$(VENV)/bandit -q -c pyproject.toml -r store serving control hq federated gateways clients tools
+	$(VENV)/bandit -q -c pyproject.toml -r store serving control hq federated walle gateways console clients tools
 	$(VENV)/python -m tools.check_advisories
 	$(VENV)/python -m tools.check_packages
 

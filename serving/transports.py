@@ -18,6 +18,7 @@ from serving.grpc.server import GrpcServer
 from serving.health import Health
 from serving.http.server import HttpServer
 from serving.standard.pages import Page
+from serving.standard.site import Site
 from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server as TransportServer
@@ -59,8 +60,12 @@ class Transports:
         grace_s: float,
         pages: Mapping[str, Page] | None = None,
         agents: Sequence[Method] = (),
+        site: Site | None = None,
     ) -> None:
-        """`pages`: beside those that every server has, by path. `agents`: what their listener serves."""
+        """`pages`: beside those that every server has, by path. `agents`: what their listener serves.
+
+        `site`: serves every path that is neither a method nor a page (with the transport "own" only).
+        """
         self._addresses, self._grace_s, self._loop_lag = addresses, grace_s, shared.loop_lag
         self._log_counts = shared.log_counts
         self._security, self._tls = shared.security, shared.security.tls if shared.security is not None else None
@@ -77,7 +82,7 @@ class Transports:
         if addresses.transport == "own":
             beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
             self.agents_admission = beside.admission
-            self._server = _One(methods, health, shared, metrics, addresses, pages or {}, agents, beside)
+            self._server = _One(methods, health, shared, metrics, addresses, pages or {}, agents, beside, site)
         else:
             self._server = _Two(methods, health, shared, metrics, addresses, pages or {})
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
@@ -170,11 +175,12 @@ class _One:
         pages: Mapping[str, Page],
         agents: Sequence[Method],
         beside: Surroundings,
+        site: Site | None,
     ) -> None:
         self._addresses = addresses
         is_shared = addresses.shared
         self._server = TransportServer(
-            methods, health, shared, metrics, pages, reuse_port=is_shared, cors=addresses.cors
+            methods, health, shared, metrics, pages, reuse_port=is_shared, cors=addresses.cors, site=site
         )
         self._agents = TransportServer(agents, health, beside, metrics, {}, reuse_port=is_shared)
         self._pages = TransportServer((), health, shared, metrics, pages)

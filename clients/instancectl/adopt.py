@@ -14,7 +14,7 @@ from instancectl.processes.children import Child, Children, adopt
 from instancectl.processes.limits import Grip
 from instancectl.sections.workshop import blueprints
 from instancectl.state import RunningChild, StateFile
-from instancectl.wanted.desired import Desired
+from instancectl.wanted.desired import Desired, is_wanted_created
 from instancectl.wanted.fingerprint import RevisionKey
 
 Found = dict[str, tuple[Child, RunningChild]]
@@ -23,7 +23,7 @@ Found = dict[str, tuple[Child, RunningChild]]
 def is_wanted(record: RunningChild, desired: Desired) -> bool:
     """The revision is still in the spec with the same content, and the section is what it was."""
     revision = desired.by_key.get(record.revision)
-    if revision is None:
+    if revision is None or is_wanted_created(revision):
         return False
     blueprint = blueprints(record.revision, revision, desired).get(record.section)
     return blueprint is not None and blueprint.digest == record.section_digest

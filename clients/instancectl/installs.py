@@ -62,9 +62,10 @@ class Installs:
     def present(self) -> frozenset[RevisionKey]:
         return frozenset(self._all)
 
-    def verdict(self, key: RevisionKey) -> Verdict:
+    def verdict(self, key: RevisionKey) -> Verdict | None:
+        """None: nothing of it is there."""
         install = self._all.get(key)
-        return install.verdict if install else conditions.PENDING
+        return install.verdict if install else None
 
     def begin(self, key: RevisionKey, desired: Desired) -> None:
         """Prepare a revision."""
@@ -86,7 +87,7 @@ class Installs:
     async def remove(self, key: RevisionKey, desired: Desired) -> None:
         """Remove a revision from the disk."""
         if install := self._all.get(key):
-            install.is_leaving, install.verdict = True, conditions.PENDING
+            install.is_leaving, install.verdict = True, conditions.REMOVING
         await self.cancel([key])
         self._state.not_installed(key)
         await self._preparer.remove(key, desired)
@@ -106,7 +107,9 @@ class Installs:
 
     async def _prepare(self, key: RevisionKey, install: Install, desired: Desired) -> None:
         try:
-            contents = await self._preparer.prepare(key, desired.by_key[key], desired)
+            contents = await self._preparer.prepare(
+                key, desired.by_key[key], desired, lambda stage: self._reached(install, stage)
+            )
             self._state.installed(key, contents)
         except PrepareFailed as failure:
             await self._rest(key, install, failure)
@@ -125,6 +128,12 @@ class Installs:
         install.verdict, install.failures, install.task = conditions.INSTALLED, 0, None
         log.info("revision %s is installed", key)
         self._changed()
+
+    def _reached(self, install: Install, stage: Verdict) -> None:
+        """After a failure its message says more than the stage of the next try."""
+        if not install.failures:
+            install.verdict = stage
+            self._changed()
 
     async def _rest(self, key: RevisionKey, install: Install, failure: PrepareFailed) -> None:
         install.failures += 1

@@ -8,11 +8,13 @@ from typing import Any
 
 from google.protobuf import json_format
 
+from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import ContainerStatus
 from instancectl.reports.sink import Sink
 from instancectl.supervisor import Supervisor
 
 COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "SECTION", "STATE", "PID", "RESTARTS", "LIMITS")
+_TARGETS = {instance_pb2.REVISION_TARGET_READY: "READY", instance_pb2.REVISION_TARGET_CREATED: "CREATED"}
 
 
 def snapshot(supervisor: Supervisor, sink: Sink) -> dict[str, Any]:
@@ -37,7 +39,7 @@ def _revisions(supervisor: Supervisor) -> Iterator[dict[str, Any]]:
         runs = running.sections if running and running.key.id == key.id else []
         yield {
             "id": key.id,
-            "target": "READY" if desired and key == desired.ready_key else "INSTALLED",
+            "target": _TARGETS.get(revision.target, "INSTALLED"),
             "status": json_format.MessageToDict(status) if status else {},
             "sections": [
                 {"name": s.status.name, "pid": s.pid, "limits": s.limits, "state": _state(s.status)} for s in runs
@@ -57,7 +59,7 @@ def is_as_wanted(found: dict[str, Any]) -> bool:
 
 
 def _is_as_wanted(revision: dict[str, Any]) -> bool:
-    names = ("installed", "ready") if revision["target"] == "READY" else ("installed",)
+    names = {"READY": ("installed", "ready"), "CREATED": ()}.get(revision["target"], ("installed",))
     return all(_verdict(revision["status"], name) == "yes" for name in names)
 
 

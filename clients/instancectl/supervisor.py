@@ -105,7 +105,7 @@ class Supervisor:
             await self._turn(sink)
         await sink.flush(LAST_WORDS_S)
         await self.installs.close()
-        return self.desired is not None and set(self.desired.by_key) <= self.installs.installed
+        return self.desired is not None and set(self.desired.held_keys) <= self.installs.installed
 
     # --- what is wanted ---------------------------------------------------------------------------------------------
 
@@ -118,11 +118,11 @@ class Supervisor:
             await self._clear(old or new)
             self._house.claim(new)
         elif old is None and self._manner.starts:
-            await self._adopt(new)
+            await self._adopt(new, sink)
         if new != old:
             self._keep(new)
         if old is None:
-            await self._house.tidy(self.installs.present | set(new.by_key))
+            await self._house.tidy(self.installs.present | set(new.held_keys))
         self.desired = new
         for revision_id in set(self.statuses) - {key.id for key in new.by_key}:
             del self.statuses[revision_id]
@@ -140,11 +140,11 @@ class Supervisor:
                 "%s cannot be written: %s; a restart while HQ is away would use an older one", path, error.strerror
             )
 
-    async def _adopt(self, new: Desired) -> None:
+    async def _adopt(self, new: Desired, sink: Sink) -> None:
         key, found = await take_over(self._shop.state, new, self._shop.children)
         if key is not None:
             log.info("adopted %s of revision %s", ", ".join(sorted(found)), key)
-            self.running = Running(key, self._shop, self._wake.set)
+            self.running = Running(key, self._shop, sink.drain, self._wake.set)
             self.running.start(new.by_key[key], new, found)
 
     # --- doing it ---------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class Supervisor:
             return
         self._update_running(self.desired)
         for action in plan(self._wanted(self.desired), self._actual()):
-            self._do(action, self.desired)
+            self._do(action, self.desired, sink)
         self._speak(self.desired, sink)
 
     def _update_running(self, desired: Desired) -> None:
@@ -166,7 +166,7 @@ class Supervisor:
 
     def _wanted(self, desired: Desired) -> Wanted:
         yields = self.fenced and self._manner.stops_when_fenced
-        return Wanted(tuple(desired.by_key), None if yields else desired.ready_key)
+        return Wanted(desired.held_keys, None if yields else desired.ready_key)
 
     def _actual(self) -> Actual:
         running = self.running
@@ -179,7 +179,7 @@ class Supervisor:
             stopping=running is not None and running.is_stopping,
         )
 
-    def _do(self, action: Action, desired: Desired) -> None:
+    def _do(self, action: Action, desired: Desired, sink: Sink) -> None:
         match action:
             case Prepare(key):
                 self.installs.begin(key, desired)
@@ -187,7 +187,7 @@ class Supervisor:
                 self._chores.begin(f"cancel {key}", partial(self.installs.cancel, [key]))
             case Run(key) if self._manner.starts:
                 log.info("starting revision %s", key)
-                self.running = Running(key, self._shop, self._wake.set)
+                self.running = Running(key, self._shop, sink.drain, self._wake.set)
                 self.running.start(desired.by_key[key], desired, {})
             case Stop(key) if self.running is not None:
                 log.info("stopping revision %s", key)
@@ -203,7 +203,7 @@ class Supervisor:
     async def _remove(self, key: RevisionKey, desired: Desired) -> None:
         log.info("removing revision %s", key)
         await self.installs.remove(key, desired)
-        await self._house.drop_traces(key, self.desired.by_key if self.desired else ())
+        await self._house.drop_traces(key, self.desired.held_keys if self.desired else ())
         await self._house.drop_unused_contents(is_idle=not self.installs.preparing)
 
     def _speak(self, desired: Desired, sink: Sink) -> None:

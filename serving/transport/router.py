@@ -11,6 +11,7 @@ from serving.errors import HqError, UnknownMethod
 from serving.errors.exchanges import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
 from serving.h2.heads import Head
 from serving.standard.pages import VITAL, Page, Pages
+from serving.standard.site import Site
 from serving.surroundings import Surroundings
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
@@ -21,6 +22,7 @@ from serving.transport.grpc import Grpc, GrpcJson, status_fields
 from serving.transport.grpc_web import GrpcWeb
 from serving.transport.paging import PageHandler
 from serving.transport.rpc import Endpoint, Rpc, UnaryRpc
+from serving.transport.site_handler import SiteHandler
 from serving.transport.streams import DuplexRpc, StreamRpc
 from serving.transport.wires import Wire
 
@@ -37,14 +39,19 @@ class Router:
     """The table of methods and pages of one server."""
 
     def __init__(
-        self, methods: Sequence[Method], pages: Mapping[str, Page], shared: Surroundings, cors: Cors | None = None
+        self,
+        methods: Sequence[Method],
+        pages: Mapping[str, Page],
+        shared: Surroundings,
+        cors: Cors | None = None,
+        site: Site | None = None,
     ) -> None:
-        self._cors = cors
+        self._cors, self._site = cors, site
         self._shared, self._limits = shared, shared.limits
         self._endpoints = {
             b"/" + method.path.encode(): Endpoint(method, shared, _KINDS[type(method)]) for method in methods
         }
-        self._pages = Pages(pages, shared)
+        self._pages, self._page_paths = Pages(pages, shared), frozenset(path.encode() for path in pages)
 
     def open(self, exchange: Exchange) -> None:
         """A request has begun: from now on it has a handler, or is answered."""
@@ -107,7 +114,9 @@ class Router:
         path = head.target.partition(b"?")[0]
         endpoint = self._endpoints.get(path)
         is_safe = endpoint is not None and isinstance(endpoint.method, Unary) and endpoint.method.safe
-        if endpoint is None or head.method == b"POST":
+        if self._site is not None and endpoint is None and path not in self._page_paths:
+            SiteHandler(exchange, self._site, self._shared)
+        elif endpoint is None or head.method == b"POST":
             PageHandler(exchange, self._pages, ExchangeCall(exchange, self._shared.ids))
         elif is_safe and head.method == b"GET":
             self._open(endpoint, exchange, ConnectUnary)

@@ -16,8 +16,9 @@ from serving.calls.methods import Method
 from serving.health import Health
 from serving.listening import bound
 from serving.standard import health as health_calls
-from serving.standard import reflection
+from serving.standard import reflection, whoami
 from serving.standard.pages import Page, index_page, own_pages
+from serving.standard.site import Site
 from serving.surroundings import Surroundings
 from serving.transport.connection import Arrival
 from serving.transport.core import Core
@@ -47,16 +48,18 @@ class Server:
         *,
         reuse_port: bool = False,
         cors: Sequence[str] = (),
+        site: Site | None = None,
     ) -> None:
-        """`cors`: origins whose pages may call from a browser; `*` for all."""
+        """`cors`: origins whose pages may call from a browser; `*` for all. `site`: serves all other paths, and `/`."""
         services = sorted({method.path.partition("/")[0] for method in methods})
         self._health = health_calls.HealthCalls(health, services)
-        table = [*methods, *self._health.methods()]
+        table = [*methods, *self._health.methods(), *(whoami.methods() if methods else ())]
         table += reflection.methods([*services, health_calls.SERVICE], shared.limits.slow_request_s)
         note = shared.security.note if shared.security is not None else str
         shown = {**own_pages(health, registry, note), **pages}
-        shown["/"] = index_page([method.path for method in table], [*shown])
-        router = Router(table, shown, shared, Cors(cors) if cors else None)
+        if site is None:
+            shown["/"] = index_page([method.path for method in table], [*shown])
+        router = Router(table, shown, shared, Cors(cors) if cors else None, site)
         self._core = Core(router, shared)
         self._reuse_port = reuse_port
         self._listening: list[asyncio.Server] = []

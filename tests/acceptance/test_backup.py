@@ -77,6 +77,7 @@ async def shows(replica: ReplicaProcess, ids: set[str]) -> bool:
 
 
 @BOTH
+@pytest.mark.long
 async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoever_was_there(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path
 ) -> None:
@@ -123,6 +124,7 @@ async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoev
 
 
 @ONE
+@pytest.mark.long
 async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_gone(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
@@ -159,6 +161,7 @@ async def test_while_a_restore_is_unfinished_nobody_is_told_that_an_instance_is_
 
 
 @ONE
+@pytest.mark.long
 async def test_a_backup_goes_through_a_pipe_and_into_another_installation(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:

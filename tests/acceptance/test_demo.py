@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.support.process_ids import has_ended
 from tests.support.sample_instances import eventually
@@ -82,6 +83,7 @@ async def order(data: Path, *words: str) -> tuple[int, str]:
     return process.returncode or 0, out.decode()
 
 
+@pytest.mark.long
 async def test_discovery_sees_all_instances_ready_and_what_is_ordered_and_nothing_stays(tmp_path: Path) -> None:
     async with demo(tmp_path) as running:
         for location in ("east", "north", "west"):

@@ -43,6 +43,7 @@ async def typed(replica: ReplicaProcess, folder: Path) -> list[str]:
     return [replaced(with_ports(command, ports), places) for command, _ in commands(PAGE)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)  # ten seconds where nobody else computes
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_runs_as_written(replica: ReplicaProcess, tmp_path: Path) -> None:

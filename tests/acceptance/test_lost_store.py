@@ -73,6 +73,7 @@ async def etcd_of_own(own_etcd: OwnEtcd) -> EmbeddedEtcd:
     return await own_etcd(ports=lambda: ports)
 
 
+@pytest.mark.long
 async def test_a_store_that_comes_back_empty_is_doubted_by_everybody_until_an_operator_confirms_it(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd
 ) -> None:
@@ -119,6 +120,7 @@ async def test_a_store_that_comes_back_empty_is_doubted_by_everybody_until_an_op
         await watch.end()
 
 
+@pytest.mark.long
 async def test_discovery_does_not_believe_it_even_if_every_replica_was_started_anew(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd, tmp_path: Path
 ) -> None:
@@ -162,6 +164,7 @@ async def test_a_restored_backup_is_believed_however_little_it_holds(
         assert answer.sources[0].trust == pb.EPOCH_TRUST_CONFIRMED
 
 
+@pytest.mark.long
 async def test_what_most_agents_report_again_is_believed_and_that_is_kept(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd
 ) -> None:

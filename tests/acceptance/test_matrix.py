@@ -209,6 +209,7 @@ class Trials:
             self.held.add((row.name, caller))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 async def test_a_replica_lets_in_whom_the_table_says_and_shows_secrets_to_two(
     replica: Served, files: Secured, transport: str
@@ -225,6 +226,7 @@ async def test_a_replica_lets_in_whom_the_table_says_and_shows_secrets_to_two(
     assert found_in(metrics.text + files.audit.read_text()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 async def test_a_front_lets_in_nobody_else(front: Addresses, files: Secured, transport: str) -> None:
     def wanted(row: Row, cell: str, got: str) -> bool:

@@ -73,6 +73,7 @@ async def test_a_lookup_decodes_nothing_so_a_thousand_instances_cost_a_few_empty
     assert thousand / empty < 8, f"decoding would cost forty times as much; this is {thousand / empty:.1f}"
 
 
+@pytest.mark.long
 async def test_a_beat_among_fifty_costs_a_fraction_of_an_empty_call(loaded: Loaded) -> None:
     fifty = by_fifty(loaded.made.population, 8)
     ours = await loaded.cost(loaded.made.hq("ReportStatuses"), fifty, 200) / 50
@@ -80,6 +81,7 @@ async def test_a_beat_among_fifty_costs_a_fraction_of_an_empty_call(loaded: Load
     assert ours < empty / 2, f"a beat costs {ours / empty:.0%} of an empty call"
 
 
+@pytest.mark.long
 async def test_a_single_beat_costs_at_most_a_few_empty_calls(loaded: Loaded) -> None:
     beats = single(loaded.made.population, 10)
     ours = await loaded.cost(loaded.made.hq("ReportStatus"), beats, 400)

@@ -70,6 +70,7 @@ async def serving(folder: Path, etcd: SharedEtcd) -> AsyncIterator[dict[str, str
         await asyncio.wait_for(process.wait(), 30)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_commands_of_the_page_make_a_replica_that_knows_its_callers(tmp_path: Path, etcd: SharedEtcd) -> None:

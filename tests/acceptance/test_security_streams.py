@@ -63,6 +63,7 @@ ENDS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("why", ENDS)
 @pytest.mark.parametrize("watched", ["grpc", "http"])
 async def test_a_stream_through_a_front_ends_with_what_let_it_in(

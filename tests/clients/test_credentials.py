@@ -100,13 +100,16 @@ async def test_an_unusable_ticket_leaves_the_old_one_in_force(
             ticket_file.write_text(spoiled)
         assert await code_of(client) is grpc.StatusCode.OK
         assert await code_of(client) is grpc.StatusCode.OK
-    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("clients")]
+    warnings = [
+        r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("hqclient")
+    ]
     assert len(warnings) == 1, "it is said once, not for each call"
     assert str(ticket_file) in warnings[0]
     assert "remain in force" in warnings[0]
     assert "words" not in warnings[0]
 
 
+@pytest.mark.long
 async def test_a_watch_goes_on_with_a_renewed_ticket_when_its_own_runs_out(
     replica: Served, secured: Secured, ticket_file: Path
 ) -> None:

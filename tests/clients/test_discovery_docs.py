@@ -94,6 +94,7 @@ def test_an_example_without_arguments_tells_them(example: str) -> None:
     assert done.stderr.startswith(f"usage: {example} SERVICE PORT")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_as_written(etcd: SharedEtcd, tmp_path: Path) -> None:
     port = await free_port()

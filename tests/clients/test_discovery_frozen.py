@@ -44,6 +44,7 @@ async def watchers(replica: ReplicaProcess) -> int:
     return int(found[1])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_it_says_that_it_may_be_behind_and_then_follows_the_healthy_replica(
     etcd: SharedEtcd, tmp_path: Path

@@ -156,6 +156,7 @@ async def more_of(steps: list[Step]) -> None:
     await eventually(lambda: len(steps) >= goal, what="writing goes on")
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_over_restarts_of_real_replicas_no_change_is_lost_or_doubled(two: TwoReplicas) -> None:
     rng = random.Random(23)

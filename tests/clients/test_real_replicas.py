@@ -84,6 +84,7 @@ async def test_conflicts_and_fences_are_told_with_their_details(two: list[Replic
         assert [v.field for v in faulty.value.violations] == ["instance.meta.id"]
 
 
+@pytest.mark.long
 async def test_an_operators_day_with_hqctl(two: list[ReplicaProcess]) -> None:
     async def done(*arguments: str, stdin: str = "", code: int = 0) -> str:
         outcome = await hqctl(two[0].grpc, *arguments, stdin=stdin)

@@ -35,6 +35,7 @@ def lay_down(path: Path, key: Any, password: bytes = b"") -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KEYS)
 async def test_a_signed_ticket_opens_a_server_that_knows_its_key(tmp_path: Path, kind: str) -> None:
     key = lay_down(tmp_path / "key.pem", KEYS[kind]())

@@ -72,6 +72,7 @@ async def test_a_member_that_hangs_is_left_for_the_next_one(cluster: EtcdCluster
     await place.store.close()
 
 
+@pytest.mark.long
 async def test_a_watch_at_a_member_cut_off_from_its_cluster_ends_within_seconds(cluster: EtcdCluster) -> None:
     leader = await cluster.leader()
     cut_off = (leader + 1) % 3

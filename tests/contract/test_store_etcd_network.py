@@ -47,6 +47,7 @@ def put(place: Place, name: str) -> Write:
     return Write((), ((place.key(name), b"x"),))
 
 
+@pytest.mark.long
 async def test_a_half_open_connection_ends_a_watch_within_ten_seconds(place: Place, proxy: Proxy) -> None:
     async with place.watch(await place.head()) as stream:
         proxy.stall()

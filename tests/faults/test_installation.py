@@ -33,6 +33,7 @@ async def sources(replicas: list[ReplicaProcess]) -> list[pb.Source]:
     return await asyncio.gather(*(one(replica) for replica in replicas))
 
 
+@pytest.mark.long
 async def test_two_of_five_may_stop_and_with_three_members_gone_reads_say_stale(
     replicas: Replicas, etcd_cluster: OwnCluster
 ) -> None:

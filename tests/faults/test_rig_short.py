@@ -18,6 +18,7 @@ from tests.support.etcd import binary_of
 SMALL = Amounts(instances=16, uploaders=4, agents=8, readers=4, watchers=4)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(("version", "seed", "tls"), [("3.4", 11, False), ("3.5", 12, True)])
 async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ async def is_fresh(replica: ReplicaProcess) -> bool:
         return False
 
 
+@pytest.mark.long
 async def test_with_etcd_away_reads_go_on_and_say_stale_and_writes_say_retry(
     replicas: Replicas, own_etcd: OwnEtcd
 ) -> None:

@@ -182,6 +182,7 @@ async def assert_ends_in_words(replica: ReplicaProcess) -> None:
     assert "Traceback" not in replica.log_text()
 
 
+@pytest.mark.long
 async def test_a_storage_format_that_is_too_new_is_refused_in_words(etcd: SharedEtcd, tmp_path: Path) -> None:
     await raise_the_format(etcd, tmp_path)
     late = ReplicaProcess([etcd.endpoint], etcd.prefix, tmp_path / "late.log")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
+import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids, refused
@@ -42,6 +43,7 @@ async def test_calls_under_way_end_well_when_the_configuration_of_their_location
     assert ids(await reading) == [("b", "west")]
 
 
+@pytest.mark.long
 async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_before_its_store_was_asked(
     start_pair: StartPair,
 ) -> None:

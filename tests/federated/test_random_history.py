@@ -74,6 +74,7 @@ async def world(tmp_path: Path, etcd35: EtcdBinary):  # type: ignore[no-untyped-
         await made.end()
 
 
+@pytest.mark.long
 async def test_restarts_of_a_location_and_of_the_front_lose_and_double_no_event(world: World) -> None:
     fronts = [await world.front()]
     writers = [Writer(name, seed=1) for name in NAMES]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import grpc
+import pytest
 
 from hqpb.v1 import service_pb2 as pb
 from tests.federated.answers import errors, ids, refused
@@ -17,6 +18,7 @@ EVERYTHING = pb.FindInstancesRequest()
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
+@pytest.mark.long
 async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_pair: StartPair) -> None:
     _, west, front = await start_pair(east="a", west="b")
     west.replicas[0].delay_s = 30
@@ -33,6 +35,7 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
 
 
+@pytest.mark.long
 async def test_a_location_whose_store_is_away_answers_whom_memory_is_enough_for(start_pair: StartPair) -> None:
     _, west, front = await start_pair(east="a", west="b")
     west.replicas[0].store_delay_s = 30

@@ -144,6 +144,7 @@ async def _timed(call: Awaitable[pb.FindInstancesResponse]) -> tuple[pb.FindInst
     return await call, time.monotonic() - began
 
 
+@pytest.mark.long
 async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) -> None:
     front = await world.front("2s")
     await fill(front, "slow")
@@ -213,6 +214,7 @@ async def test_a_stopped_location_costs_its_own_instances_only(world: World, fro
         await watcher.end()
 
 
+@pytest.mark.long
 async def test_a_watch_is_told_of_a_frozen_location_while_its_stream_stands_and_again_when_it_is_back(
     world: World, front: FrontProcess
 ) -> None:

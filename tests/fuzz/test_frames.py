@@ -16,6 +16,7 @@ def test_no_spoiled_conversation_raises_reads_differently_when_cut_or_confuses_t
     assert not found, "\n".join(f"{one.kind} {one.number}: {one.what}\n  {one.smallest!r}" for one in found)
 
 
+@pytest.mark.long
 def test_a_seed_says_it_all() -> None:
     def made(seed: int) -> list[tuple[str, bytes]]:
         return [frames.Maker(seed).make(number) for number in range(8)]

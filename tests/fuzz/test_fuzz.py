@@ -6,6 +6,8 @@ import os
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.fuzz import requests, words
 from tests.fuzz.campaign import Campaign
 from tests.fuzz.target import FLAGS, faults_in, started
@@ -14,6 +16,7 @@ SEED = int(os.environ.get("HQ_FUZZ_SEED", "20261121"))
 SECONDS = 6.0
 
 
+@pytest.mark.long
 async def test_whatever_comes_in_gets_a_designed_answer(tmp_path: Path) -> None:
     async with started(tmp_path, "--store", "memory", *FLAGS) as target:
         report = await Campaign(target.grpc, target.http, SEED).run(SECONDS)

@@ -25,6 +25,7 @@ SEED = int(os.environ.get("HQ_FUZZ_SEED", "20261121"))
 SECONDS = 6.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_nobody_gets_in_or_further_than_they_may(tmp_path: Path, etcd: SharedEtcd) -> None:
     guarded = Guarded(tmp_path / "files")

@@ -73,6 +73,7 @@ async def test_forty_callers_without_a_pause_cost_etcd_fifty_writes_a_second(own
         assert answers >= 2 * (after - before)
 
 
+@pytest.mark.long
 async def test_while_etcd_is_frozen_lookups_go_on_and_nobody_is_told_that_something_is_not_there(
     own_etcd: OwnEtcd,
 ) -> None:

@@ -73,6 +73,7 @@ async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(e
             assert running.registry.replica.heartbeats.flushes > 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_ten_seconds_without_etcd_flip_nobody_early_and_true_silence_is_flipped_all_the_same(
     own_etcd: OwnEtcd,

@@ -125,6 +125,7 @@ def make_racers(registry: Registry, count: int) -> list[Racer]:
 
 
 @in_virtual_time
+@pytest.mark.long
 async def test_in_ten_thousand_races_a_report_always_beats_a_flip() -> None:
     async with Simulation(guard_share=1.0) as simulation:
         registries = [(await simulation.start_replica()).registry for _ in range(2)]

@@ -37,6 +37,7 @@ async def fill(store: EtcdStore) -> None:
         await store.commit((), (Write((), puts),), 30)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_a_start_is_ready_whatever_lies_behind_the_mark_and_however_large_messages_may_be(tmp_path: Path) -> None:
     etcd = EmbeddedEtcd(tmp_path, binary=find_etcd((3, 5)), extra_flags=FLAGS)

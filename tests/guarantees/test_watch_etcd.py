@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import grpc
+import pytest
 
 from hq.config import ReplicaConfig
 from hq.embedded import EmbeddedEtcd
@@ -180,6 +181,7 @@ async def change(stub: service_pb2_grpc.InstanceServiceAsyncStub, instance_id: s
             await agent.report(ready=chance.random() < 0.7, message=str(chance.random()))
 
 
+@pytest.mark.long
 async def test_watches_keep_their_promises_through_writers_reconnects_and_a_rolling_restart(
     own_etcd: OwnEtcd,
 ) -> None:

@@ -118,6 +118,7 @@ async def test_pages_count_towards_the_rate_of_their_caller_and_those_of_health_
 
 
 @limited(max_connections_per_peer=4)
+@pytest.mark.long
 async def test_one_peer_gets_only_its_share_of_the_http_connections(
     neighbour: Neighbour, http: RawHttp, admission: Admission
 ) -> None:

@@ -93,6 +93,7 @@ async def test_a_grpc_connection_without_calls_is_closed(neighbour: Neighbour, g
 
 
 @limited(max_connection_age_s=1.0, max_connection_age_grace_s=SLOW_S)
+@pytest.mark.long
 async def test_an_old_grpc_connection_is_ended_though_its_client_does_not_agree(
     neighbour: Neighbour, grpc_port: int, registry: FakeRegistry
 ) -> None:

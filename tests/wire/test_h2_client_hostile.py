@@ -95,6 +95,7 @@ async def test_a_server_that_answers_no_ping_is_replaced() -> None:
         await channel.close()
 
 
+@pytest.mark.long
 async def test_pings_are_few_and_none_goes_without_a_call() -> None:
     peers: list[RawPeer] = []
 

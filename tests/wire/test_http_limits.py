@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 
+import pytest
+
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
 from serving.surroundings import Surroundings
@@ -97,6 +99,7 @@ async def test_bodies_under_way_are_bounded_all_together(http: RawHttp, admissio
 
 
 @limited(keep_alive_s=0.1)
+@pytest.mark.long
 async def test_an_idle_connection_is_closed(http: RawHttp) -> None:
     async with http.connect() as unused, http.connect() as used:
         await used.send(post(b'{"id":"web-1"}'))

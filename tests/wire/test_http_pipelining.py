@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from serving.h1.machine import HEAD
 from serving.limiting.admission import Admission
 from serving.transport.h1_side import H1Side
@@ -57,6 +59,7 @@ async def test_hundreds_of_requests_at_once_are_too_many_for_one_connection(
 
 
 @limited(slow_request_s=5.0)
+@pytest.mark.long
 async def test_a_request_that_waits_for_the_one_ahead_is_not_slow_and_takes_no_answer_of_it(
     http: RawHttp, registry: FakeRegistry, admission: Admission
 ) -> None:

@@ -108,6 +108,7 @@ async def check_secured(files: Secured, limits: Limits, size: int, calls: int) -
 
 
 @pressed
+@pytest.mark.long
 async def test_a_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None:
     await check_plain(echoing, 1_000, 5)
 
@@ -122,6 +123,7 @@ async def test_ten_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None
 
 
 @pressed
+@pytest.mark.long
 async def test_a_thousand_callers_are_who_their_tokens_say_they_are(files: Secured, limits: Limits) -> None:
     ledger = await check_secured(files, limits, 1_000, 4)
     assert min(ledger.counts[code] for code in ("OK", "PERMISSION_DENIED", "UNAUTHENTICATED")) > 100, ledger.counts

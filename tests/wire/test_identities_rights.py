@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import grpc
+import pytest
 from google.protobuf.message import Message
 from grpc import aio
 
@@ -129,6 +130,7 @@ def _recorded(files: Secured) -> list[dict[str, Any]]:
     return [one for one in map(json.loads, lines) if one["request_id"].startswith("c") and "-" in one["request_id"]]
 
 
+@pytest.mark.long
 async def test_each_agent_gets_its_own_answers_and_denials_and_the_audit_log_says_so(files: Secured) -> None:
     async with served(files.security()) as one, AsyncExitStack() as stack:
         await _begun(one, files)

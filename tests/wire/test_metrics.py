@@ -44,6 +44,7 @@ async def running(store: FaultyStore) -> AsyncIterator[Server]:
     server.stop()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_every_metric_of_a_replica_moves() -> None:
     store = FaultyStore(MemoryStore(), random.Random(1))

@@ -165,6 +165,7 @@ async def test_a_message_that_waits_for_its_reader_is_held_once(grpc_port: int, 
     await eventually(lambda: not admission.streams)
 
 
+@pytest.mark.long
 async def test_a_hundred_stalled_readers_cost_no_more_than_the_budget(tmp_path: Path) -> None:
     print(await check(tmp_path, 100, 20 * MIB, rounds=2))
 

@@ -154,6 +154,7 @@ class Load:
                 self.calls[2] += 1
 
 
+@pytest.mark.long
 async def test_no_call_fails_while_certificates_change_a_hundred_times(replica: Served, files: Secured) -> None:
     assert replica.security is not None
     load = Load(replica, files)
@@ -239,6 +240,7 @@ async def test_a_withdrawn_ca_is_withdrawn_for_new_connections(replica: Served, 
     assert await code(replica.addresses.grpc_mtls, files.authority, shown) == "UNAVAILABLE"
 
 
+@pytest.mark.long
 async def test_a_stream_ends_with_the_certificate_that_opened_it(files: Secured) -> None:
     shown = files.authority.issue("caller", ["spiffe://hq.test/front"], timedelta(seconds=8))
     async with (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hqpb.v1.instance_pb2 import File, InstanceRevision, LifecycleHook, Package, SecretDescriptor
+from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescriptor
 from instancectl.content import delivery, environment, volumes
 from instancectl.content.failure import PrepareFailed
 from instancectl.content.paths import inside
@@ -18,6 +18,8 @@ from instancectl.content.unpack import remove_tree, unpack
 from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
 from instancectl.processes.output import Output, OutputSettings
+from instancectl.reports import conditions
+from instancectl.reports.conditions import Verdict
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey
 
@@ -37,8 +39,13 @@ class Preparer:
         self._commands = commands
         self._output = output
 
-    async def prepare(self, key: RevisionKey, revision: InstanceRevision, desired: Desired) -> list[str]:
+    async def prepare(
+        self, key: RevisionKey, revision: InstanceRevision, desired: Desired, reached: Callable[[Verdict], None]
+    ) -> list[str]:
         """Prepare from the beginning; return the digests of the contents used.
+
+        Args:
+            reached: called at the beginning of each stage with what is being done.
 
         Raises:
             PrepareFailed: and what was prepared is of no use.
@@ -47,12 +54,17 @@ class Preparer:
         try:
             # Secrets first: a missing one is found out before a download of gigabytes.
             values = [(secret, await self._secrets.value(secret, anew=True)) for secret in revision.secret]
-            used = await in_thread(lambda cancel: self._place(key, revision, desired, cancel))
+            reached(conditions.DOWNLOADING)
+            contents = await in_thread(lambda cancel: self._obtain(revision, cancel))
+            reached(conditions.UNPACKING)
+            await in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
             self._deliver(values, self._layout.revision(key))
-            await self._run_scripts(key, revision, desired)
+            if revision.prepare:
+                reached(conditions.RUNNING_SCRIPTS)
+                await self._run_scripts(key, revision, desired)
         except OSError as error:
             raise PrepareFailed("PrepareFailed", f"{error.strerror or error}: {error.filename or ''}") from None
-        return used
+        return [content.name for content in contents]
 
     def has(self, key: RevisionKey) -> bool:
         """Its directory is there."""
@@ -64,28 +76,27 @@ class Preparer:
         for path in (self._layout.revision(key), *on_disks):
             await in_thread(lambda _, path=path: remove_tree(path))  # type: ignore[misc]
 
-    def _place(self, key: RevisionKey, revision: InstanceRevision, desired: Desired, cancel: Cancel) -> list[str]:
+    def _obtain(self, revision: InstanceRevision, cancel: Cancel) -> list[Path]:
+        """The contents of all packages, then of all files."""
+        obtain = self._store.obtain
+        packages = [obtain(each.url, each.checksum, f"package {each.name}", cancel) for each in revision.package]
+        files = [obtain(each.url, each.checksum, f"file {each.name}", cancel) for each in revision.file]
+        return packages + files
+
+    def _place(
+        self, key: RevisionKey, revision: InstanceRevision, desired: Desired, contents: list[Path], cancel: Cancel
+    ) -> None:
         directory = self._layout.revision(key)
         remove_tree(directory)
         directory.mkdir(mode=0o755, parents=True)
-        used = [self._place_package(package, directory, cancel) for package in revision.package]
-        used += [self._place_file(file, directory, cancel) for file in revision.file]
+        packages, files = contents[: len(revision.package)], contents[len(revision.package) :]
+        for package, content in zip(revision.package, packages, strict=True):
+            what = f"package {package.name}"
+            unpack(content, inside(directory, package.name, what), what, cancel)
+        for file, content in zip(revision.file, files, strict=True):
+            _copy(content, inside(directory, file.name, f"file {file.name}"), file.mode or _DEFAULT_FILE_MODE)
         for volume in revision.volume:
             volumes.create(volume, key, desired, self._layout)
-        return used
-
-    def _place_file(self, file: File, directory: Path, cancel: Cancel) -> str:
-        what = f"file {file.name}"
-        content = self._store.obtain(file.url, file.checksum, what, cancel)
-        target = inside(directory, file.name, what)
-        _copy(content, target, file.mode or _DEFAULT_FILE_MODE)
-        return content.name
-
-    def _place_package(self, package: Package, directory: Path, cancel: Cancel) -> str:
-        what = f"package {package.name}"
-        content = self._store.obtain(package.url, package.checksum, what, cancel)
-        unpack(content, inside(directory, package.name, what), what, cancel)
-        return content.name
 
     def _deliver(self, values: Sequence[tuple[SecretDescriptor, bytes]], directory: Path) -> None:
         for secret, value in values:
@@ -95,8 +106,6 @@ class Preparer:
     async def _run_scripts(self, key: RevisionKey, revision: InstanceRevision, desired: Desired) -> None:
         directory = self._layout.revision(key)
         variables = environment.base(desired, revision.id, directory)
-        if not revision.prepare:
-            return
         output = Output(self._layout.pipe(key, "prepare"), self._layout.log(revision.id, "prepare"), self._output)
         with output.opened() as writer:
             for number, hook in enumerate(revision.prepare, 1):
@@ -112,7 +121,8 @@ class Preparer:
         if not outcome.succeeded:
             # What it wrote may hold a secret: it stays in the log, which nobody else can read.
             name = hook.name or f"{number} ({hook.command[0] if hook.command else 'no command'})"
-            raise PrepareFailed("PrepareScriptFailed", f"prepare script {name} {outcome}; see its log")
+            reason = "PrepareScriptTimedOut" if outcome.timed_out else "PrepareScriptFailed"
+            raise PrepareFailed(reason, f"prepare script {name} {outcome}; see its log")
 
 
 def _copy(content: Path, target: Path, mode: int) -> None:

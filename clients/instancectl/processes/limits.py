@@ -55,6 +55,18 @@ class Grip:
             with contextlib.suppress(OSError):
                 (self.group / "cgroup.kill").write_text("1")
 
+    def ran_out_of_memory(self) -> bool:
+        """The kernel killed one of its processes for memory; only a cgroup tells."""
+        try:
+            events = (
+                dict(line.split() for line in (self.group / "memory.events").read_text().splitlines())
+                if self.group
+                else {}
+            )
+        except (OSError, ValueError):
+            return False
+        return events.get("oom_kill", "0") != "0"
+
     def let_go(self) -> None:
         """Remove the cgroup; one that still holds a dying process is left for the next start."""
         if self.group is not None:

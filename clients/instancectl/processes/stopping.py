@@ -11,6 +11,7 @@ from instancectl.processes.children import Child
 from instancectl.processes.exits import Exit
 
 DEFAULT_GRACE_S = 10.0
+DEFAULT_DRAIN_S = 1.0
 
 
 def grace_s(container: Container) -> float:
@@ -18,6 +19,13 @@ def grace_s(container: Container) -> float:
     if not container.HasField("stop_grace_period"):
         return DEFAULT_GRACE_S
     return container.stop_grace_period.ToTimedelta().total_seconds()
+
+
+def drain_s(container: Container) -> float:
+    """How long it keeps running once it is known to be not ready; 0 s are kept if asked for."""
+    if not container.HasField("drain_period"):
+        return DEFAULT_DRAIN_S
+    return container.drain_period.ToTimedelta().total_seconds()
 
 
 async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> Exit:

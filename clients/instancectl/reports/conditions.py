@@ -23,13 +23,19 @@ class Verdict:
 
 
 PENDING = Verdict(False, "Pending", "preparing has not begun")
-PREPARING = Verdict(False, "Preparing", "preparing files, volumes, secrets and scripts")
+CREATED = Verdict(False, "Created", "the revision is only described: the node holds nothing of it")
+REMOVING = Verdict(False, "Removing", "its files are being removed")
+PREPARING = Verdict(False, "Preparing", "reading secrets")
+DOWNLOADING = Verdict(False, "Downloading", "fetching files and packages, and verifying their checksums")
+UNPACKING = Verdict(False, "Installing", "unpacking packages, placing files, creating volumes, delivering secrets")
+RUNNING_SCRIPTS = Verdict(False, "RunningPrepareScripts", "running the prepare scripts")
 INSTALLED = Verdict(True, "Installed")
 NOT_WANTED = Verdict(False, "NotWantedReady", "the revision should be INSTALLED only: nothing runs")
+NOT_WANTED_AT_ALL = Verdict(False, "NotWantedReady", "the revision should be CREATED only: nothing runs")
 NOT_INSTALLED = Verdict(False, "NotInstalled", "starts when installed")
 GIVING_WAY = Verdict(False, "WaitingForPredecessor", "the previous revision is stopping")
 STARTING = Verdict(False, "Starting", "its containers are about to start")
-STOPPING = Verdict(False, "Stopping", "the supervisor is stopping it")
+STOPPING = Verdict(False, "Stopping", "the supervisor is stopping it, after the drain period")
 STOPPED = Verdict(False, "Stopped", "the supervisor is exiting")
 
 

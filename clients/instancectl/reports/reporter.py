@@ -19,6 +19,7 @@ from instancectl.reports.subject import STOPPING, Subject, SubjectId
 from instancectl.route import Route
 
 DEFAULT_INTERVAL_S = 180.0
+ACCEPT_S = 3.0  # a drain waits no longer than this for HQ to accept the report before it
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Reporter:
         self._refused: dict[SubjectId, tuple[str, str]] = {}
         self._in_trouble: set[SubjectId] = set()  # of which a log says that they failed or were refused
         self._wake = asyncio.Event()
+        self._round_over = asyncio.Condition()
         self._turn = asyncio.Lock()
         self._taken_at: float | None = None
         self._trouble = ""
@@ -57,12 +59,11 @@ class Reporter:
     def say(self, subject: SubjectId, status: RevisionStatus) -> None:
         known = self._subjects.get(subject)
         if known is None:
-            self._subjects[subject] = Subject(subject, status)
+            known = self._subjects[subject] = Subject(subject, status)
         elif known.status == status:
             return
-        else:
-            known.status = status
-        self._schedule.changed(self._clock.now())
+        now = self._clock.now()
+        self._schedule.changed(now, at_once=known.says(status, now))
         self._wake.set()
 
     def forget(self, subject: SubjectId) -> None:
@@ -101,6 +102,12 @@ class Reporter:
             async with asyncio.timeout(timeout_s):
                 await self._round()
 
+    async def drain(self, period_s: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ACCEPT_S), self._round_over:
+                await self._round_over.wait_for(lambda: not any(subject.is_news for subject in self._live()))
+        await self._clock.sleep(period_s)
+
     async def _until_due(self) -> None:
         """Wait for the time to report; news move it."""
         while not self._subjects or (due_in_s := self._schedule.due_in_s(self._clock.now())) > 0:
@@ -113,6 +120,8 @@ class Reporter:
         """Report everything that is due; one round at a time, or sequences would overtake each other."""
         async with self._turn:
             await self._report_due()
+        async with self._round_over:
+            self._round_over.notify_all()
 
     async def _report_due(self) -> None:
         now = self._clock.now()

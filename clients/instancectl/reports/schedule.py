@@ -13,6 +13,8 @@ _SETTLE_S = 0.1
 class Schedule:
     """The rhythm of reports: soon after a change but at most one a second, else when the server asked for one.
 
+    News that are to be told at once wait for neither.
+
     After a failure the wait grows with the time that it has been failing and never exceeds it, nor the interval:
     a short outage must not cost more silence than it lasted.
     """
@@ -26,6 +28,7 @@ class Schedule:
         self._failing_since: float | None = None
         self._retry_at = 0.0
         self._some_taken = False
+        self._at_once = False
 
     @property
     def failing_since(self) -> float | None:
@@ -37,15 +40,17 @@ class Schedule:
         """How long one try may take: another one must fit into the interval."""
         return min(MAX_TRY_S, max(MIN_TRY_S, self._interval_s / 2))
 
-    def changed(self, now: float) -> None:
-        """There is news. More news before the next report go into the same one."""
+    def changed(self, now: float, *, at_once: bool = False) -> None:
+        """There is news. More news before the next report go into the same one, which `at_once` makes due."""
         if self._changed_at is None:
             self._changed_at = now
+        self._at_once |= at_once
 
     def began(self, now: float) -> None:
         """A report is being sent; it holds all news so far."""
         self._sent_at = now
         self._changed_at = None
+        self._at_once = False
 
     def taken(self, now: float, next_report_in_s: float) -> None:
         """The report was taken. The server's hint has its jitter in it; 0: there was none."""
@@ -84,8 +89,10 @@ class Schedule:
         return now if self._next_heartbeat_at is None else min(self._next_heartbeat_at, self._news_at())
 
     def _news_at(self) -> float:
-        """The first change goes out at once, its followers within the second share one report."""
+        """The first change goes out soon, its followers within the second share one report."""
         if self._changed_at is None:
             return math.inf
+        if self._at_once:
+            return self._changed_at
         after_last = -math.inf if self._sent_at is None else self._sent_at + COALESCE_S
         return max(self._changed_at + _SETTLE_S, after_last)

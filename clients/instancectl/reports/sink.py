@@ -35,6 +35,10 @@ class Sink(Protocol):
         """Say all news now, once; give up after the time."""
         ...
 
+    async def drain(self, period_s: float) -> None:
+        """Return `period_s` after HQ has accepted what was said last; at once if nobody is told."""
+        ...
+
     def describe(self) -> dict[str, Any]:
         """For `status`."""
         ...
@@ -56,6 +60,9 @@ class NoSink:
         pass
 
     async def flush(self, timeout_s: float) -> None:
+        pass
+
+    async def drain(self, period_s: float) -> None:
         pass
 
     def describe(self) -> dict[str, Any]:

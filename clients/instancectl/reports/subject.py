@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from hqpb.v1 import service_pb2 as pb
@@ -23,6 +24,9 @@ class SubjectId:
         return f"{self.instance_id}/{self.revision_id}"
 
 
+REPEATED_WITHIN_S = 1.0
+
+
 class Subject:
     """What to send for one revision.
 
@@ -40,10 +44,20 @@ class Subject:
         self._sequence = 0
         self._unanswered: set[bytes] = set()
         self._taken: bytes | None = None
+        self._readiness_changed_at = -math.inf
 
     def __repr__(self) -> str:
         state = "has begun" if self.has_begun else "has not begun"
         return f"Subject({self.id}, {state}, sequence={self._sequence})"
+
+    def says(self, status: RevisionStatus, now: float) -> bool:
+        """Take a new status; return whether to tell it at once: readiness changed, the first time within a second."""
+        changes = status.ready.status != self.status.ready.status
+        self.status = status
+        if not changes or now - self._readiness_changed_at < REPEATED_WITHIN_S:
+            return False
+        self._readiness_changed_at = now
+        return True
 
     @property
     def has_begun(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision, RevisionStatus
 from instancectl.reports import conditions
 from instancectl.reports.conditions import Verdict
-from instancectl.wanted.desired import Desired
+from instancectl.wanted.desired import Desired, is_wanted_created
 from instancectl.wanted.fingerprint import RevisionKey
 
 
@@ -29,7 +29,7 @@ class Stage:
 
 def statuses(
     desired: Desired,
-    installed: Callable[[RevisionKey], Verdict],
+    installed: Callable[[RevisionKey], Verdict | None],
     stage: Stage,
     before: Mapping[str, RevisionStatus],
     wall_s: float,
@@ -38,8 +38,8 @@ def statuses(
     return {
         key.id: conditions.revision_status(
             key.id,
-            installed(key),
-            _ready(key, desired, installed(key), stage),
+            _installed(key, revision, installed),
+            _ready(key, revision, desired, _installed(key, revision, installed), stage),
             _sections(key, revision, stage),
             spec_version=desired.version,
             before=before.get(key.id),
@@ -49,14 +49,20 @@ def statuses(
     }
 
 
-def _ready(key: RevisionKey, desired: Desired, installed: Verdict, stage: Stage) -> Verdict:
+def _installed(
+    key: RevisionKey, revision: InstanceRevision, installed: Callable[[RevisionKey], Verdict | None]
+) -> Verdict:
+    return installed(key) or (conditions.CREATED if is_wanted_created(revision) else conditions.PENDING)
+
+
+def _ready(key: RevisionKey, revision: InstanceRevision, desired: Desired, installed: Verdict, stage: Stage) -> Verdict:
     # By id: while new files of it are prepared, the revision that runs is still this one.
     if stage.key is not None and stage.key.id == key.id:
         return conditions.STOPPING if stage.is_leaving or stage.ends else conditions.readiness(stage.sections)
     if stage.ends:
         return conditions.STOPPED
     if key != desired.ready_key:
-        return conditions.NOT_WANTED
+        return conditions.NOT_WANTED_AT_ALL if is_wanted_created(revision) else conditions.NOT_WANTED
     if not installed.holds:
         return conditions.NOT_INSTALLED
     return conditions.GIVING_WAY if stage.key else conditions.STARTING

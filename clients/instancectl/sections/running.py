@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision
 from instancectl.processes.children import Child
 from instancectl.sections.section import Section
-from instancectl.sections.workshop import Blueprint, Workshop, blueprints
+from instancectl.sections.workshop import Blueprint, Drain, Workshop, blueprints
 from instancectl.state import RunningChild
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey
@@ -23,10 +23,11 @@ class Running:
         is_stopping: `stop` was called.
     """
 
-    def __init__(self, key: RevisionKey, workshop: Workshop, changed: Callable[[], None]) -> None:
+    def __init__(self, key: RevisionKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
         self.key = key
         self.is_stopping = False
         self._shop = workshop
+        self._drain = drain
         self._changed = changed
         self._sections: dict[str, Section] = {}
         self._replacing: dict[str, asyncio.Task[None]] = {}
@@ -53,11 +54,14 @@ class Running:
             section, blueprint = self._sections.get(name), wanted.get(name)
             is_same = section and blueprint and section.blueprint.digest == blueprint.digest
             if not is_same and name not in self._replacing:
-                self._replacing[name] = asyncio.create_task(self._replace(name, blueprint))
+                drain_s = section.leave() if section else 0.0
+                self._replacing[name] = asyncio.create_task(self._replace(name, blueprint, drain_s))
 
     async def stop(self) -> None:
-        """Stop every section by its policy, all at once."""
+        """Stop every section by its policy, all at once, after the longest drain period of those that were ready."""
         self.is_stopping = True
+        if drain_s := max((section.leave() for section in self._sections.values()), default=0.0):
+            await self._drain(drain_s)
         if self._replacing:
             await asyncio.wait(self._replacing.values())
         await asyncio.gather(*(section.stop() for section in self._sections.values()))
@@ -67,8 +71,10 @@ class Running:
         self._sections[blueprint.container.name] = section
         section.start(adopted, record)
 
-    async def _replace(self, name: str, blueprint: Blueprint | None) -> None:
+    async def _replace(self, name: str, blueprint: Blueprint | None, drain_s: float) -> None:
         section = self._sections.get(name)
+        if drain_s:
+            await self._drain(drain_s)
         if section is not None:
             await section.stop()
         if blueprint is None:

@@ -47,6 +47,7 @@ class Section:
         self._says = SectionStatus(container.name, workshop.clock, changed)
         self.status = self._says.message
         self._environment: dict[str, str] = {}
+        self._is_leaving = False
         self._lacks_secrets = False  # the environment, of an adopted process
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
@@ -68,6 +69,13 @@ class Section:
         started_wall_s = record.started_wall_s if record else 0.0
         self._task = asyncio.create_task(self._run(adopted, started_wall_s), name=f"section {self._container.name}")
         self._task.add_done_callback(self._over)
+
+    def leave(self) -> float:
+        """Be not ready from now on; return for how many seconds clients may still come (0: it was not ready)."""
+        drain_s = stopping.drain_s(self._container) if self.status.ready else 0.0
+        self._is_leaving = True
+        self._says.is_ready(False)
+        return drain_s
 
     async def stop(self) -> None:
         """Stop by the policy of the container."""
@@ -118,9 +126,10 @@ class Section:
         async with self._watched(child, is_new=adopted is None):
             how = await child.wait()
         # A process that goes into the background and ends has ended: what it left would run twice.
+        reason = "OOMKilled" if child.grip.ran_out_of_memory() else how.reason
         child.sweep()
         child.grip.let_go()
-        self._ended(how, how.reason)
+        self._ended(how, reason)
         return how
 
     def _start(self, started_wall_s: float) -> Child:
@@ -197,19 +206,19 @@ class Section:
         elif self._container.HasField("readiness_check"):
             await self._watch_readiness()
         else:
-            self._says.is_ready(True)
+            self._says.is_ready(not self._is_leaving)
 
     async def _watch_readiness(self) -> None:
         check = self._container.readiness_check
-        heartbeat = rhythm(check)
-        readiness = Readiness(heartbeat)
-        await self._shop.clock.sleep(heartbeat.initial_delay_s)
+        timing = rhythm(check)
+        readiness = Readiness(timing)
+        await self._shop.clock.sleep(timing.initial_delay_s)
         while True:
             if self._lacks_secrets and check.WhichOneof("check") == "exec":
                 self._environment = await self._full_environment(runs_already=True)
-            if readiness.checked(await self._checker.passes(check, self._environment, heartbeat.timeout_s)):
-                self._says.is_ready(readiness.is_ready)
-            await self._shop.clock.sleep(heartbeat.period_s)
+            if readiness.checked(await self._checker.passes(check, self._environment, timing.timeout_s)):
+                self._says.is_ready(readiness.is_ready and not self._is_leaving)
+            await self._shop.clock.sleep(timing.period_s)
 
     async def _pre_stop(self) -> None:
         await self._hook(self._container.pre_stop)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Protocol
 
 from hqpb.v1.instance_pb2 import Container, InstanceRevision
 from instancectl.clock import Clock
@@ -17,6 +18,14 @@ from instancectl.sections.restart import RestartSettings
 from instancectl.state import StateFile
 from instancectl.wanted.desired import Desired
 from instancectl.wanted.fingerprint import RevisionKey, section_digest
+
+
+class Drain(Protocol):
+    """Waits until clients that follow discovery have left what is about to stop."""
+
+    async def __call__(self, period_s: float) -> None:
+        """Return `period_s` after HQ was told of the latest status, at once if nobody is told."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

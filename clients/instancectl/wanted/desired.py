@@ -41,6 +41,11 @@ class Desired:
         return {revision_key(revision, self.allocation): revision for revision in ordered}
 
     @cached_property
+    def held_keys(self) -> tuple[RevisionKey, ...]:
+        """The revisions that the node shall hold, the one wanted READY first."""
+        return tuple(key for key, revision in self.by_key.items() if not is_wanted_created(revision))
+
+    @cached_property
     def ready_key(self) -> RevisionKey | None:
         """The revision to run; None: nothing shall run."""
         return next((key for key, revision in self.by_key.items() if is_wanted_ready(revision)), None)
@@ -57,6 +62,11 @@ class Desired:
     def port(self, name: str) -> int | None:
         """The number of a named port; None: none was allocated."""
         return next((port.number for port in self.allocation.port if port.name == name), None)
+
+
+def is_wanted_created(revision: InstanceRevision) -> bool:
+    """Described only: the node shall hold nothing of it."""
+    return revision.target == instance_pb2.REVISION_TARGET_CREATED
 
 
 def is_wanted_ready(revision: InstanceRevision) -> bool:

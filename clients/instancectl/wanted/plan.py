@@ -4,7 +4,7 @@ The rules, in words:
 - every wanted revision is prepared, the one wanted READY first in the list;
 - what runs goes on until its successor is installed, then gives way: a roll-out costs a restart, not a download;
 - it ends at once if it is dropped, or if nothing is wanted READY;
-- what is not wanted and does not run is removed.
+- what is not wanted, or wanted CREATED only, and does not run is removed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from instancectl.wanted.fingerprint import RevisionKey
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """All keys that are wanted, in order, and the one to run."""
+    """All keys that the node shall hold, in order, and the one to run."""
 
     keys: tuple[RevisionKey, ...] = ()
     ready: RevisionKey | None = None

@@ -16,6 +16,7 @@ class RevisionTarget(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REVISION_TARGET_UNSPECIFIED: _ClassVar[RevisionTarget]
     REVISION_TARGET_INSTALLED: _ClassVar[RevisionTarget]
     REVISION_TARGET_READY: _ClassVar[RevisionTarget]
+    REVISION_TARGET_CREATED: _ClassVar[RevisionTarget]
 
 class RestartPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -32,6 +33,7 @@ class ConditionStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
 REVISION_TARGET_UNSPECIFIED: RevisionTarget
 REVISION_TARGET_INSTALLED: RevisionTarget
 REVISION_TARGET_READY: RevisionTarget
+REVISION_TARGET_CREATED: RevisionTarget
 RESTART_POLICY_UNSPECIFIED: RestartPolicy
 RESTART_POLICY_ALWAYS: RestartPolicy
 RESTART_POLICY_ON_FAILURE: RestartPolicy
@@ -191,7 +193,7 @@ class InstanceRevision(_message.Message):
     def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[RevisionTarget, str]] = ..., container: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., file: _Optional[_Iterable[_Union[File, _Mapping]]] = ..., package: _Optional[_Iterable[_Union[Package, _Mapping]]] = ..., volume: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., secret: _Optional[_Iterable[_Union[SecretDescriptor, _Mapping]]] = ..., secret_count: _Optional[int] = ..., prepare: _Optional[_Iterable[_Union[LifecycleHook, _Mapping]]] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("name", "command", "environment", "image", "layer", "readiness_check", "post_start", "pre_stop", "restart_policy", "stop_grace_period", "limit")
+    __slots__ = ("name", "command", "environment", "image", "layer", "readiness_check", "post_start", "pre_stop", "restart_policy", "stop_grace_period", "limit", "drain_period")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -210,6 +212,7 @@ class Container(_message.Message):
     RESTART_POLICY_FIELD_NUMBER: _ClassVar[int]
     STOP_GRACE_PERIOD_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    DRAIN_PERIOD_FIELD_NUMBER: _ClassVar[int]
     name: str
     command: _containers.RepeatedScalarFieldContainer[str]
     environment: _containers.ScalarMap[str, str]
@@ -221,7 +224,8 @@ class Container(_message.Message):
     restart_policy: RestartPolicy
     stop_grace_period: _duration_pb2.Duration
     limit: ResourceLimit
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., image: _Optional[str] = ..., layer: _Optional[_Iterable[str]] = ..., readiness_check: _Optional[_Union[ReadinessCheck, _Mapping]] = ..., post_start: _Optional[_Union[LifecycleHook, _Mapping]] = ..., pre_stop: _Optional[_Union[LifecycleHook, _Mapping]] = ..., restart_policy: _Optional[_Union[RestartPolicy, str]] = ..., stop_grace_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limit: _Optional[_Union[ResourceLimit, _Mapping]] = ...) -> None: ...
+    drain_period: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., image: _Optional[str] = ..., layer: _Optional[_Iterable[str]] = ..., readiness_check: _Optional[_Union[ReadinessCheck, _Mapping]] = ..., post_start: _Optional[_Union[LifecycleHook, _Mapping]] = ..., pre_stop: _Optional[_Union[LifecycleHook, _Mapping]] = ..., restart_policy: _Optional[_Union[RestartPolicy, str]] = ..., stop_grace_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limit: _Optional[_Union[ResourceLimit, _Mapping]] = ..., drain_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ResourceLimit(_message.Message):
     __slots__ = ("cpu_millicores", "memory_bytes")

@@ -165,6 +165,7 @@ def revision(revision_id: str = "r1", script: str = "exec sleep 600", *, ready: 
     made = model.InstanceRevision(id=revision_id, target=READY if ready else INSTALLED)
     container = made.container.add(name="main", command=["sh", "-c", script])
     container.stop_grace_period.FromMilliseconds(500)
+    container.drain_period.FromMilliseconds(0)  # nobody follows; test_drain.py has one who does
     return made
 
 

@@ -24,6 +24,7 @@ def show(ctl: Ctl, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 async def test_status_is_a_table_and_json(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision("r1"), revision("r2", ready=False)))
     await ctl.until("r1", "ready")

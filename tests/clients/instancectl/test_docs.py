@@ -22,8 +22,8 @@ def script(replica: ReplicaProcess) -> str:
     lines = [
         "trap 'kill $! 2>/dev/null' EXIT",
         *(
-            f'{name}() {{ HQ_SERVER={replica.grpc} {python} -m clients.{name}.main "$@"; }}'
-            for name in ("hqctl", "nanny")
+            f'{name}() {{ HQ_SERVER={replica.grpc} {python} -m {package}.main "$@"; }}'
+            for name, package in (("hqctl", "hqctl"), ("nanny", "nannyctl"))
         ),
         f"alias instancectl='{python} -m instancectl.main'",
         *(f"{command}\necho '{MARK}'" for command, _ in commands(PAGE)),

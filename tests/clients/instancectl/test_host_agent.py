@@ -52,6 +52,7 @@ async def three(new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Pat
     yield ctls
 
 
+@pytest.mark.long
 async def test_a_node_is_one_connection_one_watch_and_one_call_for_all_reports(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:
@@ -79,6 +80,7 @@ async def test_a_node_is_one_connection_one_watch_and_one_call_for_all_reports(
         assert await calls(hq, "WatchInstances") == 0
 
 
+@pytest.mark.long
 async def test_a_supervisor_that_died_falls_silent_and_nobody_else(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:
@@ -108,6 +110,7 @@ async def test_of_two_supervisors_of_one_instance_the_later_one_is_heard(
         assert (await new.status())["fenced"] == ""
 
 
+@pytest.mark.long
 async def test_a_second_host_agent_steals_no_socket(hq: ReplicaProcess, socket: Path) -> None:
     async with host_agent(hq, socket) as first:
         with pytest.raises(AssertionError):

@@ -37,6 +37,7 @@ def socket() -> Iterator[Path]:
         yield directory / "agent.sock"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGTERM])
 async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_no_program(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path, ends: signal.Signals
@@ -72,6 +73,7 @@ async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_n
         assert await metric(hq, "^hq_expiries_total") == 0
 
 
+@pytest.mark.long
 async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_a_watch_and_returns(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:

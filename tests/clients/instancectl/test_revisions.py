@@ -40,7 +40,7 @@ async def test_the_old_revision_runs_until_the_new_one_is_installed(run_file: Ru
     url, checksum = files.add("/app", b"program")
     new.file.add(name="app", url=url, checksum=checksum)
     write(ctl.directory.parent / "spec", instance(revision("r1", ready=False), new))
-    await ctl.until("r2", "installed", holds=False, reason="Preparing")
+    await ctl.until("r2", "installed", holds=False, reason="Downloading")
     await eventually(lambda: files.asked)
     assert (await ctl.condition("r1", "ready"))["status"] == "CONDITION_STATUS_TRUE"
     files.hangs = False
@@ -129,7 +129,7 @@ async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file
     hook = wanted.prepare.add(name="slow", command=["sh", "-c", "echo began; sleep 606"])
     hook.timeout.FromMilliseconds(300)
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="PrepareScriptFailed")
+    told = await ctl.until("r1", "installed", holds=False, reason="PrepareScriptTimedOut")
     assert told["message"] == "prepare script slow took too long and was killed; see its log"
     assert "began" in ctl.section_log("r1", "prepare")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewCtl, StartHq
 from tests.clients.instancectl.hearsay import FALSE, TRUE, told, until_not_ready, until_ready
@@ -45,6 +47,7 @@ async def test_the_end_of_a_child_is_reported_within_two_seconds_and_an_orderly_
     assert (found.status, found.reason) == (FALSE, "Stopped")
 
 
+@pytest.mark.long
 async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_is_back(
     new_ctl: NewCtl, start_hq: StartHq
 ) -> None:
@@ -65,6 +68,7 @@ async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_i
         await until_ready(client)
 
 
+@pytest.mark.long
 async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_back(
     new_ctl: NewCtl, start_hq: StartHq
 ) -> None:
@@ -88,6 +92,7 @@ async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_
         await until_ready(client, "r2")
 
 
+@pytest.mark.long
 async def test_when_one_replica_goes_the_other_hears_the_reports(new_ctl: NewCtl, start_hq: StartHq) -> None:
     first, second = await start_hq(), await start_hq()
     async with Client([second.grpc]) as client:

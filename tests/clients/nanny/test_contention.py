@@ -97,6 +97,7 @@ async def test_two_uploaders_that_create_the_same_instances_do_not_replace_unrea
         assert summary(instance) in (expected(number, "a", "b"), expected(number, "b", "a"))
 
 
+@pytest.mark.long
 async def test_two_processes_at_once_both_end_and_nothing_is_mixed(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:
@@ -139,6 +140,7 @@ def refusing() -> Iterator[str]:
         yield f"127.0.0.1:{bound.getsockname()[1]}"
 
 
+@pytest.mark.long
 async def test_an_installation_that_is_away_does_not_stop_the_others(
     etcd: SharedEtcd, replicas: Replicas, tmp_path: Path
 ) -> None:

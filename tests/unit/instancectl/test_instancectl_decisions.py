@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from hqpb.v1 import instance_pb2 as model
 from instancectl.adopt import chosen, is_wanted
 from instancectl.processes.exits import Exit
+from instancectl.processes.limits import Grip
 from instancectl.processes.procfs import ProcessId
 from instancectl.reports import conditions, telling
 from instancectl.sections.readiness import Readiness, Rhythm, rhythm
@@ -197,6 +199,16 @@ def test_the_predecessor_is_ready_for_as_long_as_it_runs() -> None:
     assert said["r2"].spec_version == 9
 
 
+def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
+    created = revision("r1", target=model.REVISION_TARGET_CREATED)
+    wanted = Desired("i-1", "node-1", (created, revision("r2", target=INSTALLED)))
+    assert [key.id for key in wanted.held_keys] == ["r2"]
+    said = telling.statuses(wanted, lambda _: None, telling.Stage(), {}, 1.5)
+    assert (said["r1"].installed.status, said["r1"].installed.reason) == (conditions.FALSE, "Created")
+    assert said["r1"].ready.reason == "NotWantedReady"
+    assert not is_wanted(child(wanted, "r1"), wanted)
+
+
 def test_it_is_not_ready_from_the_moment_it_is_told_to_end() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
     said = told(telling.Stage(wanted.key_of("r2"), (section(),), is_leaving=True))
@@ -216,3 +228,14 @@ def test_a_condition_keeps_the_time_of_its_last_transition() -> None:
     assert later["r1"].installed.last_transition_time == first["r1"].installed.last_transition_time
     done = telling.statuses(wanted, lambda _: conditions.INSTALLED, telling.Stage(), later, 3.0)
     assert done["r1"].installed.last_transition_time.seconds == 3
+
+
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def test_only_a_cgroup_says_that_a_process_was_killed_for_memory(tmp_path: Path) -> None:
+    grip = Grip(group=tmp_path)
+    assert not grip.ran_out_of_memory()
+    (tmp_path / "memory.events").write_text("low 0\noom 1\noom_kill 1\n")
+    assert grip.ran_out_of_memory()
+    assert not Grip().ran_out_of_memory()

@@ -44,7 +44,7 @@ class _FullAtFirst(StateFile):
 
 async def test_a_revision_that_could_not_be_written_down_is_tried_again(tmp_path: Path) -> None:
     state = _FullAtFirst(tmp_path / "state.json")
-    changed: list[conditions.Verdict] = []
+    changed: list[conditions.Verdict | None] = []
     desired = Desired("i-1", "node-1", (model.InstanceRevision(id="r1"),))
     (key,) = desired.by_key
     installs = Installs(
@@ -53,7 +53,7 @@ async def test_a_revision_that_could_not_be_written_down_is_tried_again(tmp_path
     installs.begin(key, desired)
     await eventually(lambda: not installs.preparing and not installs.resting)
     assert not installs.installed
-    assert "No space left on device" in changed[1].message
+    assert "No space left on device" in (changed[1] or conditions.PENDING).message
     installs.begin(key, desired)
     await eventually(lambda: installs.installed == {key})
     assert StateFile(tmp_path / "state.json").state.installed == {RevisionKey("r1", key.digest): ["digest"]}

@@ -51,6 +51,37 @@ def test_news_of_the_same_second_share_a_report() -> None:
     assert schedule.due_in_s(1.0) == 100.0
 
 
+def test_news_that_are_told_at_once_wait_for_no_earlier_report() -> None:
+    schedule = reported_at(0.0)
+    schedule.changed(0.2, at_once=True)
+    assert schedule.due_in_s(0.2) == 0.0
+
+
+def test_news_that_are_told_at_once_do_not_shorten_a_back_off() -> None:
+    schedule = reported_at(0.0)
+    schedule.began(10.0)
+    schedule.failed(14.0)
+    schedule.changed(14.0, at_once=True)
+    assert schedule.due_in_s(14.0) >= 2.0
+
+
+def test_a_change_of_readiness_is_told_at_once_unless_it_changed_within_the_last_second() -> None:
+    subject = Subject(SUBJECT, said(ready=False))
+    assert subject.says(said(ready=True), 10.0)
+    assert not subject.says(said(ready=False), 10.9)
+    assert subject.says(said(ready=True), 11.0)
+
+
+def test_a_change_of_anything_else_is_not_told_at_once() -> None:
+    subject = Subject(SUBJECT, said(ready=True))
+    assert not subject.says(said(ready=True, reason="StillReady"), 10.0)
+
+
+def said(*, ready: bool, reason: str = "Ready") -> model.RevisionStatus:
+    status = model.CONDITION_STATUS_TRUE if ready else model.CONDITION_STATUS_FALSE
+    return model.RevisionStatus(id="r1", ready=model.Condition(status=status, reason=reason))
+
+
 def test_a_failure_does_not_lose_the_news() -> None:
     schedule = reported_at(0.0)
     schedule.changed(10.0)

@@ -281,6 +281,7 @@ def test_replicas_that_crash_again_and_again_keep_nobody_alive() -> None:
 # --- the store refuses heartbeats, and nothing else -----------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("error", [Unavailable("refused"), NoSpace("full")], ids=["unavailable", "full"])
 def test_heartbeats_that_the_store_refuses_while_fences_pass_expire_nobody_within_two_timeouts(
     error: Exception,

@@ -256,6 +256,7 @@ async def test_a_store_that_was_full_for_long_flips_nobody_when_it_takes_writes_
 
 
 @in_virtual_time
+@pytest.mark.long
 async def test_a_flip_that_the_store_refuses_does_not_stand_in_the_way_of_others() -> None:
     async with Simulation(guard_share=1.0) as simulation:
         simulation.store = store = faulty()  # type: ignore[assignment]

@@ -82,7 +82,7 @@ REFUSED = [
     ("spec.allocation.host", "two words"),
     ("spec.revision[0].id", ".."),
     ("spec.revision[1].id", "r0"),
-    ("spec.revision[0].target", 3),
+    ("spec.revision[0].target", 4),
     ("spec.revision[0].target", -1),
     (f"{R0}.secret_count", 3),
     (f"{C0}.name", "a/b"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,7 @@ def check_windows(machine: Machine) -> None:
 
 @settings(max_examples=150)
 @given(st.integers(0, 1 << 60))
+@pytest.mark.long
 def test_every_call_is_echoed_whole_whatever_the_windows_and_the_pace(seed: int) -> None:
     rng = Random(seed)
     pair = Pair(rng)

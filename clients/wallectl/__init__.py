@@ -1,0 +1,1 @@
+"""The command `walle`: projects, hosts, limits, scenarios."""

@@ -1,0 +1,152 @@
+"""The console as a site: a request is checked, answered by its page, and carries away its cookies."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any, Final
+
+from console.backends.asking import TOKEN, SignInNeeded
+from console.site import sealing
+from console.site.cookies import Jar
+from console.site.live import MAX_PAGES, Fragments, Live
+from console.site.rendering import Templates
+from console.site.sealing import Seal
+from console.site.shield import ALWAYS, Shield
+from console.site.statics import Statics
+from console.site.visits import Page, Redirect, Refused, Routes, Visit, fields
+from console.views.urls import url
+from serving.standard.site import SiteAnswer, SiteRequest
+
+log = logging.getLogger(__name__)
+
+_HTML: Final = (b"content-type", b"text/html; charset=utf-8")
+_NO_STORE: Final = (b"cache-control", b"no-store")
+_EVENTS: Final = (b"content-type", b"text/event-stream")
+
+
+class App:
+    """Answers every request. `shield` is set once it is known where the console listens."""
+
+    shield: Shield
+
+    def __init__(
+        self, routes: Routes, templates: Templates, seal: Seal, wall_s: Callable[[], float], *, is_open: bool
+    ) -> None:
+        """`is_open`: whoever did not sign in is shown what the servers show to anybody."""
+        self.is_open = is_open
+        self._routes, self._templates, self._seal, self._wall_s = routes, templates, seal, wall_s
+        self._statics = Statics()
+        self._live = Live(self._fragments)
+
+    async def answer(self, request: SiteRequest) -> SiteAnswer:
+        """Every error is a page, too."""
+        jar = Jar(self._seal, request.headers.get(b"cookie", b""))
+        TOKEN.set(jar.token)
+        try:
+            return await self._answer(request, jar)
+        except Refused as refused:
+            return self._error(request, jar, refused.status, str(refused))
+        except SignInNeeded as needed:
+            return self._to_sign_in(request, jar, str(needed))
+        except Exception:
+            mark = secrets.token_hex(4)
+            log.exception("cannot make the page %s (error %s)", request.path, mark)
+            text = f"the console made a mistake; its log has it as error {mark}"
+            return self._error(request, jar, 500, text)
+
+    async def _answer(self, request: SiteRequest, jar: Jar) -> SiteAnswer:
+        self.shield.check(request.method, request.authority, request.headers)
+        if request.path.startswith("/static/") and request.method in ("GET", "HEAD"):
+            return self._statics.answer(request.path, request.headers, ALWAYS)
+        if not (self.is_open or jar.token or request.path == "/signin"):
+            raise SignInNeeded("sign in first")
+        if request.path == "/live" and request.method == "GET":
+            return self._stream(request, jar)
+        visit = self._visit(request, jar)
+        if request.method == "POST" and not self._seal.is_form_token(jar.browser, visit.form.get("form_token", "")):
+            raise Refused(403, "this form is not from a page of this console, or too old: open the page again")
+        handler, parts = self._routes.find(request.method, request.path)
+        result = await handler(visit, **parts)
+        if isinstance(result, Redirect):
+            return self._redirect(result, jar)
+        return self._page(result, visit, jar)
+
+    def _visit(self, request: SiteRequest, jar: Jar) -> Visit:
+        query = request.query_string.decode("latin-1")
+        return Visit(
+            path=request.path,
+            query=fields(request.query_string),
+            form=fields(request.body) if request.method == "POST" else {},
+            now_s=self._wall_s(),
+            token=jar.token,
+            flash=jar.flash,
+            target=f"{request.path}?{query}" if query else request.path,
+            jar=jar,
+        )
+
+    def _page(self, page: Page, visit: Visit, jar: Jar) -> SiteAnswer:
+        html, _ = self._templates.render(page, self._about(visit, jar.browser))
+        headers = [_HTML, _NO_STORE, *ALWAYS, *jar.headers]
+        return SiteAnswer(page.status, headers, html.encode("utf-8", "replace"))
+
+    def _about(self, visit: Visit, browser: str) -> dict[str, Any]:
+        """What every template knows."""
+        return {
+            "now_s": visit.now_s,
+            "path": visit.path,
+            "target": visit.target,
+            "who": sealing.subject(visit.token) if visit.token else "",
+            "is_signed_in": bool(visit.token),
+            "flash": visit.flash,
+            "form_token": self._seal.form_token(browser),
+            "query": visit.query,
+        }
+
+    def _redirect(self, result: Redirect, jar: Jar) -> SiteAnswer:
+        if result.done or result.failed:
+            jar.say("done" if result.done else "failed", result.done or result.failed)
+        to = result.to.encode("ascii", "ignore")
+        return SiteAnswer(303, [(b"location", to), _NO_STORE, *ALWAYS, *jar.headers])
+
+    def _error(self, request: SiteRequest, jar: Jar, status: int, text: str) -> SiteAnswer:
+        visit = Visit(request.path, now_s=self._wall_s(), token=jar.token, target=request.path)
+        return self._page(Page("error.html", f"Error {status}", {"status": status, "text": text}, status), visit, jar)
+
+    def _to_sign_in(self, request: SiteRequest, jar: Jar, why: str) -> SiteAnswer:
+        query = request.query_string.decode("latin-1")
+        back = f"{request.path}?{query}" if query and request.method == "GET" else request.path
+        failed = f"The server did not accept your token: {why}" if jar.token else ""
+        return self._redirect(Redirect(url("signin", to=back), failed=failed), jar)
+
+    # --- live ---
+
+    def _stream(self, request: SiteRequest, jar: Jar) -> SiteAnswer:
+        asked = request.query_string.decode("latin-1").split("&")
+        pages = [fields(one.encode())["page"] for one in asked if one.startswith("page=")]
+        if not pages or len(pages) > MAX_PAGES:
+            raise Refused(400, f"name 1 to {MAX_PAGES} pages")
+        stream = self._until_asked(jar.token, pages)
+        return SiteAnswer(200, [_EVENTS, _NO_STORE, *ALWAYS], stream=stream)
+
+    async def _until_asked(self, token: str, pages: Sequence[str]) -> AsyncGenerator[bytes, None]:
+        try:
+            async for event in self._live.stream(token, pages):
+                yield event
+        except SignInNeeded:
+            yield b"event: signin\ndata: {}\n\n"
+
+    async def _fragments(self, token: str, target: str) -> Fragments:
+        """A page's fragments, for whoever shows it already; none for what is no page (any more)."""
+        TOKEN.set(token)
+        path, _, query = target.partition("?")
+        visit = Visit(path, fields(query.encode("ascii", "ignore")), now_s=self._wall_s(), token=token, target=target)
+        try:
+            handler, parts = self._routes.find("GET", path)
+            page = await handler(visit, **parts)
+        except Refused:
+            return {}
+        if isinstance(page, Redirect):
+            return {}
+        return self._templates.render(page, self._about(visit, ""))[1]

@@ -1,0 +1,113 @@
+"""How servers are asked: with the token of the person whose page it is; what fails is a value that a page shows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import grpc
+
+from hqclient.errors import HqApiError, decode
+
+T = TypeVar("T")
+
+TOKEN: Final[ContextVar[str]] = ContextVar("token", default="")
+"""Whose request this is; set for each one before any server is asked."""
+
+CLUSTER: Final[ContextVar[str]] = ContextVar("cluster", default="")
+"""Which location is meant, where a gateway serves several."""
+
+TIMEOUT_S: Final = 5.0
+
+
+class SignInNeeded(Exception):
+    """A server wants to know who asks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why part of a page is not there.
+
+    Attributes:
+        kind: "missing" (not configured), "denied", "away" (does not answer), "absent" (no such thing), "failed".
+    """
+
+    server: str
+    kind: str
+    text: str
+    next: str = ""
+
+
+def metadata() -> Sequence[tuple[str, str]]:
+    """What is sent with each call."""
+    sent = []
+    if token := TOKEN.get():
+        sent.append(("authorization", f"Bearer {token}"))
+    if cluster := CLUSTER.get():
+        sent.append(("x-hq-cluster", cluster))
+    return sent
+
+
+async def tried(server: str, call: Awaitable[T]) -> T | Trouble:
+    """What the call answers, or why it does not. Raises SignInNeeded."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            return await call
+    except grpc.aio.AioRpcError as error:
+        return trouble(server, decode(error))
+    except HqApiError as error:
+        return trouble(server, error)
+    except TimeoutError:
+        return Trouble(
+            server, "away", f"{server} did not answer within {TIMEOUT_S:g} s", "It is asked again by itself."
+        )
+
+
+_KINDS: Final[Mapping[grpc.StatusCode, str]] = {
+    grpc.StatusCode.PERMISSION_DENIED: "denied",
+    grpc.StatusCode.NOT_FOUND: "absent",
+    grpc.StatusCode.INVALID_ARGUMENT: "absent",  # nothing can have such a name
+    grpc.StatusCode.UNAVAILABLE: "away",
+    grpc.StatusCode.DEADLINE_EXCEEDED: "away",
+}
+_NEXT: Final = {
+    "denied": "Sign in with a token that has the role, or ask whoever keeps the policy.",
+    "away": "Check its process and the address; it is asked again by itself.",
+}
+
+
+def trouble(server: str, error: HqApiError) -> Trouble:
+    """Raises SignInNeeded."""
+    if error.code is grpc.StatusCode.UNAUTHENTICATED:
+        raise SignInNeeded(error.message) from None
+    if error.code is grpc.StatusCode.UNIMPLEMENTED:
+        return Trouble(server, "missing", f"this {server} does not offer that: {error.message}")
+    kind = _KINDS.get(error.code, "failed")
+    said = error.message.rstrip(".")
+    text = f"{server} does not answer: {said}" if kind == "away" else said
+    return Trouble(server, kind, text, _NEXT.get(kind, ""))
+
+
+def missing(server: str, flag: str) -> Trouble:
+    """The console was started without it."""
+    return Trouble(
+        server, "missing", f"{server} is not connected", f"Start the console with {flag} HOST:PORT to see this."
+    )
+
+
+def good(found: T | Trouble, default: T) -> T:
+    """What was answered, else the default; the trouble itself is shown elsewhere on the page."""
+    return default if isinstance(found, Trouble) else found
+
+
+def status_of(found: object, *asked: Any) -> int:
+    """Of HTTP: 404 where nothing was found and everybody could be asked."""
+    return 200 if found or any(one.kind != "absent" for one in troubles(*asked)) else 404
+
+
+def troubles(*found: Any) -> list[Trouble]:
+    """Those that failed, each once."""
+    return list(dict.fromkeys(one for one in found if isinstance(one, Trouble)))

@@ -1,0 +1,110 @@
+"""HQ, or a federation gateway over several, and the locations behind it for what belongs to each of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+from console.backends.asking import CLUSTER, Trouble, metadata, tried
+from console.backends.remote import Remote
+from hqclient.client import Client
+from hqclient.credentials import Credentials
+from hqclient.retry import Safety
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+T = TypeVar("T")
+NAME: Final = "HQ"
+_ONLY: Final = "HQ"  # the name of the one location, where no gateway stands before it
+
+
+class Registry:
+    """Reads and orders. Each read answers, or says why not."""
+
+    def __init__(
+        self, addresses: Sequence[str], locations: Mapping[str, Sequence[str]], credentials: Credentials | None
+    ) -> None:
+        """`locations`: replicas by the name of the cluster, for what a gateway does not answer itself."""
+        self._client = _client(addresses, credentials)
+        self._locations = {name: _client(given, credentials) for name, given in locations.items()}
+        self._remotes = {
+            name: Remote(name, given, credentials) for name, given in (locations or {_ONLY: addresses}).items()
+        }
+        self.has_locations = bool(locations)
+
+    async def close(self) -> None:
+        """End every connection."""
+        clients = [self._client, *self._locations.values()]
+        await asyncio.gather(*(one.close() for one in clients), *(one.close() for one in self._remotes.values()))
+
+    async def counts(
+        self, by: pb.CountGroup, where: pb.InstanceFilter | None = None
+    ) -> pb.CountInstancesResponse | Trouble:
+        """How many instances there are, and how many are ready."""
+        return await tried(NAME, self._client.count(where, by=by))
+
+    async def page(self, where: pb.InstanceFilter, size: int, token: str = "") -> pb.FindInstancesResponse | Trouble:
+        """One page of instances, in order of their ids."""
+        request = pb.FindInstancesRequest(filter=where, page_size=size, page_token=token)
+        return await tried(
+            NAME, self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
+        )
+
+    async def explain(self, cluster: str, instance_id: str) -> pb.ExplainInstanceResponse | Trouble:
+        """Why an instance is ready or not."""
+        with _within(cluster):
+            return await tried(NAME, self._client.explain(instance_id))
+
+    async def each(self, ask: Callable[[Client], Awaitable[T]], cluster: str = "") -> list[tuple[str, T | Trouble]]:
+        """What each location answers, by name; of one cluster only, where one is named."""
+        asked = self._at(cluster)
+        found = await asyncio.gather(*(tried(name, ask(client)) for name, client in asked.items()))
+        return list(zip(asked, found, strict=True))
+
+    async def guards(self) -> list[tuple[str, admin_pb2.GetGuardResponse | Trouble]]:
+        """What the guard of each location does."""
+        return await self.each(lambda client: client.admin.get_guard())
+
+    async def suspensions(self) -> list[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]]:
+        """The nodes under planned work."""
+        return await self.each(lambda client: client.admin.list_suspensions())
+
+    async def transitions(
+        self, instance_id: str = "", cluster: str = "", most: int = 500
+    ) -> list[tuple[str, admin_pb2.ListTransitionsResponse | Trouble]]:
+        """Recent expiries and recoveries of each location, newest first."""
+        return await self.each(lambda c: c.admin.list_transitions(instance_id, page_size=most), cluster)
+
+    async def may_operate(self, node: str = "", cluster: str = "") -> bool:
+        """Whether this person is an operator there: of a node, else of everything."""
+        asked = [one for name, one in self._remotes.items() if cluster in ("", name) or not self.has_locations]
+        found = await asyncio.gather(*(remote.roles(node=node) for remote in asked))
+        return any("operator" in roles for roles in found)
+
+    async def order(self, cluster: str, send: Callable[[Client], Awaitable[Any]]) -> Trouble | None:
+        """An order to one location; None: it was carried out."""
+        asked = self._at(cluster)
+        if cluster not in asked:
+            return Trouble(NAME, "absent", f"there is no location {cluster!r}")
+        answer = await tried(cluster, send(asked[cluster]))
+        return answer if isinstance(answer, Trouble) else None
+
+    def _at(self, cluster: str) -> dict[str, Client]:
+        if not self._locations:
+            return {cluster or _ONLY: self._client}
+        return {n: c for n, c in self._locations.items() if cluster in ("", n)}
+
+
+def _client(addresses: Sequence[str], credentials: Credentials | None) -> Client:
+    return Client(addresses, timeout_s=4.0, credentials=credentials, metadata=metadata)
+
+
+@contextmanager
+def _within(cluster: str) -> Iterator[None]:
+    was = CLUSTER.set(cluster)
+    try:
+        yield
+    finally:
+        CLUSTER.reset(was)

@@ -1,0 +1,66 @@
+"""A server of several processes, spoken to by its generated messages; the next process is asked where one is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import grpc
+from google.protobuf import json_format, struct_pb2
+
+from console.backends.asking import TIMEOUT_S, Trouble, metadata, tried
+from hqclient.credentials import Credentials
+
+R = TypeVar("R")
+WHO_AM_I: Final = "/access.v1.AccessService/WhoAmI"
+_SHARE_S: Final = 2.0  # for one process, while another one was not asked yet
+
+
+class Remote:
+    """Channels to all processes of one server."""
+
+    def __init__(self, name: str, addresses: Sequence[str], credentials: Credentials | None) -> None:
+        """`name`: as pages call it."""
+        self.name, self._addresses = name, list(addresses)
+        self._open: Callable[[str], grpc.aio.Channel] = (
+            credentials.channel if credentials is not None else grpc.aio.insecure_channel
+        )
+        self._channels: dict[str, grpc.aio.Channel] = {}
+
+    async def close(self) -> None:
+        """End every call and connection."""
+        await asyncio.gather(*(channel.close() for channel in self._channels.values()))
+
+    async def call(self, path: str, request: Any, response: Callable[[bytes], R], timeout_s: float = TIMEOUT_S) -> R:
+        """One call, `/package.Service/Method`. Raises AioRpcError."""
+        last = self._addresses[-1]
+        for address in [*self._addresses]:
+            limit_s = timeout_s if address == last else min(_SHARE_S, timeout_s)
+            try:
+                found = await self._send(address, path, request, response, limit_s)
+            except grpc.aio.AioRpcError as error:
+                if error.code() is not grpc.StatusCode.UNAVAILABLE or address == last:
+                    raise
+                self._addresses = [*self._addresses[1:], address]  # asked last from now on
+            else:
+                return found
+        raise AssertionError("there is at least one address")
+
+    async def _send(self, address: str, path: str, request: Any, response: Callable[[bytes], R], limit_s: float) -> R:
+        if address not in self._channels:
+            self._channels[address] = self._open(address)
+        method: Any = self._channels[address].unary_unary(
+            path, request_serializer=lambda message: message.SerializeToString(), response_deserializer=response
+        )
+        answer: R = await method(request, metadata=tuple(metadata()), timeout=limit_s)
+        return answer
+
+    async def roles(self, service: str = "", node: str = "") -> frozenset[str]:
+        """What this person may be there for a service and node; empty where that cannot be told."""
+        request = struct_pb2.Struct()
+        request.update({"service": service, "node": node})
+        found = await tried(self.name, self.call(WHO_AM_I, request, struct_pb2.Struct.FromString))
+        if isinstance(found, Trouble):
+            return frozenset()
+        return frozenset(map(str, json_format.MessageToDict(found).get("roles", [])))

@@ -1,0 +1,150 @@
+"""The command `hq-console`: the one place where settings become real parts."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from console.backends.registry import Registry
+from console.backends.servers import Servers
+from console.server import Server
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.credentials import Credentials
+from serving.auth.errors import BadSecurity
+from serving.auth.security import Security
+from serving.auth.settings import security_of
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.flags import Flags, is_loopback, limits_of
+from serving.running import run, when_told_to_stop
+from serving.surroundings import Surroundings
+from serving.telemetry.logs import set_up_logs
+
+_FLAGS: Final = Flags("HQ_CONSOLE_")
+_option = _FLAGS.option
+_LEAST_KEY_BYTES: Final = 32
+_NO_CALLERS: Final = dict.fromkeys(
+    ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="hq", prog_name="hq-console")
+def cli() -> None:
+    """Pages for people over HQ, and over CMS, Nanny and Wall-E where they run."""
+
+
+@cli.command()
+@_option(
+    "--hq",
+    multiple=True,
+    default=("127.0.0.1:7071",),
+    metavar="HOST:PORT",
+    help="HQ's replicas, or the federation gateways. Repeatable.",
+)
+@_option(
+    "--location",
+    multiple=True,
+    metavar="NAME=HOST:PORT,...",
+    help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
+)
+@_option("--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one.")
+@_option(
+    "--public-url",
+    default="",
+    metavar="URL",
+    help="How people reach the console, if not by --http: https://console.example.",
+)
+@_option(
+    "--session-key",
+    default="",
+    metavar="FILE",
+    help="File with at least 32 random bytes; sessions then outlive a restart, and several consoles share them.",
+)
+@_option(
+    "--tls-cert",
+    default="",
+    metavar="FILE",
+    help="Serve TLS with this certificate chain (PEM); reloaded when it changes.",
+)
+@_option("--tls-key", default="", metavar="FILE", help="Its private key (PEM).")
+@_option("--server-ca", default="", metavar="FILE", help="Use TLS with all servers and trust this CA (PEM).")
+@_option("--insecure", is_flag=True, help="Serve on a non-loopback address without TLS, or pass tokens on without TLS.")
+@_FLAGS.limits()
+@_FLAGS.logs()
+def serve(**given: Any) -> None:
+    """Serve the pages.
+
+    Nothing is kept: people sign in with their own tokens, which are passed on; the console has no rights itself. On
+    loopback, with servers without authentication, it works without signing in. See docs/console.md.
+    """
+    set_up_logs(given["log_level"], given["log_format"])
+    security, credentials, key = _checked(given)
+    try:
+        run(lambda: _serve(given, security, credentials, key))
+    except OSError as error:
+        click.echo(f"hq-console: {error}", err=True)
+        sys.exit(1)
+
+
+def _checked(given: dict[str, Any]) -> tuple[Security | None, Credentials | None, bytes]:
+    """Raises UsageError, naming the flag."""
+    if not (is_loopback(given["http"]) or given["tls_cert"] or given["insecure"]):
+        raise click.UsageError(
+            f"--http {given['http']} is reachable from other machines: give --tls-cert and --tls-key, "
+            "or serve on 127.0.0.1, or give --insecure if the network itself is protected"
+        )
+    addresses = [*given["hq"], *(one for listed in _locations(given).values() for one in listed)]
+    if not (given["server_ca"] or given["insecure"] or all(map(is_loopback, addresses))):
+        raise click.UsageError(
+            "tokens would be sent to other machines in plain text: give --server-ca for TLS with all servers, or "
+            "--insecure if the network itself is protected"
+        )
+    try:
+        security = security_of({**_NO_CALLERS, **given}, SystemClock(), None)
+        files = CredentialFiles(given["server_ca"], "", "", "")
+        return security, Credentials(files) if given["server_ca"] else None, _key(given["session_key"])
+    except (BadSecurity, BadCredentials, OSError) as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _key(name: str) -> bytes:
+    if not name:
+        return secrets.token_bytes(_LEAST_KEY_BYTES)
+    key = Path(name).read_bytes()
+    if len(key) < _LEAST_KEY_BYTES:
+        raise click.UsageError(f"--session-key {name}: has {len(key)} bytes, at least {_LEAST_KEY_BYTES} are needed")
+    return key
+
+
+def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
+    found = {}
+    for one in given["location"]:
+        name, _, addresses = one.partition("=")
+        if not name or not addresses:
+            raise click.UsageError(f"--location {one}: write NAME=HOST:PORT, several addresses separated by commas")
+        found[name] = addresses.split(",")
+    return found
+
+
+async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
+    servers = Servers(Registry(given["hq"], _locations(given), credentials))
+    shared = Surroundings(limits_of(given), SystemClock(), RequestIds("console"), security)
+    server = Server(
+        servers,
+        shared,
+        given["http"],
+        key,
+        public_url=given["public_url"],
+        is_open=is_loopback(given["http"]) or given["insecure"],
+    )
+    when_told_to_stop(server.stop)
+    await server.serve()
+
+
+if __name__ == "__main__":
+    cli()

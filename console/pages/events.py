@@ -1,0 +1,43 @@
+"""Everything that happened, newest first, filtered by the address."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from console.backends.asking import troubles
+from console.backends.servers import Servers
+from console.site.visits import Page, Route, Visit
+from console.views.instances import moves_of
+
+_SHOWN: Final = 100
+_READ: Final = 1_000
+
+
+class Events:
+    """`/events`."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._registry = servers.registry
+
+    def routes(self) -> list[Route]:
+        """Its address."""
+        return [Route("GET", "/events", self.all)]
+
+    async def all(self, visit: Visit) -> Page:
+        """Expiries and recoveries of all locations."""
+        found = await self._registry.transitions(most=_READ)
+        kind, text = visit.query.get("kind", ""), visit.query.get("q", "").lower()
+        moves = [
+            (name, move)
+            for name, move in moves_of(found)
+            if (not kind or move.ready == (kind == "recovered"))
+            and (not text or text in f"{move.instance_id} {move.node_name} {move.revision_id}".lower())
+        ]
+        shown = {
+            "moves": moves[:_SHOWN],
+            "total": len(moves),
+            "kind": kind if kind in ("expired", "recovered") else "",
+            "q": visit.query.get("q", ""),
+            "troubles": troubles(*(answer for _, answer in found)),
+        }
+        return Page("events.html", "Events", shown)

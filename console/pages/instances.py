@@ -1,0 +1,48 @@
+"""One instance: why it is ready or not, and its whole story on a time line."""
+
+from __future__ import annotations
+
+import asyncio
+
+from console.backends.asking import Trouble, good, status_of, troubles
+from console.backends.servers import Servers
+from console.site.visits import Page, Route, Visit
+from console.views.instances import moves_of, revisions, row, story
+from console.views.locations import locations
+from hqpb.v1 import service_pb2 as pb
+
+
+class Instances:
+    """`/instances/{cluster}/{instance}`."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._registry = servers.registry
+
+    def routes(self) -> list[Route]:
+        """Its address."""
+        return [Route("GET", "/instances/{cluster}/{instance}", self.one)]
+
+    async def one(self, visit: Visit, cluster: str, instance: str) -> Page:
+        """What `hqctl why` tells."""
+        where = pb.InstanceFilter(instance_id=[instance], cluster=[cluster])
+        found, why, moved = await asyncio.gather(
+            self._registry.page(where, 1),
+            self._registry.explain(cluster, instance),
+            self._registry.transitions(instance, cluster),
+        )
+        held = good(found, pb.FindInstancesResponse()).instances
+        one = held[0] if held else None
+        shown = {
+            "id": instance,
+            "cluster": cluster,
+            "row": row(one) if one is not None else None,
+            "one": one,
+            "why": None if isinstance(why, Trouble) else why,
+            "revisions": [] if isinstance(why, Trouble) else revisions(why),
+            "story": []
+            if isinstance(why, Trouble)
+            else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),
+            "locations": locations(found),
+            "troubles": troubles(found, why),
+        }
+        return Page("instance.html", instance, shown, status_of(held, why))

@@ -1,0 +1,138 @@
+"""Nodes, one node with its instances and planned work, and the guard of each location."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from console.backends.asking import Trouble, good, status_of, troubles
+from console.backends.servers import Servers
+from console.site.sealing import subject
+from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.views.instances import row
+from console.views.locations import locations
+from console.views.urls import url
+from console.views.words import plural
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+_ROWS: Final = 200
+_HOURS: Final = range(1, 169)
+
+
+class Nodes:
+    """`/nodes`, `/nodes/{node}` and the orders of planned work and of the guard."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._registry = servers.registry
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [
+            Route("GET", "/nodes", self.all),
+            Route("GET", "/nodes/{node}", self.one),
+            Route("POST", "/nodes/{node}/suspend", self.suspend),
+            Route("POST", "/nodes/{node}/resume", self.resume),
+            Route("POST", "/guard/{cluster}/{way}", self.guard),
+        ]
+
+    async def all(self, visit: Visit) -> Page:
+        """Nodes that lack instances first; the guards."""
+        counted, planned, guards = await asyncio.gather(
+            self._registry.counts(pb.COUNT_GROUP_NODE), self._registry.suspensions(), self._registry.guards()
+        )
+        wanted = visit.query.get("q", "").lower()
+        groups = [one for one in good(counted, pb.CountInstancesResponse()).groups if wanted in one.key.lower()]
+        groups.sort(key=lambda one: (one.ready - one.total, one.key))
+        size = visit.number("show", _ROWS, 5_000)
+        shown = {
+            "nodes": groups[:size],
+            "total": len(groups),
+            "more": url("nodes", q=wanted, show=size * 5) if len(groups) > size else "",
+            "q": wanted,
+            "planned": _planned(planned),
+            "guards": [(name, None if isinstance(g, Trouble) else g.guard, g) for name, g in guards],
+            "may_operate": await self._registry.may_operate(),
+            "locations": locations(counted),
+            "troubles": troubles(counted),
+        }
+        return Page("nodes.html", "Nodes", shown)
+
+    async def one(self, visit: Visit, node: str) -> Page:
+        """Its instances, those that lack first."""
+        counted, found, planned = await asyncio.gather(
+            self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, pb.InstanceFilter(node_name=[node])),
+            self._registry.page(pb.InstanceFilter(node_name=[node]), _ROWS),
+            self._registry.suspensions(),
+        )
+        rows = [row(one) for one in good(found, pb.FindInstancesResponse()).instances]
+        rows.sort(key=lambda one: (one.state == "good", one.id))
+        groups = good(counted, pb.CountInstancesResponse()).groups
+        shown = {
+            "node": node,
+            "all": groups[0] if groups else pb.InstanceCount(),
+            "rows": rows,
+            "clusters": sorted({one.cluster for one in rows}),
+            "planned": _planned(planned).get(node),
+            "may_operate": await self._registry.may_operate(node),
+            "locations": locations(counted),
+            "troubles": troubles(counted, found),
+        }
+        return Page("node.html", node, shown, status_of(rows, found))
+
+    async def suspend(self, visit: Visit, node: str) -> Redirect:
+        """Planned work: nothing on this node expires for some hours."""
+        hours, reason = visit.form.get("hours", ""), visit.form.get("reason", "")
+        if not re.fullmatch(r"\d{1,3}", hours) or int(hours) not in _HOURS:
+            raise Refused(400, "hours: write a whole number from 1 to 168")
+        if not reason:
+            raise Refused(400, "reason: say why, it is kept with the order")
+        failed = await self._registry.order(
+            visit.form.get("cluster", ""),
+            lambda hq: hq.admin.suspend_node(node, duration_s=int(hours) * 3_600.0, by=_by(visit), reason=reason),
+        )
+        return _told(url("nodes", node), failed, f"Nothing on {node} expires for {plural(int(hours), 'hour')}.")
+
+    async def resume(self, visit: Visit, node: str) -> Redirect:
+        """End planned work early."""
+        failed = await self._registry.order(visit.form.get("cluster", ""), lambda hq: hq.admin.resume_node(node))
+        return _told(url("nodes", node), failed, f"Planned work on {node} has ended.")
+
+    async def guard(self, visit: Visit, cluster: str, way: str) -> Redirect:
+        """Release the guard, or force it, for an hour."""
+        reason = visit.form.get("reason", "")
+        if way not in ("release", "force"):
+            raise Refused(404, "the guard can be released or forced")
+        if not reason:
+            raise Refused(400, "reason: say why, it is kept with the order")
+        by = _by(visit)
+        failed = await self._registry.order(
+            cluster,
+            lambda hq: (hq.admin.release_guard if way == "release" else hq.admin.force_guard)(
+                by=by, reason=reason, duration_s=3_600.0
+            ),
+        )
+        return _told("/nodes#guard", failed, f"The guard of {cluster} is {way}d for an hour.")
+
+
+def _by(visit: Visit) -> str:
+    """HQ itself takes the name from the token where it asks for one."""
+    return (subject(visit.token) or "console")[:200]
+
+
+def _told(to: str, failed: Trouble | None, done: str) -> Redirect:
+    return Redirect(to, done=done) if failed is None else Redirect(to, failed=f"Nothing was done: {failed.text}")
+
+
+def _planned(
+    found: Iterable[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]],
+) -> dict[str, tuple[str, admin_pb2.Suspension]]:
+    """Planned work by node, with its location."""
+    return {
+        one.node_name: (name, one)
+        for name, answer in found
+        if not isinstance(answer, Trouble)
+        for one in answer.suspensions
+    }

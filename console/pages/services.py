@@ -1,0 +1,146 @@
+"""All services, and one of them with its revisions, locations and instances."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from console.backends.asking import Trouble, good, status_of, troubles
+from console.backends.servers import Servers
+from console.site.visits import Page, Route, Visit
+from console.views.instances import moves_of, row
+from console.views.locations import Location, locations
+from console.views.problems import floor_of
+from console.views.urls import url
+from console.views.words import seconds
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+_ROWS: Final = 50
+_LATELY_S: Final = 3_600.0
+_CHANGES: Final = 12
+_READINESS: Final = {
+    "": pb.READINESS_FILTER_UNSPECIFIED,
+    "ready": pb.READINESS_FILTER_READY,
+    "not-ready": pb.READINESS_FILTER_NOT_READY,
+}
+
+
+class Services:
+    """`/services`, `/services/{service}` and `/instances`."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._registry = servers.registry
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [
+            Route("GET", "/services", self.all),
+            Route("GET", "/services/{service}", self.one),
+            Route("GET", "/instances", self.instances),
+        ]
+
+    async def all(self, visit: Visit) -> Page:
+        """Each service with ready of wanted, those that lack the most first."""
+        counted = await self._registry.counts(pb.COUNT_GROUP_SERVICE)
+        counts = good(counted, pb.CountInstancesResponse())
+        wanted = visit.query.get("q", "").lower()
+        groups = [one for one in counts.groups if wanted in one.key.lower()]
+        groups.sort(key=lambda one: (one.ready >= floor_of(one.total, None), one.ready - one.total, one.key))
+        size = visit.number("show", 200, 5_000)
+        shown = {
+            "services": groups[:size],
+            "total": len(groups),
+            "more": url("services", q=wanted, show=size * 5) if len(groups) > size else "",
+            "q": wanted,
+            "floor_of": floor_of,
+            "locations": locations(counted),
+            "troubles": troubles(counted),
+        }
+        return Page("services.html", "Services", shown)
+
+    async def one(self, visit: Visit, service: str) -> Page:
+        """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
+        where = pb.InstanceFilter(service_id=[service])
+        lacking = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_NOT_READY)
+        well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
+        counted, revisions, bad, fine, changes = await asyncio.gather(
+            self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
+            self._registry.counts(pb.COUNT_GROUP_REVISION, where),
+            self._registry.page(lacking, _ROWS),
+            self._registry.page(well, _ROWS),
+            self._changes(service, visit.now_s),
+        )
+        placed = await self._by_location(service, locations(counted))
+        total = good(counted, pb.CountInstancesResponse()).groups
+        listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
+        all_of_it = total[0] if total else pb.InstanceCount()
+        shown = {
+            "service": service,
+            "all": all_of_it,
+            "floor": floor_of(all_of_it.total, None),
+            "revisions": good(revisions, pb.CountInstancesResponse()).groups,
+            "placed": placed,
+            "rows": [row(one) for one in listed[:_ROWS]],
+            "changes": changes,
+            "locations": locations(counted),
+            "troubles": troubles(counted, revisions, bad, fine),
+        }
+        return Page("service.html", service, shown, status_of(all_of_it.total, counted))
+
+    async def _by_location(self, service: str, known: list[Location]) -> list[tuple[str, pb.InstanceCount]]:
+        """Nothing where there is one location only."""
+        names = [one.name for one in known if one.state != "silent"]
+        if len(known) < 2:
+            return []
+        found = await asyncio.gather(
+            *(
+                self._registry.counts(
+                    pb.COUNT_GROUP_UNSPECIFIED, pb.InstanceFilter(service_id=[service], cluster=[name])
+                )
+                for name in names
+            )
+        )
+        pairs = zip(names, found, strict=True)
+        return [(name, answer.groups[0]) for name, answer in pairs if not isinstance(answer, Trouble) and answer.groups]
+
+    async def _changes(self, service: str, now_s: float) -> list[tuple[str, admin_pb2.Transition]]:
+        """Expiries and recoveries of the last hour, newest first."""
+        moves = [
+            (name, move)
+            for name, move in moves_of(await self._registry.transitions())
+            if seconds(move.time) > now_s - _LATELY_S
+        ]
+        ids = list(dict.fromkeys(move.instance_id for _, move in moves))[:500]
+        if not ids:
+            return []
+        own = await self._registry.page(pb.InstanceFilter(instance_id=ids, service_id=[service]), 500)
+        mine = {(one.meta.id) for one in good(own, pb.FindInstancesResponse()).instances}
+        return [(name, move) for name, move in moves if move.instance_id in mine][:_CHANGES]
+
+    async def instances(self, visit: Visit) -> Page:
+        """All instances that pass the filters of the address, page by page."""
+        query = visit.query
+        given = {name: query[name] for name in ("service", "node", "cluster", "revision") if query.get(name)}
+        where = pb.InstanceFilter(
+            service_id=[given["service"]] if "service" in given else [],
+            node_name=[given["node"]] if "node" in given else [],
+            cluster=[given["cluster"]] if "cluster" in given else [],
+            revision_id=[given["revision"]] if "revision" in given else [],
+            readiness=_READINESS.get(query.get("readiness", ""), pb.READINESS_FILTER_UNSPECIFIED),
+        )
+        found = await self._registry.page(where, _ROWS, query.get("page", ""))
+        page = good(found, pb.FindInstancesResponse())
+        readiness = query.get("readiness", "")
+        shown = {
+            "rows": [row(one) for one in page.instances],
+            "given": given,
+            "readiness": readiness if readiness in _READINESS else "",
+            "next_page": url("instances", **given, readiness=readiness, page=page.next_page_token)
+            if page.next_page_token
+            else "",
+            "is_first": not query.get("page"),
+            "locations": locations(found),
+            "troubles": troubles(found),
+        }
+        return Page("instances.html", "Instances", shown)

@@ -1,0 +1,24 @@
+"""All pages by their addresses."""
+
+from __future__ import annotations
+
+from console.backends.servers import Servers
+from console.pages.events import Events
+from console.pages.instances import Instances
+from console.pages.nodes import Nodes
+from console.pages.overview import Overview
+from console.pages.services import Services
+from console.pages.signing import Signing
+from console.site.visits import Route
+
+
+def routes(servers: Servers, *, is_open: bool) -> list[Route]:
+    """Every address of the console."""
+    return [
+        *Overview(servers).routes(),
+        *Services(servers).routes(),
+        *Instances(servers).routes(),
+        *Nodes(servers).routes(),
+        *Events(servers).routes(),
+        *Signing(servers, is_open=is_open).routes(),
+    ]

@@ -1,0 +1,72 @@
+"""The cookies of the console: who signed in, which browser it is, and what the last action came to."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from typing import Final
+
+from console.site.sealing import Seal, TooLong
+
+SESSION: Final = "__Host-session"
+BROWSER: Final = "__Host-browser"
+FLASH: Final = "__Host-flash"
+_FLASH_S: Final = 60
+_FLASH_CHARS: Final = 800
+_BROWSER: Final = re.compile(r"[0-9a-f]{32}")
+
+
+def read(header: bytes) -> dict[str, str]:
+    """Cookies by name; of several with one name the first."""
+    found: dict[str, str] = {}
+    for part in header.decode("latin-1").split(";"):
+        name, _, value = part.strip().partition("=")
+        found.setdefault(name, value)
+    return found
+
+
+def put(name: str, value: str, max_age_s: int | None = None) -> tuple[bytes, bytes]:
+    """The header that sets a cookie; max_age_s None: until the browser ends; 0: at once."""
+    age = "" if max_age_s is None else f"; Max-Age={max_age_s}"
+    return b"set-cookie", f"{name}={value}; Path=/; Secure; HttpOnly; SameSite=Lax{age}".encode("latin-1")
+
+
+class Jar:
+    """What the cookies of one request say, and what the answer sets."""
+
+    def __init__(self, seal: Seal, header: bytes) -> None:
+        cookies = read(header)
+        self._seal = seal
+        self.token = seal.open("session", cookies.get(SESSION, ""))
+        self.browser = cookies.get(BROWSER, "")
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.flash = _flash(seal.open("flash", cookies.get(FLASH, "")))
+        if not _BROWSER.fullmatch(self.browser):
+            self.browser = secrets.token_hex(16)
+            self.headers.append(put(BROWSER, self.browser))
+        if FLASH in cookies:
+            self.headers.append(put(FLASH, "", 0))
+
+    def sign_in(self, token: str, max_age_s: int) -> None:
+        """Raises TooLong."""
+        self.headers.append(put(SESSION, self._seal.seal("session", token), max_age_s))
+
+    def sign_out(self) -> None:
+        """Forget the person."""
+        self.headers.append(put(SESSION, "", 0))
+
+    def say(self, kind: str, text: str) -> None:
+        """Show this on the next page."""
+        try:
+            sealed = self._seal.seal("flash", json.dumps((kind, text[:_FLASH_CHARS])))
+        except TooLong:
+            sealed = self._seal.seal("flash", json.dumps((kind, text[:200])))
+        self.headers.append(put(FLASH, sealed, _FLASH_S))
+
+
+def _flash(text: str) -> tuple[str, str]:
+    if not text:
+        return "", ""
+    kind, said = json.loads(text)
+    return str(kind), str(said)

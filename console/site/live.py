@@ -1,0 +1,90 @@
+"""Live pages: a browser names the pages that it shows; what changes in them is sent as it changes.
+
+A page is rendered again and compared. Watches of four servers would each need a picture of their own here, and rights
+would have to be compared anew for each of them; a page rendered with the person's own token needs neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+Fragments = dict[str, str]
+Rendering = Callable[[str, str], Awaitable[Fragments]]
+"""The fragments of a page, by (token, path with query)."""
+
+MAX_PAGES: Final = 20  # of one browser
+_EVERY_S: Final = 0.5
+_BUSY_SHARE: Final = 0.25  # of the time, at most, goes into one page
+_PING_S: Final = 10.0
+_MARK: Final = re.compile(r'data-mark="([0-9a-f]+)"')
+
+
+@dataclass(slots=True)
+class _Kept:
+    fragments: Fragments
+    good_until: float
+
+
+@dataclass(slots=True)
+class Live:
+    """Renders each page once for all who look at it with the same token."""
+
+    render: Rendering
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    now: Callable[[], float] = time.monotonic
+    _kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
+    _under_way: dict[tuple[str, str], asyncio.Task[Fragments]] = field(default_factory=dict)
+
+    async def stream(self, token: str, pages: Sequence[str]) -> AsyncGenerator[bytes, None]:
+        """Server-sent events: at first all fragments of all pages, then those that changed."""
+        sent: dict[tuple[str, str], str] = {}
+        pinged = self.now()
+        yield b"retry: 1000\n\n"
+        while True:
+            for page in pages:
+                changed = {}
+                for name, html in (await self._current(token, page)).items():
+                    if sent.get((page, name)) != (mark := _mark(html)):
+                        sent[page, name] = mark
+                        changed[name] = html
+                if changed:
+                    yield _event(page, changed)
+            if self.now() - pinged >= _PING_S:
+                pinged = self.now()
+                yield b"event: ping\ndata: {}\n\n"
+            await self.sleep(_EVERY_S)
+
+    async def _current(self, token: str, page: str) -> Fragments:
+        key = token, page
+        kept = self._kept.get(key)
+        if kept is not None and self.now() < kept.good_until:
+            return kept.fragments
+        if key not in self._under_way:
+            self._under_way[key] = asyncio.create_task(self._anew(key))
+        return await asyncio.shield(self._under_way[key])
+
+    async def _anew(self, key: tuple[str, str]) -> Fragments:
+        began = self.now()
+        try:
+            fragments = await self.render(*key)
+        finally:
+            del self._under_way[key]
+        now = self.now()
+        self._kept = {k: v for k, v in self._kept.items() if v.good_until > now}
+        self._kept[key] = _Kept(fragments, now + max(_EVERY_S * 0.8, (now - began) / _BUSY_SHARE))
+        return fragments
+
+
+def _mark(html: str) -> str:
+    found = _MARK.search(html)
+    return found[1] if found else ""
+
+
+def _event(page: str, changed: Fragments) -> bytes:
+    return b"data: " + json.dumps({"page": page, "fragments": changed}).encode() + b"\n\n"

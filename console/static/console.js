@@ -1,0 +1,130 @@
+// What makes pages live. Without it they can be read. One EventSource for the whole browser: it is led by one tab
+// (Web Locks) and shared with the others (BroadcastChannel), for a browser opens six connections to one place only.
+"use strict";
+
+const channel = new BroadcastChannel("hq-console");
+const own = { id: Math.random().toString(36).slice(2), page: document.body.dataset.page };
+const FORGET_MS = 90000;
+const HEARD_MS = 25000; // pings come every 10 s
+const shown = new Map(); // leader only: tab id -> {page, at}
+let source = null, asked = "", lastHeard = new Date(), isLeader = false, reopening = 0;
+
+// --- applying what changed ---
+
+function apply(page, fragments) {
+  if (page !== own.page) return;
+  for (const [name, html] of Object.entries(fragments)) {
+    const old = document.querySelector(`[data-live="${CSS.escape(name)}"]`);
+    const fresh = new DOMParser().parseFromString(html, "text/html").body.firstElementChild;
+    if (!old || !fresh || old.dataset.mark === fresh.dataset.mark) continue;
+    const focused = old.contains(document.activeElement) ? pathTo(old, document.activeElement) : null;
+    const scrolled = [...old.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+    old.replaceWith(fresh);
+    fresh.classList.add("changed");
+    [...fresh.querySelectorAll(".scroll")].forEach((one, at) => { one.scrollLeft = scrolled[at] || 0; });
+    if (focused) { const again = follow(fresh, focused); if (again) again.focus({ preventScroll: true }); }
+  }
+}
+
+function pathTo(root, element) {
+  const path = [];
+  for (let at = element; at !== root; at = at.parentElement) path.unshift([...at.parentElement.children].indexOf(at));
+  return { path, href: element.getAttribute("href") };
+}
+
+function follow(root, { path, href }) {
+  if (href) { const same = root.querySelector(`[href="${CSS.escape(href)}"]`); if (same) return same; }
+  return path.reduce((at, index) => at && at.children[index], root);
+}
+
+function heard(isThere) {
+  const banner = document.getElementById("stale");
+  if (isThere) { lastHeard = new Date(); banner.hidden = true; return; }
+  banner.textContent = `The console does not answer: this page shows the state of ${lastHeard.toISOString().slice(11, 19)} UTC. It goes on by itself.`;
+  banner.hidden = false;
+}
+
+// --- the leader ---
+
+function open(force) {
+  const pages = [...new Set([...shown.values()].map((one) => one.page))].sort().slice(0, 20);
+  const wanted = pages.map((page) => `page=${encodeURIComponent(page)}`).join("&");
+  if (wanted === asked && !force) return;
+  asked = wanted;
+  if (source) source.close();
+  source = null;
+  if (!wanted) return;
+  source = new EventSource(`/live?${wanted}`);
+  source.onmessage = (event) => { const { page, fragments } = JSON.parse(event.data); tell({ kind: "changed", page, fragments }); };
+  source.addEventListener("ping", () => tell({ kind: "heard" }));
+  source.addEventListener("signin", () => tell({ kind: "signin" }));
+  source.onopen = () => tell({ kind: "heard" });
+  source.onerror = () => {
+    tell({ kind: "silent" });
+    if (source && source.readyState === EventSource.CLOSED) { clearTimeout(reopening); reopening = setTimeout(() => open(true), 2000); }
+  };
+}
+
+function tell(message) { channel.postMessage(message); receive(message); }
+
+function forgetOld() {
+  const now = Date.now();
+  for (const [id, one] of shown) if (id !== own.id && now - one.at > FORGET_MS) shown.delete(id);
+  open(false);
+}
+
+function receive(message) {
+  if (message.kind === "changed") { heard(true); apply(message.page, message.fragments); }
+  if (message.kind === "heard") heard(true);
+  if (message.kind === "silent") heard(false);
+  if (message.kind === "signin") location.reload();
+  if (!isLeader) return;
+  if (message.kind === "show") { shown.set(message.id, { page: message.page, at: Date.now() }); open(false); }
+  if (message.kind === "hide") { shown.delete(message.id); open(false); }
+}
+
+function announce() { tell({ kind: document.hidden ? "hide" : "show", id: own.id, page: own.page }); }
+
+channel.onmessage = (event) => { if (event.data.kind === "who") announce(); else receive(event.data); };
+document.addEventListener("visibilitychange", announce);
+addEventListener("pagehide", () => { channel.postMessage({ kind: "hide", id: own.id }); if (source) source.close(); });
+addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); });
+setInterval(() => { announce(); if (Date.now() - lastHeard > HEARD_MS && !document.hidden) heard(false); }, 15000);
+navigator.locks.request("hq-console-live", () => {
+  isLeader = true;
+  channel.postMessage({ kind: "who" });
+  announce();
+  setInterval(forgetOld, 15000);
+  return new Promise(() => {}); // until this tab is gone
+});
+announce();
+
+// --- dialogs and forms ---
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-dialog]");
+  if (opener) return show(opener);
+  const closer = event.target.closest("[data-close]");
+  if (closer) closer.closest("dialog").close();
+});
+
+function show(opener) {
+  const dialog = document.getElementById(opener.dataset.dialog);
+  if (!dialog) return;
+  for (const [name, value] of Object.entries(opener.dataset)) {
+    dialog.querySelectorAll(`[data-show="${name}"]`).forEach((one) => { one.textContent = value; });
+    dialog.querySelectorAll(`[data-fill="${name}"]`).forEach((one) => { one.value = value; });
+  }
+  if (opener.dataset.action) dialog.querySelector("form").action = opener.dataset.action;
+  dialog.showModal();
+}
+
+document.addEventListener("submit", (event) => {
+  const button = event.target.method === "post" && event.target.querySelector("button:not([type=button])");
+  if (button) setTimeout(() => { button.disabled = true; }); // sent once, not twice
+});
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.closest("input, textarea, select, dialog");
+  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) { event.preventDefault(); document.getElementById("find").focus(); }
+});

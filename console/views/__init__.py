@@ -1,0 +1,1 @@
+"""What pages show, worked out from what servers answered. No I/O."""

@@ -1,0 +1,75 @@
+"""Which locations answered, and how old their answers are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from console.backends.asking import Trouble
+from console.views.problems import Problem
+from console.views.words import lasting, span
+from hqpb.v1 import service_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One location, for the line at the top of each page. `state`: good, old or silent."""
+
+    name: str
+    state: str
+    text: str
+
+
+def locations(answer: object) -> list[Location]:
+    """Of an answer of HQ with sources; empty: it failed."""
+    if isinstance(answer, Trouble):
+        return [Location("HQ", "silent", answer.text)]
+    return [_location(source) for source in getattr(answer, "sources", ())]
+
+
+def _location(source: pb.Source) -> Location:
+    name = source.cluster or "HQ"
+    if source.error and not source.replica:
+        return Location(name, "silent", f"does not answer: {source.error}")
+    age = span(lasting(source.staleness))
+    if source.trust == pb.EPOCH_TRUST_DOUBTED:
+        return Location(name, "old", f"doubted: {source.error}")
+    if source.stale:
+        return Location(name, "old", f"answers are up to {age} old")
+    return Location(name, "good", "fresh")
+
+
+def location_problems(sources: Iterable[pb.Source]) -> list[Problem]:
+    """Locations that are silent, late or doubted."""
+    found = []
+    for source in sources:
+        here = _location(source)
+        if here.state == "silent":
+            found.append(
+                Problem(
+                    "bad",
+                    f"location {here.name} is silent",
+                    f"{source.error or 'no answer'}. All pages lack its instances.",
+                    "Look at its replicas from there: hqctl status --server HOST:PORT.",
+                )
+            )
+        elif source.trust == pb.EPOCH_TRUST_DOUBTED:
+            found.append(
+                Problem(
+                    "bad",
+                    f"location {here.name} may have lost its instances",
+                    source.error,
+                    "Is it the right etcd? Restore a backup, or confirm the epoch: hqctl epoch confirm --reason …",
+                )
+            )
+        elif source.stale:
+            why = f"{source.error}; " if source.error else ""
+            found.append(
+                Problem(
+                    "bad",
+                    f"location {here.name} is stale",
+                    f"{why}{here.text}. Reads go on from memory, writes fail, nothing expires.",
+                    "Check its etcd and the network to it.",
+                )
+            )
+    return found

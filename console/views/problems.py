@@ -1,0 +1,133 @@
+"""What is wrong in the registry, the worst first, each with its reason, what to do next, and where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from console.backends.asking import Trouble
+from console.views.urls import url
+from console.views.words import plural, relative, seconds, span
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+_ORDER: Final = {"bad": 0, "warn": 1, "note": 2}
+_DEFAULT_SHARE: Final = 10  # one in ten may be away, where nobody set a budget
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing. `level`: bad (somebody must act), warn (somebody should look), note (known and planned)."""
+
+    level: str
+    title: str
+    why: str
+    next: str = ""
+    href: str = ""
+    since_s: float = 0.0
+
+
+def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
+    """The worst first; of one level the oldest."""
+    return sorted(found, key=lambda one: (_ORDER[one.level], one.since_s or float("inf"), one.title))
+
+
+def trouble_problems(found: Iterable[Trouble]) -> list[Problem]:
+    """Servers that do not answer. What is not connected, or not this person's to see, is no problem."""
+    return [
+        Problem("bad", f"{one.server} cannot be asked", one.text, one.next)
+        for one in dict.fromkeys(found)
+        if one.kind in ("away", "failed")
+    ]
+
+
+def floor_of(wanted: int, budgeted: int | None) -> int:
+    """How many must be ready: a budget's word, else all but a tenth (at least one may be away)."""
+    return budgeted if budgeted is not None else wanted - max(1, wanted // _DEFAULT_SHARE)
+
+
+def service_problems(counts: Sequence[pb.InstanceCount], floors: Mapping[str, int]) -> list[Problem]:
+    """Services below their floor, and those whose instances never reported."""
+    found = []
+    for one in counts:
+        floor = floor_of(one.total, floors.get(one.key))
+        if one.ready >= floor and (one.ready or not one.total):
+            continue
+        default = "" if one.key in floors else " (the default: a tenth may be away)"
+        told = f"Its floor is {floor}{default}." if floor else "None is ready."
+        unknown = f" {plural(one.unknown, 'instance')} never reported." if one.unknown else ""
+        found.append(
+            Problem(
+                "bad",
+                f"{one.key or 'instances without a service'}: {one.ready} of {one.total} ready",
+                f"{told}{unknown}",
+                "Open the service: instances that are not ready stand first, each with its reason.",
+                url("services", one.key) if one.key else url("instances"),
+            )
+        )
+    return found
+
+
+def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trouble]], now_s: float) -> list[Problem]:
+    """Guards that hold expiries back, or that somebody overrode."""
+    found = []
+    for cluster, answer in guards:
+        if isinstance(answer, Trouble):
+            continue
+        guard = answer.guard
+        if guard.override.kind:
+            word = "released" if guard.override.kind == pb.GUARD_OVERRIDE_KIND_RELEASE else "forced to hold"
+            ends = relative(seconds(guard.override.until), now_s)
+            why = f"by {guard.override.by}: {guard.override.reason}. It ends {ends}."
+            since_s = seconds(guard.override.since)
+            found.append(Problem("warn", f"the guard of {cluster} was {word}", why, "", "/nodes#guard", since_s))
+        elif guard.holding:
+            found.append(
+                Problem(
+                    "bad",
+                    f"the guard of {cluster} holds {plural(guard.waiting, 'expiry')} back",
+                    f"{guard.verdict} {guard.silent} of {plural(guard.expected, 'revision')} silent.",
+                    "Many agents at once: check the network first. If they are really gone, release the guard.",
+                    "/nodes#guard",
+                    seconds(guard.since),
+                )
+            )
+    return found
+
+
+def planned_problems(
+    planned: Iterable[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]], now_s: float
+) -> list[Problem]:
+    """Nodes under planned work: nothing is wrong, but whoever looks for a cause should see them."""
+    return [
+        Problem(
+            "note",
+            f"planned work on {one.node_name}",
+            f"by {one.by}: {one.reason}. Nothing on it expires for another {span(seconds(one.until) - now_s)}.",
+            "",
+            url("nodes", one.node_name),
+            seconds(one.since),
+        )
+        for _, answer in planned
+        if not isinstance(answer, Trouble)
+        for one in answer.suspensions
+    ]
+
+
+def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float) -> list[Problem]:
+    """Expiries of the last hour, in one line."""
+    lately = [one for one in moves if not one.ready and seconds(one.time) > now_s - 3_600]
+    if not lately:
+        return []
+    nodes = {one.node_name for one in lately}
+    return [
+        Problem(
+            "warn",
+            f"{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}",
+            "Their agents were silent for too long, and HQ marked them not ready.",
+            "Is a node down, or its network?",
+            "/events",
+            seconds(lately[0].time),
+        )
+    ]

@@ -1,0 +1,282 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from wallepb.v1 import host_pb2 as _host_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Severity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SEVERITY_UNSPECIFIED: _ClassVar[Severity]
+    SEVERITY_INFO: _ClassVar[Severity]
+    SEVERITY_WARNING: _ClassVar[Severity]
+    SEVERITY_ERROR: _ClassVar[Severity]
+    SEVERITY_CRITICAL: _ClassVar[Severity]
+
+class ScenarioKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCENARIO_KIND_UNSPECIFIED: _ClassVar[ScenarioKind]
+    SCENARIO_KIND_SWITCH_MAINTENANCE: _ClassVar[ScenarioKind]
+    SCENARIO_KIND_REBOOT: _ClassVar[ScenarioKind]
+    SCENARIO_KIND_PROFILE: _ClassVar[ScenarioKind]
+
+class ScenarioStage(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SCENARIO_STAGE_UNSPECIFIED: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_ASKING: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_CONFIRMING: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_WORKING: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_RETURNING: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_FINISHED: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_REFUSED: _ClassVar[ScenarioStage]
+    SCENARIO_STAGE_CANCELLED: _ClassVar[ScenarioStage]
+SEVERITY_UNSPECIFIED: Severity
+SEVERITY_INFO: Severity
+SEVERITY_WARNING: Severity
+SEVERITY_ERROR: Severity
+SEVERITY_CRITICAL: Severity
+SCENARIO_KIND_UNSPECIFIED: ScenarioKind
+SCENARIO_KIND_SWITCH_MAINTENANCE: ScenarioKind
+SCENARIO_KIND_REBOOT: ScenarioKind
+SCENARIO_KIND_PROFILE: ScenarioKind
+SCENARIO_STAGE_UNSPECIFIED: ScenarioStage
+SCENARIO_STAGE_ASKING: ScenarioStage
+SCENARIO_STAGE_CONFIRMING: ScenarioStage
+SCENARIO_STAGE_WORKING: ScenarioStage
+SCENARIO_STAGE_RETURNING: ScenarioStage
+SCENARIO_STAGE_FINISHED: ScenarioStage
+SCENARIO_STAGE_REFUSED: ScenarioStage
+SCENARIO_STAGE_CANCELLED: ScenarioStage
+
+class Project(_message.Message):
+    __slots__ = ("id", "name", "owners", "cms", "limits", "scheme", "notifications", "limits_reason", "limits_by")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Limit
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Limit, _Mapping]] = ...) -> None: ...
+    ID_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OWNERS_FIELD_NUMBER: _ClassVar[int]
+    CMS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    SCHEME_FIELD_NUMBER: _ClassVar[int]
+    NOTIFICATIONS_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_REASON_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_BY_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    name: str
+    owners: _containers.RepeatedScalarFieldContainer[str]
+    cms: _containers.RepeatedCompositeFieldContainer[Cms]
+    limits: _containers.MessageMap[str, Limit]
+    scheme: _containers.RepeatedCompositeFieldContainer[Scheme]
+    notifications: Notifications
+    limits_reason: str
+    limits_by: str
+    def __init__(self, id: _Optional[str] = ..., name: _Optional[str] = ..., owners: _Optional[_Iterable[str]] = ..., cms: _Optional[_Iterable[_Union[Cms, _Mapping]]] = ..., limits: _Optional[_Mapping[str, Limit]] = ..., scheme: _Optional[_Iterable[_Union[Scheme, _Mapping]]] = ..., notifications: _Optional[_Union[Notifications, _Mapping]] = ..., limits_reason: _Optional[str] = ..., limits_by: _Optional[str] = ...) -> None: ...
+
+class Cms(_message.Message):
+    __slots__ = ("url", "version", "tvm_app_id", "max_busy_hosts")
+    URL_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    TVM_APP_ID_FIELD_NUMBER: _ClassVar[int]
+    MAX_BUSY_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    url: str
+    version: str
+    tvm_app_id: str
+    max_busy_hosts: int
+    def __init__(self, url: _Optional[str] = ..., version: _Optional[str] = ..., tvm_app_id: _Optional[str] = ..., max_busy_hosts: _Optional[int] = ...) -> None: ...
+
+class Limit(_message.Message):
+    __slots__ = ("pair",)
+    PAIR_FIELD_NUMBER: _ClassVar[int]
+    pair: _containers.RepeatedCompositeFieldContainer[PeriodCount]
+    def __init__(self, pair: _Optional[_Iterable[_Union[PeriodCount, _Mapping]]] = ...) -> None: ...
+
+class PeriodCount(_message.Message):
+    __slots__ = ("period_s", "count")
+    PERIOD_S_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    period_s: int
+    count: int
+    def __init__(self, period_s: _Optional[int] = ..., count: _Optional[int] = ...) -> None: ...
+
+class Scheme(_message.Message):
+    __slots__ = ("check", "step")
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    check: str
+    step: _containers.RepeatedScalarFieldContainer[_host_pb2.OperationKind]
+    def __init__(self, check: _Optional[str] = ..., step: _Optional[_Iterable[_Union[_host_pb2.OperationKind, str]]] = ...) -> None: ...
+
+class Notifications(_message.Message):
+    __slots__ = ("recipient",)
+    RECIPIENT_FIELD_NUMBER: _ClassVar[int]
+    recipient: _containers.RepeatedCompositeFieldContainer[Recipient]
+    def __init__(self, recipient: _Optional[_Iterable[_Union[Recipient, _Mapping]]] = ...) -> None: ...
+
+class Recipient(_message.Message):
+    __slots__ = ("severity", "address")
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    severity: Severity
+    address: str
+    def __init__(self, severity: _Optional[_Union[Severity, str]] = ..., address: _Optional[str] = ...) -> None: ...
+
+class Fuse(_message.Message):
+    __slots__ = ("id", "healing", "dns", "mark", "credit", "switching")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    HEALING_FIELD_NUMBER: _ClassVar[int]
+    DNS_FIELD_NUMBER: _ClassVar[int]
+    MARK_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    SWITCHING_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    healing: Switch
+    dns: Switch
+    mark: _containers.RepeatedCompositeFieldContainer[Mark]
+    credit: _containers.RepeatedCompositeFieldContainer[Credit]
+    switching: _containers.RepeatedCompositeFieldContainer[Switching]
+    def __init__(self, id: _Optional[str] = ..., healing: _Optional[_Union[Switch, _Mapping]] = ..., dns: _Optional[_Union[Switch, _Mapping]] = ..., mark: _Optional[_Iterable[_Union[Mark, _Mapping]]] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., switching: _Optional[_Iterable[_Union[Switching, _Mapping]]] = ...) -> None: ...
+
+class Switch(_message.Message):
+    __slots__ = ("off", "tripped_by", "reason", "by", "time")
+    OFF_FIELD_NUMBER: _ClassVar[int]
+    TRIPPED_BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    off: bool
+    tripped_by: str
+    reason: str
+    by: str
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, off: _Optional[bool] = ..., tripped_by: _Optional[str] = ..., reason: _Optional[str] = ..., by: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class Mark(_message.Message):
+    __slots__ = ("counter", "host", "at_ms", "time", "by_credit", "operation_id")
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    BY_CREDIT_FIELD_NUMBER: _ClassVar[int]
+    OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
+    counter: str
+    host: str
+    at_ms: int
+    time: _timestamp_pb2.Timestamp
+    by_credit: bool
+    operation_id: str
+    def __init__(self, counter: _Optional[str] = ..., host: _Optional[str] = ..., at_ms: _Optional[int] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., by_credit: _Optional[bool] = ..., operation_id: _Optional[str] = ...) -> None: ...
+
+class Credit(_message.Message):
+    __slots__ = ("counter", "left", "until_ms")
+    COUNTER_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_MS_FIELD_NUMBER: _ClassVar[int]
+    counter: str
+    left: int
+    until_ms: int
+    def __init__(self, counter: _Optional[str] = ..., left: _Optional[int] = ..., until_ms: _Optional[int] = ...) -> None: ...
+
+class Switching(_message.Message):
+    __slots__ = ("time", "automation", "off", "by", "reason", "marks_cleared", "credit")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    AUTOMATION_FIELD_NUMBER: _ClassVar[int]
+    OFF_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    MARKS_CLEARED_FIELD_NUMBER: _ClassVar[int]
+    CREDIT_FIELD_NUMBER: _ClassVar[int]
+    time: _timestamp_pb2.Timestamp
+    automation: str
+    off: bool
+    by: str
+    reason: str
+    marks_cleared: int
+    credit: _containers.RepeatedCompositeFieldContainer[Credit]
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., automation: _Optional[str] = ..., off: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., marks_cleared: _Optional[int] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...) -> None: ...
+
+class Scenario(_message.Message):
+    __slots__ = ("id", "kind", "switch", "dc", "ticket", "by", "reason", "stage", "since_ms", "host", "group_id", "at_once", "message", "created", "ending")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SWITCH_FIELD_NUMBER: _ClassVar[int]
+    DC_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    STAGE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_MS_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    GROUP_ID_FIELD_NUMBER: _ClassVar[int]
+    AT_ONCE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    ENDING_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    kind: ScenarioKind
+    switch: str
+    dc: str
+    ticket: str
+    by: str
+    reason: str
+    stage: ScenarioStage
+    since_ms: int
+    host: _containers.RepeatedCompositeFieldContainer[ScenarioHost]
+    group_id: str
+    at_once: int
+    message: str
+    created: _timestamp_pb2.Timestamp
+    ending: ScenarioStage
+    def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ...) -> None: ...
+
+class ScenarioHost(_message.Message):
+    __slots__ = ("name", "task", "not_needed", "by_hand", "outcome")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    NOT_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    BY_HAND_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    task: _containers.RepeatedCompositeFieldContainer[_host_pb2.Task]
+    not_needed: str
+    by_hand: _containers.RepeatedScalarFieldContainer[str]
+    outcome: _host_pb2.Outcome
+    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ...) -> None: ...
+
+class DefaultCmsTasks(_message.Message):
+    __slots__ = ("project", "task")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    task: _containers.RepeatedCompositeFieldContainer[DefaultCmsTask]
+    def __init__(self, project: _Optional[str] = ..., task: _Optional[_Iterable[_Union[DefaultCmsTask, _Mapping]]] = ...) -> None: ...
+
+class DefaultCmsTask(_message.Message):
+    __slots__ = ("id", "host", "action", "granted", "content")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    host: _containers.RepeatedScalarFieldContainer[str]
+    action: str
+    granted: bool
+    content: str
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., action: _Optional[str] = ..., granted: _Optional[bool] = ..., content: _Optional[str] = ...) -> None: ...
+
+class LedgerTime(_message.Message):
+    __slots__ = ("at_ms",)
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    at_ms: int
+    def __init__(self, at_ms: _Optional[int] = ...) -> None: ...

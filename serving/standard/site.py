@@ -1,0 +1,38 @@
+"""A site: every path that is neither a call nor a page of the server's own, answered by one function."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from serving.calls.methods import Call
+
+MAX_FORM_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRequest:
+    """One request; `body` is complete, and at most MAX_FORM_BYTES long."""
+
+    method: str
+    path: str  # not decoded
+    query_string: bytes
+    headers: Mapping[bytes, bytes]
+    authority: str  # host[:port] as the client named it
+    body: bytes = b""
+    call: Call = field(default_factory=Call)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteAnswer:
+    """What a site answers: `body`, or `stream`, whose pieces are sent as they come, one in flight at a time."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytes = b""
+    stream: AsyncGenerator[bytes] | None = None
+
+
+Site = Callable[[SiteRequest], Awaitable[SiteAnswer]]
+"""Answers every request that reaches it, its own errors included."""

@@ -1,0 +1,43 @@
+"""access.v1: who a caller is here, and which roles it has for a service and node; a method like any other.
+
+Pages and commands ask it so that they offer no order that would be refused. The order itself is decided anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from google.protobuf import json_format, struct_pb2
+
+from serving.calls.methods import Answer, Call, Method, Unary
+from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
+from serving.rights.access import Scope
+from serving.rights.rules import READ, Role
+
+PATH: Final = "access.v1.AccessService/WhoAmI"
+_STRUCT: Final = struct_pb2.Struct
+
+
+def methods() -> list[Method]:
+    """The one call. Request: `{service, node}`, both optional; answer: `{checked, name, roles}`."""
+    return [Unary(PATH, parse_proto(_STRUCT), parse_json(_STRUCT), _answer, READ)]
+
+
+def _answer(request: Any, call: Call) -> Answer:
+    asked = json_format.MessageToDict(request)
+    service, node = str(asked.get("service", "")), str(asked.get("node", ""))
+    access = call.access
+    roles = [
+        role.value
+        for role in Role
+        if not access.is_checked or any(_reaches(scope, service, node) for scope in access.grants.get(role, ()))
+    ]
+    told = _STRUCT()
+    told.update({"checked": access.is_checked, "name": access.identity.name if access.identity else "", "roles": roles})
+    return MessageAnswer(told)
+
+
+def _reaches(scope: Scope, service: str, node: str) -> bool:
+    """What is not named is meant as a whole."""
+    covers_service = scope.services is None or (bool(service) and service in scope.services)
+    return covers_service and (scope.nodes is None or (bool(node) and node in scope.nodes))

@@ -1,0 +1,90 @@
+"""One request to a site over an exchange: its small body first, then the answer, or a stream of pieces."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from serving import wire
+from serving.errors import HqError, TooLarge
+from serving.errors.exchanges import SlowRequest
+from serving.standard.site import MAX_FORM_BYTES, Site, SiteRequest
+from serving.surroundings import Surroundings
+from serving.transport import connect
+from serving.transport.call import ExchangeCall
+from serving.transport.exchange import AnswerHead, Exchange
+
+
+class SiteHandler:
+    """The exchange's handler. A stream counts among the server's streams for as long as it lasts."""
+
+    def __init__(self, exchange: Exchange, site: Site, shared: Surroundings) -> None:
+        self._exchange, self._site, self._shared = exchange, site, shared
+        self._call = ExchangeCall(exchange, shared.ids)
+        self._body = bytearray()
+        self._task: asyncio.Task[None] | None = None
+        exchange.handler = self
+
+    def data(self, chunk: bytes, *, end: bool) -> None:
+        self._exchange.consumed(len(chunk))
+        if self._task is not None or self._exchange.is_over:
+            return
+        self._body += chunk
+        if len(self._body) > MAX_FORM_BYTES:
+            self._body.clear()
+            self._refuse(TooLarge(f"a form may have {MAX_FORM_BYTES} bytes at most"))
+        elif end:
+            self._task = asyncio.get_running_loop().create_task(self._answer())
+
+    def late(self) -> None:
+        if self._task is None:
+            self._refuse(SlowRequest(f"the request did not arrive within {self._shared.limits.slow_request_s:g} s"))
+
+    def gone(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    expire = gone
+
+    async def _answer(self) -> None:
+        exchange, admission = self._exchange, self._shared.admission
+        try:
+            admission.check_rate(self._call.host)
+            answer = await self._site(self._request())
+            if answer.stream is None:
+                exchange.answer(AnswerHead(answer.status, answer.headers), answer.body)
+                return
+            admission.open_stream(exchange.peer.host)
+            try:
+                exchange.begin(AnswerHead(answer.status, answer.headers))
+                await self._pump(answer.stream)
+            finally:
+                admission.close_stream(exchange.peer.host)
+        except BaseException as error:
+            self._end(error)
+
+    async def _pump(self, stream: AsyncGenerator[bytes]) -> None:
+        exchange = self._exchange
+        async with aclosing(stream):
+            async for piece in stream:
+                exchange.send(piece)
+                if exchange.is_waiting:
+                    await exchange.drained()
+        exchange.finish()
+
+    def _request(self) -> SiteRequest:
+        head = self._exchange.head
+        path, _, query = head.target.partition(b"?")
+        method, authority = head.method[:20].decode("latin-1"), head.authority.decode("latin-1")
+        return SiteRequest(method, path.decode("latin-1"), query, head.named, authority, bytes(self._body), self._call)
+
+    def _end(self, error: BaseException) -> None:
+        if self._exchange.sent_any:
+            self._exchange.abort()
+        elif not self._exchange.is_over:
+            self._refuse(wire.as_hq_error(error, self._call))
+
+    def _refuse(self, error: HqError) -> None:
+        self._shared.admission.count(error)
+        connect.refuse(self._exchange, error)

@@ -1,0 +1,156 @@
+"""A small cloud in an HQ of the test's own, and a console over it, in the test's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import httpx
+
+from console.backends.registry import Registry
+from console.backends.servers import Servers
+from console.server import Server
+from hqclient import Client
+from hqpb.v1 import instance_pb2 as ipb
+from serving.auth.security import Security
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.limiting.limits import Limits
+from serving.surroundings import Surroundings
+from tests.support.secured import served
+
+HOSTILE = '<img src=x onerror=alert(1)> & "quotes" {{7*7}} </script>'
+KEY = b"k" * 32
+
+
+def instance(id_: str, service: str, node: str, revisions: Sequence[str] = ("r1",), **labels: str) -> ipb.Instance:
+    """The last revision is wanted READY, those before it INSTALLED."""
+    made = ipb.Instance()
+    made.meta.id, made.meta.service_id, made.spec.node_name = id_, service, node
+    made.meta.labels.update(labels)
+    made.spec.allocation.cpu_millicores, made.spec.allocation.memory_bytes = 1_500, 2 << 30
+    made.spec.allocation.port.add(name="http", number=8080)
+    for revision in revisions:
+        wanted = revision == revisions[-1]
+        made.spec.revision.add(id=revision, target=2 if wanted else 1)
+    return made
+
+
+async def report(client: Client, one: ipb.Instance, *, ready: bool, reason: str = "", message: str = "") -> None:
+    """Say of every revision what an agent would; only the last can be ready."""
+    for revision in one.spec.revision:
+        begun = await client.begin_reporting(one.meta.id, revision.id, node=one.spec.node_name)
+        is_wanted = revision.target == ipb.REVISION_TARGET_READY
+        status = ipb.RevisionStatus(id=revision.id, incarnation=begun.incarnation, sequence=1)
+        status.installed.status = ipb.CONDITION_STATUS_TRUE
+        status.ready.status = ipb.CONDITION_STATUS_TRUE if ready and is_wanted else ipb.CONDITION_STATUS_FALSE
+        status.ready.reason = reason or ("Ready" if ready else "ReadinessCheckFailed")
+        status.ready.message = message
+        await client.report(one.meta.id, status, uid=begun.uid, node=one.spec.node_name)
+
+
+async def fill(client: Client) -> None:
+    """A healthy service, a broken one, a silent one, and one whose texts are an attack."""
+    healthy = [instance(f"web-{n}", "web", f"node-{n}", ("r1", "r2"), engine="instancectl") for n in range(4)]
+    broken = [instance(f"cart-{n}", "cart", f"node-{n}") for n in range(4)]
+    silent = [instance(f"mail-{n}", "mail", f"node-{n}") for n in range(2)]
+    hostile = [instance("evil-1", "evil", "node-0", note=HOSTILE)]
+    await client.apply([*healthy, *broken, *silent, *hostile])
+    for one in healthy:
+        await report(client, one, ready=True)
+    for number, one in enumerate(broken):
+        await report(client, one, ready=number == 0, message="GET /ping answered 503")
+    await report(client, hostile[0], ready=False, reason="Broken", message=HOSTILE)
+
+
+@dataclass
+class Browser:
+    """A browser without a screen: cookies, forms with their tokens. Redirects are not followed."""
+
+    base: str
+    http: httpx.AsyncClient
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    async def get(self, path: str, **headers: str) -> httpx.Response:
+        """A page."""
+        return self._kept(await self.http.get(self.base + path, headers={**self._cookie(), **headers}))
+
+    async def post(self, path: str, form: Mapping[str, str], **headers: str) -> httpx.Response:
+        """A form exactly as given."""
+        sent = {**self._cookie(), "content-type": "application/x-www-form-urlencoded", **headers}
+        return self._kept(await self.http.post(self.base + path, content=urlencode(form), headers=sent))
+
+    async def submit(self, path: str, form: Mapping[str, str], **headers: str) -> httpx.Response:
+        """A form with the token that a page of ours would give it."""
+        page = await self.get("/signin")
+        found = re.search(r'name="form_token" value="([0-9a-f]+)"', page.text)
+        assert found is not None
+        return await self.post(path, {"form_token": found[1], **form}, **headers)
+
+    async def flash(self) -> str:
+        """What the next page says of the action before."""
+        page = await self.get("/signin")
+        found = re.search(r'<p class="flash[^>]*>.*?</span>(.*?)</p>', page.text)
+        return found[1].strip() if found else ""
+
+    def _cookie(self) -> dict[str, str]:
+        return {"cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
+
+    def _kept(self, answer: httpx.Response) -> httpx.Response:
+        for line in answer.headers.get_list("set-cookie"):
+            name, _, rest = line.partition("=")
+            value = rest.partition(";")[0]
+            self.cookies[name] = value
+            if not value:
+                del self.cookies[name]
+        return answer
+
+
+@asynccontextmanager
+async def console_over(
+    servers: Servers, security: Security | None = None, *, is_open: bool = True
+) -> AsyncIterator[str]:
+    """The base address of a console over these."""
+    shared = Surroundings(Limits(), SystemClock(), RequestIds("test"), security)
+    server = Server(servers, shared, "127.0.0.1:0", KEY, grace_s=0.2, is_open=is_open)
+    serving = asyncio.create_task(server.serve())
+    try:
+        async with asyncio.timeout(20):
+            await asyncio.wait((serving, server.listening), return_when=asyncio.FIRST_COMPLETED)
+        if serving.done():
+            serving.result()
+        await asyncio.sleep(0)
+        yield f"http://{(await server.listening).http}"
+    finally:
+        server.stop()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+@asynccontextmanager
+async def browser_at(base: str) -> AsyncIterator[Browser]:
+    """One browser."""
+    async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
+        yield Browser(base, http)
+
+
+@dataclass
+class Cloud:
+    """HQ with some instances, a console over it, and a browser."""
+
+    base: str
+    client: Client
+    browser: Browser
+
+
+@asynccontextmanager
+async def cloud() -> AsyncIterator[Cloud]:
+    """Without security."""
+    async with served(None) as hq, Client([hq.addresses.grpc]) as client:
+        await fill(client)
+        servers = Servers(Registry([hq.addresses.grpc], {}, None))
+        async with console_over(servers) as base, browser_at(base) as browser:
+            yield Cloud(base, client, browser)

@@ -1,0 +1,126 @@
+"""Each page over a real HQ: a healthy, a broken, a silent and a hostile-text case."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncIterator
+
+import pytest
+
+from hqpb.v1 import service_pb2 as pb
+from tests.console.scene import HOSTILE, Cloud, cloud, instance
+
+
+@pytest.fixture
+async def at() -> AsyncIterator[Cloud]:
+    async with cloud() as made:
+        yield made
+
+
+PAGES = (
+    *("/", "/services", "/services/web", "/services/cart", "/services/mail", "/services/evil"),
+    *("/instances", "/instances/test/web-0", "/instances/test/evil-1", "/nodes", "/nodes/node-0"),
+    *("/events", "/signin", "/find?q=x"),
+)
+
+
+async def test_the_first_page_tells_what_is_below_its_floor_and_why(at: Cloud) -> None:
+    page = await at.browser.get("/")
+    assert page.status_code == 200
+    assert "cart: 1 of 4 ready" in page.text
+    assert "mail: 0 of 2 ready" in page.text
+    assert "2 instances never reported" in page.text
+    assert "web:" not in page.text
+
+
+async def test_a_service_shows_those_that_lack_first_each_with_its_reason(at: Cloud) -> None:
+    page = (await at.browser.get("/services/cart")).text
+    assert "readiness check failed" in page
+    assert "GET /ping answered 503" in page
+    assert page.index("cart-3") < page.index("cart-0")
+
+
+async def test_a_healthy_service_is_complete(at: Cloud) -> None:
+    page = (await at.browser.get("/services/web")).text
+    assert "<b>4</b> of 4" in page
+    assert "complete" in page
+
+
+async def test_an_instance_that_never_reported_says_so(at: Cloud) -> None:
+    page = (await at.browser.get("/instances/test/mail-0")).text
+    assert "never reported" in page or "not reported" in page or "no report" in page.lower()
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_hostile_texts_stay_texts(at: Cloud, path: str) -> None:
+    page = (await at.browser.get(path)).text
+    assert HOSTILE not in page
+    assert "<img" not in page
+
+
+async def test_the_hostile_text_is_shown_whole_where_it_belongs(at: Cloud) -> None:
+    page = html.unescape((await at.browser.get("/instances/test/evil-1")).text)
+    assert HOSTILE in page
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/nothing", 404),
+        ("/services/none", 404),
+        ("/instances/test/none", 404),
+        ("/nodes/none", 404),
+        ("/services/web/suspend", 404),
+        ("/nodes/node-0/suspend", 405),
+        ("/services/%3Cscript%3E", 404),
+        ("/instances?page=nonsense", 200),
+        ("/services?show=999999999", 200),
+    ],
+)
+async def test_what_is_not_there_is_said_on_a_page(at: Cloud, path: str, status: int) -> None:
+    answer = await at.browser.get(path)
+    assert answer.status_code == status
+    assert "<main" in answer.text
+    assert "<script>" not in answer.text
+
+
+async def test_a_search_goes_straight_to_the_one_thing_of_this_name(at: Cloud) -> None:
+    assert (await at.browser.get("/find?q=web")).headers["location"] == "/services/web"
+    assert (await at.browser.get("/find?q=web-1")).headers["location"] == "/instances/test/web-1"
+    assert (await at.browser.get("/find?q=node-1")).headers["location"] == "/nodes/node-1"
+    assert "Nothing is called" in (await at.browser.get("/find?q=nobody")).text
+
+
+async def test_the_instances_of_a_filter_come_page_by_page(at: Cloud) -> None:
+    await at.client.apply([instance(f"many-{n:03}", "many", "node-9") for n in range(120)])
+    seen: list[str] = []
+    path = "/instances?service=many"
+    while path:
+        page = (await at.browser.get(path)).text
+        seen += [part.partition('"')[0] for part in page.split('href="/instances/test/')[1:]]
+        path = html.unescape(page.split('">Next page')[0].rpartition('href="')[2]) if "Next page" in page else ""
+    assert seen == [f"many-{n:03}" for n in range(120)]
+
+
+async def test_planned_work_is_begun_shown_and_ended(at: Cloud) -> None:
+    form = {"hours": "2", "reason": "new disks", "cluster": "test"}
+    assert (await at.browser.submit("/nodes/node-0/suspend", form)).status_code == 303
+    assert "Nothing on node-0 expires for 2 hours" in await at.browser.flash()
+    assert "new disks" in (await at.browser.get("/nodes/node-0")).text
+    assert "planned work on node-0" in (await at.browser.get("/")).text
+    await at.browser.submit("/nodes/node-0/resume", {"cluster": "test"})
+    assert "new disks" not in (await at.browser.get("/nodes/node-0")).text
+
+
+@pytest.mark.parametrize("form", [{}, {"hours": "0", "reason": "x"}, {"hours": "-1", "reason": "x"}, {"hours": "2"}])
+async def test_an_order_that_lacks_something_is_refused_and_nothing_is_stored(at: Cloud, form: dict[str, str]) -> None:
+    assert (await at.browser.submit("/nodes/node-0/suspend", form)).status_code == 400
+    assert not (await at.client.admin.list_suspensions()).suspensions
+
+
+async def test_the_guard_is_released_and_forced_with_a_reason(at: Cloud) -> None:
+    await at.browser.submit("/guard/HQ/force", {"reason": "rack move"})
+    guard = (await at.client.admin.get_guard()).guard
+    assert guard.override.kind == pb.GUARD_OVERRIDE_KIND_FORCE
+    assert guard.override.reason == "rack move"
+    assert "forced to hold" in (await at.browser.get("/")).text

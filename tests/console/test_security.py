@@ -1,0 +1,194 @@
+"""Who gets in, which forms count, and what a browser is told about framing, scripts and hosts."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from console.backends.registry import Registry
+from console.backends.servers import Servers
+from hqclient import Client, CredentialFiles, Credentials
+from tests.console.scene import Browser, Cloud, browser_at, cloud, console_over, instance
+from tests.support.secured import Secured, served
+
+
+@pytest.fixture
+async def at() -> AsyncIterator[Cloud]:
+    async with cloud() as made:
+        yield made
+
+
+@asynccontextmanager
+async def secured(folder: Path) -> AsyncIterator[tuple[Secured, Browser]]:
+    """A console over an HQ that wants tokens."""
+    files = Secured(folder)
+    async with served(files.security()) as hq:
+        credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+        servers = Servers(Registry([hq.addresses.grpc], {}, credentials))
+        async with console_over(servers) as base, browser_at(base) as browser:
+            await _fill(hq.addresses.grpc, files)
+            yield files, browser
+
+
+async def _fill(address: str, files: Secured) -> None:
+    """One instance on each of two nodes, by an admin."""
+    token = files.directory / "admin.token"
+    token.write_text(files.issuer.ticket("admin"))
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", str(token)))
+    async with Client([address], credentials=credentials) as client:
+        await client.apply([instance("web-0", "web", "node-0"), instance("web-1", "web", "rack1-a")])
+
+
+async def test_every_answer_forbids_framing_and_foreign_scripts(at: Cloud) -> None:
+    for path in ("/", "/nothing", "/static/console.js", "/find?q=web"):
+        headers = (await at.browser.get(path)).headers
+        assert "frame-ancestors 'none'" in headers["content-security-policy"]
+        assert "script-src 'self'" in headers["content-security-policy"]
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost.evil.example:80", ""])
+async def test_a_host_of_another_name_is_not_answered(at: Cloud, host: str) -> None:
+    answer = await at.browser.get("/", host=host)
+    assert answer.status_code in (400, 421)
+    assert "cart" not in answer.text
+
+
+async def test_localhost_is_a_name_of_the_loopback(at: Cloud) -> None:
+    port = at.base.rpartition(":")[2]
+    assert (await at.browser.get("/", host=f"localhost:{port}")).status_code == 200
+
+
+FORM = {"hours": "2", "reason": "x", "cluster": "test"}
+
+
+async def test_a_form_without_its_token_does_nothing(at: Cloud) -> None:
+    for form in (FORM, {**FORM, "form_token": ""}, {**FORM, "form_token": "0" * 64}):
+        assert (await at.browser.post("/nodes/node-0/suspend", form)).status_code == 403
+    assert not (await at.client.admin.list_suspensions()).suspensions
+
+
+async def test_a_form_token_of_another_browser_does_nothing(at: Cloud) -> None:
+    async with browser_at(at.base) as other:
+        page = await other.get("/signin")
+        token = page.text.split('name="form_token" value="')[1].partition('"')[0]
+    await at.browser.get("/")
+    answer = await at.browser.post("/nodes/node-0/suspend", {**FORM, "form_token": token})
+    assert answer.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "headers", [{"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}]
+)
+async def test_a_form_of_another_site_does_nothing(at: Cloud, headers: dict[str, str]) -> None:
+    answer = await at.browser.submit("/nodes/node-0/suspend", FORM, **headers)
+    assert answer.status_code == 403
+    assert not (await at.client.admin.list_suspensions()).suspensions
+
+
+async def test_a_form_that_is_too_long_is_refused(at: Cloud) -> None:
+    answer = await at.browser.submit("/nodes/node-0/suspend", {**FORM, "reason": "x" * 70_000})
+    assert answer.status_code == 413
+
+
+async def test_live_fragments_carry_no_form_token(at: Cloud) -> None:
+    for path in ("/nodes", "/nodes/node-0", "/"):
+        page = (await at.browser.get(path)).text
+        for fragment in page.split('data-live="')[1:]:
+            inside, depth = fragment, 1
+            while depth and inside:
+                opened, closed = inside.find("<div"), inside.find("</div>")
+                depth += 1 if 0 <= opened < closed else -1
+                inside = inside[(opened if 0 <= opened < closed else closed) + 4 :]
+            assert "form_token" not in fragment[: len(fragment) - len(inside)]
+
+
+async def test_who_did_not_sign_in_is_sent_to_do_so_and_comes_back(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        answer = await browser.get("/services?q=web")
+        assert answer.status_code == 303
+        assert answer.headers["location"] == "/signin?to=%2Fservices%3Fq%3Dweb"
+        token = files.issuer.ticket("operator")
+        answer = await browser.submit("/signin", {"token": token, "to": "/services?q=web"})
+        assert answer.headers["location"] == "/services?q=web"
+        assert (await browser.get("/services")).status_code == 200
+        cookie = next(line for line in answer.headers.get_list("set-cookie") if line.startswith("__Host-session="))
+        assert token not in cookie
+        assert all(part in cookie for part in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/", "Max-Age="))
+
+
+@pytest.mark.parametrize("to", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", ""])
+async def test_signing_in_leads_to_pages_of_ours_only(tmp_path: Path, to: str) -> None:
+    async with secured(tmp_path) as (files, browser):
+        answer = await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": to})
+        assert answer.headers["location"] == "/"
+
+
+@pytest.mark.parametrize("kind", ["nonsense", "expired", "foreign", "too long"])
+async def test_a_bad_token_is_not_kept(tmp_path: Path, kind: str) -> None:
+    async with secured(tmp_path) as (files, browser):
+        tokens = {
+            "nonsense": "not a token at all",
+            "expired": files.issuer.ticket("operator", good_for_s=-10),
+            "foreign": files.issuer.ticket("operator", aud="elsewhere"),
+            "too long": files.issuer.ticket("operator", noise=[str(n * 7919) for n in range(3_000)]),
+        }
+        answer = await browser.submit("/signin", {"token": tokens[kind], "to": "/"})
+        assert answer.headers["location"].startswith("/signin")
+        assert "__Host-session" not in browser.cookies
+
+
+async def test_signing_out_forgets_the_token_here(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": "/"})
+        await browser.submit("/signout", {})
+        assert (await browser.get("/services")).status_code == 303
+
+
+async def test_a_reader_sees_no_button_of_operators_and_a_forged_order_fails(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.ticket("reader/anna"), "to": "/"})
+        page = await browser.get("/nodes/node-0")
+        assert page.status_code == 200
+        assert "Planned work…" not in page.text
+        assert "Release…" not in (await browser.get("/nodes")).text
+        await browser.submit("/nodes/node-0/suspend", FORM)
+        assert "Nothing was done" in await browser.flash()
+        await browser.submit("/guard/HQ/release", {"reason": "x"})
+        assert "Nothing was done" in await browser.flash()
+
+
+async def test_an_operator_sees_the_button_and_the_order_is_carried_out(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": "/"})
+        assert "Planned work…" in (await browser.get("/nodes/node-0")).text
+        await browser.submit("/nodes/node-0/suspend", FORM)
+        assert "Nothing on node-0 expires" in await browser.flash()
+        assert "by operator" in (await browser.get("/nodes/node-0")).text
+
+
+async def test_an_admin_who_is_no_operator_sees_no_button_either(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.ticket("admin"), "to": "/"})
+        assert "Release…" not in (await browser.get("/nodes")).text
+
+
+async def test_an_operator_of_a_rack_is_offered_its_nodes_only(tmp_path: Path) -> None:
+    async with secured(tmp_path) as (files, browser):
+        await browser.submit("/signin", {"token": files.issuer.ticket("rack-operator"), "to": "/"})
+        assert "Planned work…" in (await browser.get("/nodes/rack1-a")).text
+        assert "Planned work…" not in (await browser.get("/nodes/node-0")).text
+        assert "Release…" not in (await browser.get("/nodes")).text
+
+
+async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not() -> None:
+    async with served(None) as hq:
+        servers = Servers(Registry([hq.addresses.grpc], {}, None))
+        async with console_over(servers, is_open=False) as base, browser_at(base) as browser:
+            assert (await browser.get("/")).headers["location"].startswith("/signin")
+            await browser.submit("/signin", {"token": "any-token", "to": "/"})
+            assert "it has no authentication" in await browser.flash()

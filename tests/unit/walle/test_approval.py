@@ -1,0 +1,123 @@
+"""What several CMS's say together, and the default one."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from walle.approval import default
+from walle.approval.combination import HOLD_MS, answered, combine, given_back, tasks_for, to_give_back
+from walle.approval.port import CmsFailure, Request, UnknownTask
+from wallepb.v1.host_pb2 import (
+    OPERATION_KIND_PREPARE,
+    OPERATION_KIND_REBOOT,
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    VERDICT_UNSPECIFIED,
+    Task,
+    Verdict,
+)
+from wallepb.v1.project_pb2 import Cms, DefaultCmsTasks
+
+ALL = (VERDICT_OK, VERDICT_IN_PROCESS, VERDICT_REJECTED, VERDICT_UNSPECIFIED)
+
+
+@pytest.mark.parametrize("said", list(product(ALL, repeat=3)))
+def test_all_ok_go_any_rejected_no_anything_else_wait(said: tuple[Verdict, ...]) -> None:
+    expected = (
+        VERDICT_REJECTED
+        if VERDICT_REJECTED in said
+        else VERDICT_OK
+        if set(said) == {VERDICT_OK}
+        else VERDICT_IN_PROCESS
+    )
+    assert combine(said) == expected
+
+
+def test_with_nobody_to_ask_it_goes() -> None:
+    assert combine(()) == VERDICT_OK
+
+
+def test_each_cms_gets_a_task_id_of_its_own_that_names_the_installation() -> None:
+    settings = [Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.4")]
+    ids = [task.id for task in tasks_for("prod", "op1", 0, OPERATION_KIND_REBOOT, settings)]
+    assert len(set(ids)) == 2
+    assert all(one.startswith("walle-prod-") for one in ids)
+
+
+def test_a_v1_0_cms_gets_no_task_about_what_it_does_not_know() -> None:
+    settings = [Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.1")]
+    assert [task.cms for task in tasks_for("prod", "op1", 0, OPERATION_KIND_PREPARE, settings)] == ["http://a"]
+
+
+def test_an_ok_that_waits_long_for_another_cms_is_given_back_and_asked_for_again_later() -> None:
+    """Else two operations that each hold one CMS would wait for each other for ever."""
+    held, other = Task(id="t-0", cms="a", created=True), Task(id="t-1", cms="b", created=True)
+    held = answered(held, VERDICT_OK, "", 1000, provisional=False)
+    other = answered(other, VERDICT_IN_PROCESS, "busy", 1000, provisional=False)
+    assert to_give_back([held, other], 1000 + HOLD_MS - 1) == []
+    assert to_give_back([held, other], 1000 + HOLD_MS) == [held]
+    again = given_back(held, 5000)
+    assert (again.id, again.created, again.not_before_ms) == ("t-0~1", False, 5000)
+    assert given_back(again, 6000).id == "t-0~2"
+
+
+def test_nothing_is_given_back_once_all_are_ok() -> None:
+    tasks = [Task(id=str(i), verdict=VERDICT_OK, ok_since_ms=0) for i in range(2)]
+    assert to_give_back(tasks, 10 * HOLD_MS) == []
+
+
+def ask(task_id: str, *hosts: str, action: str = "reboot") -> Request:
+    return Request(task_id, hosts or (f"h-{task_id}",), action, "automation")
+
+
+def test_the_default_cms_lets_at_most_n_hosts_be_in_work_at_a_time() -> None:
+    held = DefaultCmsTasks()
+    said = [default.create(held, ask(f"t{i}"), 5).verdict for i in range(7)]
+    assert said == [VERDICT_OK] * 5 + [VERDICT_IN_PROCESS] * 2
+
+
+def test_it_says_which_hosts_are_busy() -> None:
+    held = DefaultCmsTasks()
+    default.create(held, ask("t1"), 1)
+    assert default.create(held, ask("t2"), 1).message == "1 of 1 hosts are busy: h-t1"
+
+
+def test_what_is_given_back_goes_to_who_waits_longest() -> None:
+    held = DefaultCmsTasks()
+    for i in range(4):
+        default.create(held, ask(f"t{i}"), 2)
+    default.delete(held, "t1")
+    assert [default.poll(held, f"t{i}", 2).verdict for i in (0, 2, 3)] == [VERDICT_OK, VERDICT_OK, VERDICT_IN_PROCESS]
+
+
+def test_the_next_step_of_a_busy_host_needs_no_second_place() -> None:
+    held = DefaultCmsTasks()
+    default.create(held, ask("reboot", "h1"), 1)
+    assert default.create(held, ask("redeploy", "h1", action="redeploy"), 1).verdict == VERDICT_OK
+
+
+def test_the_same_task_sent_twice_is_one_and_another_content_is_refused() -> None:
+    held = DefaultCmsTasks()
+    default.create(held, ask("t1"), 5)
+    default.create(held, ask("t1"), 5)
+    assert len(held.task) == 1
+    with pytest.raises(CmsFailure, match="another content"):
+        default.create(held, ask("t1", "other-host"), 5)
+
+
+def test_a_deleted_task_is_unknown() -> None:
+    held = DefaultCmsTasks()
+    default.create(held, ask("t1"), 5)
+    default.delete(held, "t1")
+    with pytest.raises(UnknownTask):
+        default.poll(held, "t1", 5)
+
+
+def test_running_work_that_is_declared_again_is_granted_whatever_is_busy() -> None:
+    held = DefaultCmsTasks()
+    default.create(held, ask("t1"), 1)
+    running = Request("t2", ("h2",), "reboot", "automation", is_running=True)
+    assert default.create(held, running, 1).verdict == VERDICT_OK

@@ -1,0 +1,182 @@
+"""What is done about a host: schemes, settling, states, and racks that fail as one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.walle.hosts import NOW_MS, a_host, a_project, repaired
+from walle.healing.decision import SETTLE_MS, decide
+from walle.healing.incidents import Incidents
+from walle.healing.scheme import AGAIN_WITHIN_MS, BadScheme, check_scheme
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_ASSIGNED,
+    HOST_STATE_FREE,
+    HOST_STATE_MAINTENANCE,
+    HOST_STATE_PROBATION,
+    HOST_STATUS_DEAD,
+    HOST_STATUS_MANUAL,
+    HOST_STATUS_READY,
+    OPERATION_KIND_DNS_FIX,
+    OPERATION_KIND_PREPARE,
+    OPERATION_KIND_REBOOT,
+    OPERATION_KIND_REDEPLOY,
+    OUTCOME_CANCELLED,
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    OUTCOME_REJECTED,
+    Host,
+    OperationKind,
+    Outcome,
+)
+from wallepb.v1.project_pb2 import Scheme
+
+REBOOT, REDEPLOY = OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY
+
+
+def decided(host: Host, incidents: Incidents | None = None, now_ms: int = NOW_MS) -> str:
+    return str(decide(host, a_project(), incidents or Incidents(), now_ms))
+
+
+def test_an_unreachable_host_is_rebooted_first() -> None:
+    assert decided(a_host("h1", "UNREACHABLE")) == "h1: reboot, since UNREACHABLE fails"
+
+
+def test_of_several_failing_checks_the_most_important_one_is_acted_on() -> None:
+    assert decided(a_host("h1", "dns", "disk", "UNREACHABLE")).startswith("h1: reboot")
+
+
+def test_a_check_that_no_scheme_knows_causes_nothing() -> None:
+    assert decided(a_host("h1", "fan-noise")) == "h1: nothing to do"
+
+
+@pytest.mark.parametrize(
+    ("last_step", "last_kind", "outcome", "expected"),
+    [
+        (0, REBOOT, OUTCOME_FAILED, "redeploy"),
+        (0, REBOOT, OUTCOME_DONE, "redeploy"),  # it helped, but not for a day
+        (0, REBOOT, OUTCOME_CANCELLED, "reboot"),
+        (1, REDEPLOY, OUTCOME_FAILED, "declare it dead"),
+        (0, REBOOT, OUTCOME_REJECTED, "declare it dead"),
+    ],
+)
+def test_the_next_step_follows_from_how_the_last_one_ended(
+    last_step: int, last_kind: OperationKind, outcome: Outcome, expected: str
+) -> None:
+    host = repaired(a_host("h1", "UNREACHABLE"), "UNREACHABLE", last_step, last_kind, outcome, NOW_MS - 1000)
+    assert decided(host).startswith(f"h1: {expected}")
+
+
+def test_a_check_that_was_fine_for_a_day_begins_at_the_first_step_again() -> None:
+    host = repaired(a_host("h1", "ssh"), "ssh", 1, REDEPLOY, OUTCOME_DONE, NOW_MS - AGAIN_WITHIN_MS)
+    assert decided(host).startswith("h1: reboot")
+
+
+def test_a_host_is_never_given_up_for_its_dns() -> None:
+    host = repaired(a_host("h1", "dns"), "dns", 0, OPERATION_KIND_DNS_FIX, OUTCOME_FAILED, NOW_MS - 1000)
+    assert decided(host).startswith("h1: dns-fix")
+
+
+def test_a_projects_own_scheme_comes_before_walles() -> None:
+    project = a_project()
+    project.scheme.append(Scheme(check="UNREACHABLE", step=[REDEPLOY]))
+    step = decide(a_host("h1", "UNREACHABLE"), project, Incidents(), NOW_MS).step
+    assert step is not None
+    assert step.kind == REDEPLOY
+
+
+@pytest.mark.parametrize(
+    ("scheme", "why"),
+    [
+        ([Scheme(check="", step=[REBOOT])], "empty or named twice"),
+        ([Scheme(check="a", step=[REBOOT])] * 2, "empty or named twice"),
+        ([Scheme(check="a", step=[OPERATION_KIND_PREPARE])], "prepare is not a repair"),
+        ([Scheme(check="a", step=[OPERATION_KIND_DNS_FIX, REBOOT])], "stands alone"),
+    ],
+)
+def test_a_scheme_that_cannot_be_followed_is_refused(scheme: list[Scheme], why: str) -> None:
+    with pytest.raises(BadScheme, match=why):
+        check_scheme(scheme)
+
+
+def test_a_check_must_fail_for_a_while_before_it_counts() -> None:
+    host = a_host("h1", "ssh", since_ms=NOW_MS - SETTLE_MS + 1)
+    assert "not now: failing for 299 s, counts from 300 s" in decided(host)
+    assert "not now" not in decided(host, now_ms=NOW_MS + 1)
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (a_host("h1", "ssh", state=HOST_STATE_FREE), "state free"),
+        (a_host("h1", "ssh", state=HOST_STATE_MAINTENANCE), "state maintenance"),
+        (a_host("h1", "ssh", status=HOST_STATUS_DEAD), "status dead"),
+        (a_host("h1", "ssh", status=HOST_STATUS_MANUAL), "status manual"),
+    ],
+)
+def test_hosts_out_of_use_or_in_somebodys_hands_are_left_alone_and_it_says_why(host: Host, why: str) -> None:
+    assert f"not now: {why}" in decided(host)
+
+
+@pytest.mark.parametrize("state", [HOST_STATE_ASSIGNED, HOST_STATE_PROBATION])
+def test_hosts_in_use_and_on_probation_are_healed(state: int) -> None:
+    assert "not now" not in decided(a_host("h1", "ssh", state=state))  # type: ignore[arg-type]
+
+
+def test_checks_of_a_host_in_a_scenario_cause_nothing() -> None:
+    host = a_host("h1", "ssh")
+    host.scenario = "switch-1"
+    assert "not now: scenario switch-1" in decided(host)
+
+
+def rack(failing: int, total: int, **where: str) -> list[Host]:
+    return [a_host(f"h{i}", *(["UNREACHABLE"] if i < failing else []), **where) for i in range(total)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["rack", "switch"])
+def test_when_most_hosts_of_a_rack_or_switch_fail_it_is_one_incident_and_no_host_is_touched(kind: str) -> None:
+    incidents, hosts = Incidents(), rack(21, 40, **{kind: "r7"})
+    assert [str(one) for one in incidents.observe(hosts, NOW_MS)] == [
+        f"{kind} r7: 21 of 40 hosts fail together, none is touched"
+    ]
+    assert f"not now: incident: {kind} r7" in decided(hosts[0], incidents)
+    assert incidents.observe(hosts, NOW_MS + 1) == []  # it is said once
+
+
+def test_half_of_a_rack_are_hosts_of_their_own() -> None:
+    incidents, hosts = Incidents(), rack(20, 40, rack="r7")
+    assert incidents.observe(hosts, NOW_MS) == []
+
+
+def test_two_hosts_are_no_rack() -> None:
+    assert Incidents().observe(rack(2, 2, rack="r7"), NOW_MS) == []
+
+
+def test_hosts_that_began_to_fail_just_now_count_for_the_incident() -> None:
+    """Else the first of a dying rack would be rebooted before the others have failed for long enough."""
+    hosts = rack(3, 4, rack="r7")
+    for host in hosts[1:]:
+        for check in host.check:
+            check.since_ms = NOW_MS
+    assert len(Incidents().observe(hosts, NOW_MS)) == 1
+
+
+def test_dead_hosts_do_not_make_an_incident_of_the_last_healthy_ones() -> None:
+    dead = [a_host(f"d{i}", "UNREACHABLE", rack="r7", status=HOST_STATUS_DEAD) for i in range(38)]
+    assert Incidents().observe([*dead, *rack(1, 2, rack="r7")], NOW_MS) == []
+
+
+def test_an_incident_lasts_until_three_quarters_are_back_and_the_rest_gets_time_to_start() -> None:
+    incidents = Incidents()
+    incidents.observe(rack(40, 40, rack="r7"), NOW_MS)
+    incidents.observe(rack(11, 40, rack="r7"), NOW_MS + 1000)
+    assert incidents.open
+    hosts = rack(10, 40, rack="r7")
+    incidents.observe(hosts, NOW_MS + 2000)
+    assert not incidents.open
+    assert "not now: failing for 0 s" in decided(hosts[0], incidents, NOW_MS + 2000)
+    assert "not now" not in decided(hosts[0], incidents, NOW_MS + 2000 + SETTLE_MS)
+
+
+def test_a_process_that_has_just_begun_to_look_acts_on_nothing_for_a_while() -> None:
+    incidents = Incidents(watched_since_ms=NOW_MS)
+    assert "not now" in decided(a_host("h1", "ssh", status=HOST_STATUS_READY), incidents)

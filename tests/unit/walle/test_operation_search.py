@@ -1,0 +1,248 @@
+"""One host, two CMS's, a check and a fuse: every state that can be reached, and what holds in each.
+
+The first CMS confirms and withdraws, the second rejects; each call may be lost after it took effect. The fuse goes out
+and the check recovers at any moment, each once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import product
+from typing import NamedTuple
+
+from tests.support.walle.book import DictBook
+from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
+from walle.approval.port import Answer
+from walle.fuses.fuse import Automation, switch_off
+from walle.healing.incidents import Incidents
+from walle.healing.operation import MAX_FAILURES, VERIFY_MS, Do, Effect, effects
+from walle.healing.stages import TABLE, Event, advance
+from walle.work.answers import take_answer, take_dry_runs
+from walle.work.book import FUSE, HOST, PROJECT, World
+from walle.work.repairs import consider, settle, start_work
+from wallepb.v1.host_pb2 import (
+    HOST_STATUS_DEAD,
+    STAGE_APPROVAL,
+    STAGE_CONFIRMING,
+    STAGE_ENDING,
+    STAGE_REQUESTED,
+    STAGE_RUNNING,
+    STAGE_UNSPECIFIED,
+    STAGE_VERIFYING,
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    Host,
+    Operation,
+    Stage,
+    Task,
+)
+from wallepb.v1.project_pb2 import Cms, Fuse
+
+URLS = ("http://a", "http://b")
+WORLD = World("i", {}, lambda: "o", Incidents(), settle_ms=0)
+ANSWERS = {
+    URLS[0]: (Answer(VERDICT_OK, provisional=True), Answer(VERDICT_IN_PROCESS)),
+    URLS[1]: (Answer(VERDICT_OK), Answer(VERDICT_REJECTED)),
+}
+CONFIRMED = (Answer(VERDICT_OK), Answer(VERDICT_IN_PROCESS))
+
+
+class State(NamedTuple):
+    """The host as stored, its fuse, and the tasks that the CMS's hold."""
+
+    host: bytes
+    is_off: bool
+    tasks: frozenset[str]
+
+    def read(self) -> Host:
+        return Host.FromString(self.host)
+
+
+def book_of(state: State) -> DictBook:
+    book = DictBook()
+    book.put(HOST, "h1", state.read())
+    book.put(PROJECT, "web", a_project(*(Cms(url=url, version="v1.4") for url in URLS)))
+    fuse = Fuse(id="web")
+    book.put(FUSE, "web", switch_off(fuse, Automation.HEALING, "op", "test", at()) if state.is_off else fuse)
+    return book
+
+
+def state_of(book: DictBook, before: State, tasks: frozenset[str]) -> State:
+    host = book.get(HOST, "h1")
+    assert host is not None
+    del host.history[:]
+    if host.HasField("operation"):
+        _forget_what_matters_no_more(host.operation)
+    return State(host.SerializeToString(deterministic=True), before.is_off, tasks)
+
+
+def _forget_what_matters_no_more(operation: Operation) -> None:
+    """Fewer states: words, and verdicts of tasks once the work has begun or is over."""
+    operation.ClearField("message")
+    is_asking = operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
+    for task in operation.task:
+        task.CopyFrom(Task(id=task.id, cms=task.cms, created=task.created) if not is_asking else task)
+        task.ClearField("message")
+    for task in operation.old_task:
+        task.CopyFrom(Task(id=task.id, cms=task.cms, created=True))
+
+
+def after_effect(state: State, effect: Effect, answer: Answer | None, *, crash: bool) -> State:
+    """One call of a CMS; after a crash the CMS did it and we did not hear."""
+    tasks = state.tasks
+    if effect.do is Do.CREATE:
+        tasks |= {effect.task.id}
+    if effect.do in (Do.DELETE, Do.GIVE_BACK):
+        tasks -= {effect.task.id}
+    if crash:
+        return state._replace(tasks=tasks)
+    book = book_of(state)
+    known = answer if effect.task.id in state.tasks or effect.do is Do.CREATE else None
+    take_answer(book, "h1", "o", effect, known, 0.5, at())
+    return state_of(book, state, tasks)
+
+
+@cache
+def following(state: State) -> tuple[State, ...]:
+    return tuple(set(_following(state)) - {state})
+
+
+def _following(state: State) -> Iterator[State]:
+    yield from _by_walle(state)
+    yield from _by_the_world(state)
+
+
+def _by_walle(state: State) -> Iterator[State]:
+    for step in (consider, settle):
+        book = book_of(state)
+        step(book, "h1", WORLD, at())
+        yield state_of(book, state, state.tasks)
+    book = book_of(state)
+    start_work(book, "h1", "fake", "boot-1", WORLD, at())
+    yield state_of(book, state, state.tasks)
+    if state.read().HasField("operation"):
+        yield from _by_cms(state, state.read().operation)
+
+
+def _by_cms(state: State, operation: Operation) -> Iterator[State]:
+    if operation.stage == STAGE_REQUESTED:
+        for said in product(ANSWERS[URLS[1]], repeat=len(operation.task)):
+            book = book_of(state)
+            take_dry_runs(book, "h1", "o", said, at())
+            yield state_of(book, state, state.tasks)
+        return
+    for effect in effects(operation, NOW_MS):
+        if effect.do is Do.EXECUTE:
+            continue
+        for answer in _answers(effect):
+            yield after_effect(state, effect, answer, crash=False)
+        yield after_effect(state, effect, None, crash=True)
+
+
+def _answers(effect: Effect) -> Sequence[Answer | None]:
+    if effect.do is Do.CONFIRM:
+        return CONFIRMED
+    return ANSWERS[effect.task.cms] if effect.do in (Do.CREATE, Do.POLL) else (None,)
+
+
+def _by_the_world(state: State) -> Iterator[State]:
+    yield state._replace(is_off=True)
+    host = state.read()
+    host.check[0].failing = False
+    yield state._replace(host=host.SerializeToString(deterministic=True))
+    host = state.read()
+    if host.operation.stage == STAGE_RUNNING:
+        host.operation.intent.done = True
+        yield state._replace(host=host.SerializeToString(deterministic=True))
+        host.operation.intent.done, host.operation.failures = False, MAX_FAILURES
+        yield state._replace(host=host.SerializeToString(deterministic=True))
+    if host.operation.stage == STAGE_VERIFYING:
+        host.operation.since_ms = NOW_MS - VERIFY_MS
+        yield state._replace(host=host.SerializeToString(deterministic=True))
+
+
+@cache
+def reachable() -> frozenset[State]:
+    first = State(a_host("h1", "UNREACHABLE").SerializeToString(deterministic=True), False, frozenset())
+    seen, todo = {first}, [first]
+    while todo:
+        for state in following(todo.pop()):
+            if state not in seen:
+                seen.add(state)
+                todo.append(state)
+    return frozenset(seen)
+
+
+def test_the_search_sees_every_row_of_the_table_that_automation_can_take() -> None:
+    stages = {state.read().operation.stage for state in reachable()}
+    assert stages == set(Stage.values())
+
+
+def test_work_begins_only_with_the_ok_of_every_cms_confirmed_where_it_can_be() -> None:
+    for before in reachable():
+        for after in following(before):
+            operation = before.read().operation
+            if after.read().operation.stage == STAGE_RUNNING != operation.stage:
+                assert all(t.created and t.verdict == VERDICT_OK for t in operation.task), operation
+                assert all(t.confirmed or not t.provisional for t in operation.task), operation
+
+
+def test_work_begins_only_while_the_fuse_is_in_and_the_check_fails() -> None:
+    for before in reachable():
+        for after in following(before):
+            if after.read().operation.stage == STAGE_RUNNING != before.read().operation.stage:
+                assert not after.is_off
+                assert after.read().check[0].failing
+
+
+def test_a_host_in_work_is_never_given_away_between_two_steps() -> None:
+    """Until the end there is a task in each CMS: the new one comes before the old one goes."""
+    for state in reachable():
+        operation = state.read().operation
+        if operation.stage in (STAGE_UNSPECIFIED, STAGE_ENDING) or not (
+            operation.old_task or operation.intent.executor
+        ):
+            continue
+        held = {task.cms for task in (*operation.task, *operation.old_task) if task.id in state.tasks}
+        assert held == set(URLS), operation
+
+
+def test_when_an_operation_is_over_no_cms_holds_a_task_of_it() -> None:
+    for state in reachable():
+        if not state.read().HasField("operation"):
+            assert not state.tasks, state
+
+
+def test_a_rejected_repair_makes_the_host_dead_once_its_tasks_are_deleted() -> None:
+    dead = [state for state in reachable() if state.read().status == HOST_STATUS_DEAD]
+    assert dead
+    assert all(not state.tasks for state in dead)
+
+
+def test_from_every_state_the_operation_can_end() -> None:
+    ended = {state for state in reachable() if not state.read().HasField("operation")}
+    leading: dict[State, set[State]] = {}
+    for state in reachable():
+        for after in following(state):
+            leading.setdefault(after, set()).add(state)
+    todo = list(ended)
+    while todo:
+        for state in leading.get(todo.pop(), set()) - ended:
+            ended.add(state)
+            todo.append(state)
+    assert ended == reachable()
+
+
+def test_running_work_is_never_cancelled() -> None:
+    assert {event for stage, event in TABLE if stage == STAGE_RUNNING} == {
+        Event.EXECUTED,
+        Event.NEXT_STEP,
+        Event.GAVE_UP,
+    }
+
+
+def test_every_row_of_the_table_leads_to_where_it_says() -> None:
+    for (stage, event), (wanted, _) in TABLE.items():
+        assert advance(Operation(stage=stage), event, NOW_MS).stage == wanted

@@ -1,0 +1,81 @@
+"""What several CMS's say together, and tasks of one operation. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from walle.approval.port import is_told
+from wallepb.v1.host_pb2 import (
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    VERDICT_UNSPECIFIED,
+    OperationKind,
+    Task,
+    Verdict,
+)
+from wallepb.v1.project_pb2 import Cms
+
+HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
+
+
+def combine(verdicts: Iterable[Verdict]) -> Verdict:
+    """All ok: go. One rejected: no. Anything else, also no answer yet: wait. Nobody to ask: go."""
+    said = set(verdicts)
+    if VERDICT_REJECTED in said:
+        return VERDICT_REJECTED
+    return VERDICT_OK if said <= {VERDICT_OK} else VERDICT_IN_PROCESS
+
+
+def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKind, cms: Sequence[Cms]) -> list[Task]:
+    """One per CMS that knows this kind of operation. Each CMS gets an id of its own."""
+    prefix = id_prefix(installation)
+    return [
+        Task(id=f"{prefix}{operation_id}-{step}-{index}", cms=one.url)
+        for index, one in enumerate(cms)
+        if is_told(one.version, kind)
+    ]
+
+
+def id_prefix(installation: str) -> str:
+    """What the ids of all our tasks begin with; others' tasks in the same CMS are never touched."""
+    return f"walle-{installation}-"
+
+
+def waiting_messages(tasks: Iterable[Task]) -> str:
+    """What we wait for, in the CMS's own words."""
+    waited = [t for t in tasks if t.verdict != VERDICT_OK]
+    return "; ".join(f"{t.cms}: {t.message or 'no answer yet'}" for t in waited)
+
+
+def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
+    """Oks that have waited too long for another CMS.
+
+    Two operations that each hold one CMS's ok and wait for the other's would wait for ever.
+    """
+    if combine(t.verdict for t in tasks) != VERDICT_IN_PROCESS:
+        return []
+    return [t for t in tasks if t.verdict == VERDICT_OK and now_ms - t.ok_since_ms >= HOLD_MS]
+
+
+def given_back(task: Task, not_before_ms: int) -> Task:
+    """The task as it is asked for again later. A new id: the CMS may still be forgetting the old one."""
+    stem, _, attempt = task.id.partition("~")
+    return Task(id=f"{stem}~{int(attempt or 0) + 1}", cms=task.cms, not_before_ms=not_before_ms, message="given back")
+
+
+def answered(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisional: bool) -> Task:
+    """The task after an answer of its CMS."""
+    changed = Task()
+    changed.CopyFrom(task)
+    changed.created, changed.verdict, changed.message, changed.provisional = True, verdict, message[:1000], provisional
+    changed.confirmed = task.confirmed and verdict == VERDICT_OK
+    if verdict == VERDICT_OK and task.verdict != VERDICT_OK:
+        changed.ok_since_ms = now_ms
+    return changed
+
+
+def lost(task: Task) -> Task:
+    """The task after its CMS said that it does not know it: it is created again."""
+    return Task(id=task.id, cms=task.cms, message="the CMS lost it", verdict=VERDICT_UNSPECIFIED)

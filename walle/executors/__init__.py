@@ -1,0 +1,1 @@
+"""How work on a machine is done: Redfish, programs, webhooks, DNS updates."""

@@ -1,0 +1,194 @@
+"""A fuse: limits, the switches that they trip, and the credits that go beyond them.
+
+Functions take a fuse and return a changed copy. A window is (now - period, now] on the ledger's clock, which only
+the acting process moves on, so that a wrong wall clock sets nothing back. A host counts once per window, however
+often its check fires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from walle.fuses.limits import MAX_PERIOD_S, Limits, format_period, limit_of
+from wallepb.v1.project_pb2 import Credit, Fuse, Mark, Switch, Switching
+
+GLOBAL: Final = "global"
+AUTOMATION: Final = "automation"
+_KEPT_CREDIT_MARKS: Final = 1000
+_KEPT_SWITCHINGS: Final = 50
+
+
+class Automation(StrEnum):
+    """What has a switch of its own."""
+
+    HEALING = "healing"
+    DNS = "dns"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time of the ledger, and what the wall clock said then (for people only)."""
+
+    ms: int
+    wall: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What wants to use a limit: an operation about to be asked for, or a host about to be declared dead."""
+
+    counter: str
+    host: str
+    operation_id: str = ""
+
+
+def copy_of(fuse: Fuse) -> Fuse:
+    copy = Fuse()
+    copy.CopyFrom(fuse)
+    return copy
+
+
+def switch_of(fuse: Fuse, automation: Automation) -> Switch:
+    return fuse.dns if automation is Automation.DNS else fuse.healing
+
+
+def hosts_in_window(fuse: Fuse, counter: str, period_s: int, now_ms: int) -> set[str]:
+    """Who used the limit within (now - period, now], without what credits paid for."""
+    begin = now_ms - period_s * 1000
+    return {m.host for m in fuse.mark if m.counter == counter and not m.by_credit and begin < m.at_ms <= now_ms}
+
+
+def exceeded(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> str:
+    """Which pair would be over its count with this use; empty: none."""
+    for pair in limit_of(limits, use.counter).pair:
+        hosts = hosts_in_window(fuse, use.counter, pair.period_s, now_ms)
+        if use.host not in hosts and len(hosts) >= pair.count:
+            return f"{use.counter} {format_period(pair.period_s)}:{pair.count}"
+    return ""
+
+
+def charge(fuse: Fuse, limits: Limits, use: Use, now: Moment) -> Fuse | None:
+    """The fuse after this use; None: a limit does not allow it. Credits are used first."""
+    charged = _forget(copy_of(fuse), limits, now.ms)
+    if _is_counted_everywhere(fuse, limits, use, now.ms):
+        return _marked(charged, use, now, by_credit=False)
+    credit = credit_for(charged, use.counter, now.ms)
+    if credit is not None:
+        credit.left -= 1
+        return _marked(charged, use, now, by_credit=True)
+    if exceeded(fuse, limits, use, now.ms):
+        return None
+    return _marked(charged, use, now, by_credit=False)
+
+
+def credit_for(fuse: Fuse, counter: str, now_ms: int) -> Credit | None:
+    """A credit that is neither spent nor over."""
+    return next((c for c in fuse.credit if c.counter == counter and c.left and now_ms < c.until_ms), None)
+
+
+def trip(fuse: Fuse, automation: Automation, pair: str, now: Moment) -> Fuse:
+    """Switched off by a limit. A fuse that is off already stays as it is."""
+    tripped = copy_of(fuse)
+    switch = switch_of(tripped, automation)
+    if not switch.off:
+        reason = f"limit {pair} would be exceeded"
+        switch.CopyFrom(Switch(off=True, tripped_by=pair, reason=reason, by=AUTOMATION, time=now.wall))
+        _record(tripped, Switching(time=now.wall, automation=automation, off=True, by=AUTOMATION, reason=reason))
+    return tripped
+
+
+def switch_off(fuse: Fuse, automation: Automation, by: str, reason: str, now: Moment) -> Fuse:
+    """Switched off by a person; off already: by whom and why stays."""
+    changed = copy_of(fuse)
+    if not switch_of(changed, automation).off:
+        switch_of(changed, automation).CopyFrom(Switch(off=True, reason=reason, by=by, time=now.wall))
+        _record(changed, Switching(time=now.wall, automation=automation, off=True, by=by, reason=reason))
+    return changed
+
+
+def switch_on(
+    fuse: Fuse,
+    automation: Automation,
+    counters: Iterable[str],
+    by: str,
+    reason: str,
+    now: Moment,
+    credits_: Sequence[Credit] = (),
+) -> Fuse:
+    """Switched on by a person: its counters begin again at nothing. New credits replace the old ones.
+
+    `counters`: those that this automation uses. On already: nothing is set back, so that nobody gets around a limit
+    by switching on again and again; only credits change.
+    """
+    changed = copy_of(fuse)
+    was_off, mine = switch_of(changed, automation).off, set(counters)
+    cleared = [m for m in changed.mark if m.counter in mine] if was_off else []
+    for mark in cleared:
+        changed.mark.remove(mark)
+    if was_off:
+        switch_of(changed, automation).CopyFrom(Switch(by=by, reason=reason, time=now.wall))
+    if credits_:
+        _replace_credits(changed, mine, credits_)
+    if was_off or credits_:
+        said = Switching(time=now.wall, automation=automation, by=by, reason=reason, marks_cleared=len(cleared))
+        said.credit.extend(credits_)
+        _record(changed, said)
+    return changed
+
+
+def counters_of(fuse: Fuse, automation: Automation, dns_counter: str) -> set[str]:
+    """The counters of one automation: DNS has one, healing all others."""
+    named = {m.counter for m in fuse.mark} | {c.counter for c in fuse.credit}
+    return {dns_counter} if automation is Automation.DNS else named - {dns_counter}
+
+
+def _is_counted_everywhere(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> bool:
+    pairs = limit_of(limits, use.counter).pair
+    return all(use.host in hosts_in_window(fuse, use.counter, pair.period_s, now_ms) for pair in pairs)
+
+
+def _marked(fuse: Fuse, use: Use, now: Moment, *, by_credit: bool) -> Fuse:
+    """The newest mark of a host is the only one that a window needs: it leaves last."""
+    for mark in [m for m in fuse.mark if (m.counter, m.host, m.by_credit) == (use.counter, use.host, by_credit)]:
+        fuse.mark.remove(mark)
+    fuse.mark.append(
+        Mark(
+            counter=use.counter,
+            host=use.host,
+            at_ms=now.ms,
+            time=now.wall,
+            by_credit=by_credit,
+            operation_id=use.operation_id,
+        )
+    )
+    return fuse
+
+
+def _forget(fuse: Fuse, limits: Limits, now_ms: int) -> Fuse:
+    """Drop what is in no window any more; paid marks stay for the ledger, up to a number."""
+    paid = [m for m in fuse.mark if m.by_credit][:-_KEPT_CREDIT_MARKS]
+    old = [m for m in fuse.mark if m.at_ms <= now_ms - _longest_ms(limits, m.counter)]
+    for mark in [*paid, *(m for m in old if m not in paid)]:
+        fuse.mark.remove(mark)
+    return fuse
+
+
+def _longest_ms(limits: Limits, counter: str) -> int:
+    longest = max((pair.period_s for pair in limit_of(limits, counter).pair), default=MAX_PERIOD_S)
+    return longest * 1000
+
+
+def _replace_credits(fuse: Fuse, counters: set[str], new: Sequence[Credit]) -> None:
+    kept = [c for c in fuse.credit if c.counter not in counters and c.counter not in {n.counter for n in new}]
+    del fuse.credit[:]
+    fuse.credit.extend([*kept, *new])
+
+
+def _record(fuse: Fuse, switching: Switching) -> None:
+    fuse.switching.insert(0, switching)
+    del fuse.switching[_KEPT_SWITCHINGS:]

@@ -1,0 +1,1 @@
+"""What is done about a broken host, and when. Pure: no I/O, time comes in."""

@@ -1,0 +1,110 @@
+"""Hosts that fail together: when most of a rack or of a switch's hosts fail, it is not the hosts.
+
+Such an incident is shown, and no host in it is touched. Hosts that still fail when it is over are counted as failing
+from its end, so that those that are just starting are not rebooted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_PROBATION, HOST_STATUS_DEAD, Host, Location
+
+MIN_HOSTS: Final = 3
+BEGINS_AT: Final = 0.5  # more than this share of the hosts fails
+ENDS_AT: Final = 0.25  # at most this share fails
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A rack or a switch."""
+
+    kind: str
+    dc: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.dc}/{self.name}" if self.dc else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One place whose hosts fail together.
+
+    Attributes:
+        since_ms: when it was first seen, on the ledger's clock.
+        failing, hosts: how many of how many, now.
+    """
+
+    place: Place
+    since_ms: int
+    failing: int
+    hosts: int
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.failing} of {self.hosts} hosts fail together, none is touched"
+
+
+def places_of(location: Location) -> list[Place]:
+    named = (("rack", location.rack), ("switch", location.switch))
+    return [Place(kind, location.dc, name) for kind, name in named if name]
+
+
+def is_failing(host: Host) -> bool:
+    """A check of it fails, however briefly. Hosts of a scenario fail as planned."""
+    return not host.scenario and any(check.failing for check in host.check)
+
+
+@dataclass(slots=True)
+class Incidents:
+    """The incidents now, and when the past ones ended. `observe` moves on; all of it is plain data.
+
+    Attributes:
+        watched_since_ms: since when this process looks; before that an incident may have ended unseen.
+    """
+
+    watched_since_ms: int = 0
+    open: dict[Place, Incident] = field(default_factory=dict)
+    ended_ms: dict[Place, int] = field(default_factory=dict)
+
+    def observe(self, hosts: Iterable[Host], now_ms: int) -> list[Incident]:
+        """Look at all hosts; returns the incidents that begin now."""
+        began = []
+        for place, (failing, total) in count(hosts).items():
+            known = self.open.get(place)
+            if _holds(failing, total, is_open=known is not None):
+                self.open[place] = Incident(place, known.since_ms if known else now_ms, failing, total)
+                began += [] if known else [self.open[place]]
+            elif known is not None:
+                del self.open[place]
+                self.ended_ms[place] = now_ms
+        return began
+
+    def of(self, host: Host) -> Incident | None:
+        """The incident that this host is part of."""
+        return next((self.open[place] for place in places_of(host.location) if place in self.open), None)
+
+    def ended_for(self, host: Host) -> int:
+        """When the last incident of its places ended, or could have ended."""
+        ended = (self.ended_ms.get(place, 0) for place in places_of(host.location))
+        return max(self.watched_since_ms, *ended, 0)
+
+
+def count(hosts: Iterable[Host]) -> Mapping[Place, tuple[int, int]]:
+    """How many hosts of each place fail, of how many in use; those given up or in somebody's hands say nothing."""
+    counted: dict[Place, tuple[int, int]] = {}
+    for host in hosts:
+        if host.state not in (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION) or host.status == HOST_STATUS_DEAD:
+            continue
+        for place in places_of(host.location):
+            failing, total = counted.get(place, (0, 0))
+            counted[place] = (failing + is_failing(host), total + 1)
+    return counted
+
+
+def _holds(failing: int, total: int, *, is_open: bool) -> bool:
+    if is_open:
+        return failing > total * ENDS_AT
+    return total >= MIN_HOSTS and failing >= MIN_HOSTS and failing > total * BEGINS_AT

@@ -1,0 +1,244 @@
+"""One operation of a host: how it is made, what it must do next, and what becomes of it. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from walle.approval.combination import combine, tasks_for, to_give_back, waiting_messages
+from walle.approval.port import Request, action_name
+from walle.fuses.fuse import AUTOMATION, Moment
+from walle.healing.scheme import Step
+from walle.healing.stages import Event, advance
+from wallepb.v1.host_pb2 import (
+    HOST_STATUS_MANUAL,
+    HOST_STATUS_READY,
+    OPERATION_KIND_POWER_OFF,
+    OPERATION_KIND_PREPARE,
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    OUTCOME_REJECTED,
+    STAGE_APPROVAL,
+    STAGE_CONFIRMING,
+    STAGE_ENDING,
+    STAGE_REQUESTED,
+    STAGE_RUNNING,
+    STAGE_VERIFYING,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    Finished,
+    Host,
+    Intent,
+    LastRepair,
+    Operation,
+    Outcome,
+    Task,
+)
+from wallepb.v1.project_pb2 import Project
+
+MAX_FAILURES: Final = 3  # the work itself failed so often in a row
+LEFT_TO_COLLECTOR_MS: Final = 600_000  # a CMS that does not let us delete a task must not hold the host
+VERIFY_MS: Final = 900_000  # a check that is not fine this long after the work was not repaired by it
+_KEPT: Final = 20
+_ASKING: Final = (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
+
+
+class Do(StrEnum):
+    """What an operation needs from the world."""
+
+    DRY_RUN = "dry run"
+    CREATE = "create a task"
+    POLL = "poll a task"
+    CONFIRM = "confirm a task"
+    DELETE = "delete a task"
+    GIVE_BACK = "give an ok back"
+    EXECUTE = "do the work"
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing to do; for all but EXECUTE with this task."""
+
+    do: Do
+    task: Task
+
+
+def begin(step: Step, host: Host, project: Project, installation: str, operation_id: str, now: Moment) -> Operation:
+    """The first or next automatic operation of a host; the tasks of the one before are deleted later."""
+    assert step.kind is not None
+    operation = Operation(
+        id=operation_id,
+        kind=step.kind,
+        check=step.check,
+        step=step.number,
+        stage=STAGE_REQUESTED,
+        since_ms=now.ms,
+        by=AUTOMATION,
+        reason=step.why,
+        created=now.wall,
+    )
+    operation.task.extend(tasks_for(installation, operation_id, step.number, step.kind, project.cms))
+    operation.old_task.extend([*host.operation.old_task, *(t for t in host.operation.task if t.created)])
+    return operation
+
+
+def request_of(operation: Operation, task: Task, hosts: tuple[str, ...]) -> Request:
+    """What a CMS is asked. `failure` names the check: with it a CMS knows a repair from planned work."""
+    return Request(
+        id=task.id,
+        hosts=hosts,
+        action=action_name(operation.kind),
+        issuer=operation.by,
+        is_manual=operation.by != AUTOMATION,
+        comment=operation.reason,
+        failure=operation.check,
+        group_id=operation.group_id,
+        is_running=operation.stage in (STAGE_RUNNING, STAGE_VERIFYING),
+    )
+
+
+def effects(operation: Operation, now_ms: int) -> list[Effect]:
+    """What to do now, all of which may be done at the same time. Doing any of it again is harmless."""
+    if operation.stage == STAGE_REQUESTED:
+        return [Effect(Do.DRY_RUN, task) for task in operation.task]
+    if operation.stage == STAGE_ENDING:
+        return [Effect(Do.DELETE, task) for task in (*operation.task, *operation.old_task)]
+    wanted = [effect for task in operation.task if (effect := _about(operation, task, now_ms)) is not None]
+    if all(task.created for task in operation.task):
+        wanted += [Effect(Do.DELETE, task) for task in operation.old_task]
+    if operation.stage == STAGE_RUNNING and not operation.intent.done:
+        wanted.append(Effect(Do.EXECUTE, Task()))
+    return wanted
+
+
+def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
+    if not task.created:
+        return Effect(Do.CREATE, task) if now_ms >= task.not_before_ms else None
+    if operation.stage == STAGE_APPROVAL and task in to_give_back(operation.task, now_ms):
+        return Effect(Do.GIVE_BACK, task)
+    if operation.stage == STAGE_CONFIRMING and task.provisional and not task.confirmed:
+        return Effect(Do.CONFIRM, task)
+    return Effect(Do.POLL, task)
+
+
+def event_now(operation: Operation, *, is_fine: bool, is_off: bool, now_ms: int) -> Event | None:
+    """What has happened to it by now; None: it waits.
+
+    `is_fine`: no check asks for it any more. `is_off`: its automation is off. CONFIRMED is not among the events: the
+    caller stores it with a look at the fuses in the same transaction, when `is_confirmed`.
+    """
+    if operation.check and operation.stage in _ASKING and (is_fine or is_off):
+        return Event.RECOVERED if is_fine else Event.FUSE_OUT
+    if operation.stage in (STAGE_APPROVAL, STAGE_CONFIRMING):
+        return _from_verdicts(operation)
+    if operation.stage == STAGE_RUNNING:
+        return _from_work(operation)
+    if operation.stage == STAGE_VERIFYING:
+        return _from_check(operation, is_fine=is_fine, now_ms=now_ms)
+    return _from_tasks(operation, now_ms)
+
+
+def _from_work(operation: Operation) -> Event | None:
+    if operation.intent.done:
+        return Event.EXECUTED
+    return Event.GAVE_UP if operation.failures >= MAX_FAILURES else None
+
+
+def _from_tasks(operation: Operation, now_ms: int) -> Event | None:
+    """What cannot be deleted for long is left to the collector of garbage."""
+    is_left = bool(operation.task or operation.old_task) and now_ms - operation.since_ms < LEFT_TO_COLLECTOR_MS
+    return Event.TASKS_DELETED if operation.stage == STAGE_ENDING and not is_left else None
+
+
+def _from_verdicts(operation: Operation) -> Event | None:
+    said = combine(task.verdict for task in operation.task)
+    if said == VERDICT_REJECTED:
+        return Event.REJECTED
+    if operation.stage == STAGE_APPROVAL:
+        return Event.ALL_OK if said == VERDICT_OK else None
+    return None if said == VERDICT_OK else Event.WITHDRAWN
+
+
+def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> Event | None:
+    """Planned work has no check: it is done when it was done. GAVE_UP may become NEXT_STEP: the caller decides."""
+    if is_fine or not operation.check:
+        return Event.RECOVERED
+    return Event.GAVE_UP if now_ms - operation.since_ms >= VERIFY_MS else None
+
+
+def is_confirmed(operation: Operation) -> bool:
+    """Every CMS that wanted to be asked once more has said yes."""
+    is_ok = combine(task.verdict for task in operation.task) == VERDICT_OK
+    settled = all(task.confirmed or not task.provisional for task in operation.task)
+    return operation.stage == STAGE_CONFIRMING and is_ok and settled
+
+
+def run(operation: Operation, executor: str, before: str, now_ms: int) -> Operation:
+    """CONFIRMED: the intent is stored with what the machine showed before the work."""
+    running = advance(operation, Event.CONFIRMED, now_ms)
+    running.intent.CopyFrom(Intent(executor=executor, before=before, attempts=1))
+    return running
+
+
+def with_task(operation: Operation, old: Task, new: Task | None) -> Operation:
+    """A copy with one of its tasks replaced; None: it is deleted in its CMS."""
+    changed = Operation()
+    changed.CopyFrom(operation)
+    for tasks in (changed.task, changed.old_task):
+        kept = [(new if task.id == old.id else task) for task in tasks]
+        del tasks[:]
+        tasks.extend(task for task in kept if task is not None)
+    changed.message = waiting_messages(changed.task) if changed.stage == STAGE_APPROVAL else changed.message
+    return changed
+
+
+def finish(host: Host, now: Moment) -> Host:
+    """The host after its operation: what it was is kept, and where the scheme goes on."""
+    after = Host()
+    after.CopyFrom(host)
+    operation = host.operation
+    after.ClearField("operation")
+    after.history.insert(0, _finished(operation, now.wall))
+    del after.history[_KEPT:]
+    if operation.check and operation.outcome in (OUTCOME_DONE, OUTCOME_FAILED, OUTCOME_REJECTED):
+        after.last_repair.CopyFrom(last_repair(operation, operation.outcome, now.ms))
+    if operation.outcome == OUTCOME_DONE:
+        _become(after, operation)
+    return after
+
+
+def _become(host: Host, operation: Operation) -> None:
+    """What the operation was for: into use, out of use, into another project."""
+    host.state = operation.after.state or host.state
+    host.project = operation.after.project or host.project
+    if operation.kind == OPERATION_KIND_POWER_OFF:
+        host.status, host.status_reason = HOST_STATUS_MANUAL, f"powered off by {operation.by}"
+    if operation.kind == OPERATION_KIND_PREPARE:
+        host.status, host.status_reason = HOST_STATUS_READY, ""
+
+
+def last_repair(operation: Operation, outcome: Outcome, now_ms: int) -> LastRepair:
+    return LastRepair(
+        check=operation.check,
+        step=operation.step,
+        kind=operation.kind,
+        outcome=outcome,
+        at_ms=now_ms,
+    )
+
+
+def _finished(operation: Operation, ended: Timestamp) -> Finished:
+    return Finished(
+        id=operation.id,
+        kind=operation.kind,
+        check=operation.check,
+        outcome=operation.outcome,
+        message=operation.message,
+        by=operation.by,
+        created=operation.created,
+        ended=ended,
+        output=operation.intent.output,
+    )

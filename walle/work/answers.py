@@ -1,0 +1,97 @@
+"""What CMS's answered, put into the operation that asked: one transaction per answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from walle.approval.combination import answered, given_back, lost
+from walle.approval.port import Answer
+from walle.fuses.fuse import Moment
+from walle.healing.operation import Do, Effect, with_task
+from walle.healing.stages import Event
+from walle.work.book import HOST, Book, Notice
+from walle.work.repairs import move
+from wallepb.v1.host_pb2 import (
+    STAGE_REQUESTED,
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    Host,
+    Operation,
+    Task,
+)
+from wallepb.v1.project_pb2 import SEVERITY_ERROR
+
+GIVE_BACK_MIN_MS: Final = 30_000
+GIVE_BACK_MAX_MS: Final = 180_000
+
+Result = Answer | None  # None: the CMS does not know the task, or deleted it
+
+
+def take_dry_runs(book: Book, name: str, operation_id: str, answers: Sequence[Answer], now: Moment) -> list[Notice]:
+    """All dry runs of an operation were answered. A rejected one starts nothing."""
+    host = _host_with(book, name, operation_id)
+    if host is None or host.operation.stage != STAGE_REQUESTED:
+        return []
+    rejected = [answer for answer in answers if answer.verdict == VERDICT_REJECTED]
+    if not rejected:
+        return move(book, host, Event.DRY_RUN_OK, now)
+    message = f"a dry run was rejected: {rejected[0].message or 'no reason given'}"
+    notice = Notice(SEVERITY_ERROR, host.project, f"{name}: {message}", name)
+    return [notice, *move(book, host, Event.DRY_RUN_REJECTED, now, message)]
+
+
+def take_answer(
+    book: Book, name: str, operation_id: str, effect: Effect, result: Result, jitter: float, now: Moment
+) -> None:
+    """One answer about one task. `jitter` 0 to 1: when an ok that was given back is asked for again."""
+    host = _host_with(book, name, operation_id)
+    if host is None:
+        return
+    task = _same(host.operation, effect.task)
+    if task is None:
+        return
+    host.operation.CopyFrom(with_task(host.operation, task, _changed(effect, task, result, jitter, now.ms)))
+    book.put(HOST, name, host)
+
+
+def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: str) -> None:
+    """A CMS did not answer as it should: what it did is not known, it is asked again."""
+    host = _host_with(book, name, operation_id)
+    if host is not None and host.operation.message != text:
+        for task in host.operation.task:
+            if task.id == task_id:
+                task.message = text[:1000]
+        host.operation.message = text[:1000]
+        book.put(HOST, name, host)
+
+
+def _changed(effect: Effect, task: Task, result: Result, jitter: float, now_ms: int) -> Task | None:
+    if effect.do is Do.DELETE:
+        return None
+    if effect.do is Do.GIVE_BACK:
+        return given_back(task, now_ms + GIVE_BACK_MIN_MS + int(jitter * (GIVE_BACK_MAX_MS - GIVE_BACK_MIN_MS)))
+    if result is None:
+        return lost(task)
+    if effect.do is Do.CONFIRM:
+        return _confirmed(task, result, now_ms)
+    return answered(task, result.verdict, result.message, now_ms, provisional=result.provisional)
+
+
+def _confirmed(task: Task, result: Answer, now_ms: int) -> Task:
+    """Anything but ok takes the ok back: the task keeps its place and waits again."""
+    verdict = result.verdict if result.verdict in (VERDICT_OK, VERDICT_REJECTED) else VERDICT_IN_PROCESS
+    changed = answered(task, verdict, result.message, now_ms, provisional=verdict != VERDICT_OK)
+    changed.confirmed = verdict == VERDICT_OK
+    return changed
+
+
+def _same(operation: Operation, wanted: Task) -> Task | None:
+    return next((task for task in (*operation.task, *operation.old_task) if task.id == wanted.id), None)
+
+
+def _host_with(book: Book, name: str, operation_id: str) -> Host | None:
+    """The host, if it is still in this operation."""
+    host = book.get(HOST, name)
+    return host if host is not None and host.operation.id == operation_id else None

@@ -1,0 +1,86 @@
+"""The records that Wall-E keeps, and how decisions read and write them: one transaction at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from control.records import Kind
+from walle.fuses.admission import Admission, Fuses
+from walle.fuses.fuse import GLOBAL
+from walle.fuses.limits import Limits
+from walle.healing.decision import SETTLE_MS
+from walle.healing.incidents import Incidents
+from wallepb.v1.host_pb2 import Host
+from wallepb.v1.project_pb2 import DefaultCmsTasks, Fuse, LedgerTime, Project, Scenario, Severity
+
+M = TypeVar("M", bound=Message)
+
+
+HOST: Final = Kind("host", Host)
+PROJECT: Final = Kind("project", Project)
+FUSE: Final = Kind("fuse", Fuse)
+SCENARIO: Final = Kind("scenario", Scenario)
+DEFAULT_TASKS: Final = Kind("defaultcms", DefaultCmsTasks)
+LEDGER_TIME: Final = Kind("ledgertime", LedgerTime)
+
+
+class Book(Protocol):
+    """One transaction: reads see what it has put already; all of it is stored, or nothing."""
+
+    def get(self, kind: Kind[M], record_id: str, /) -> M | None:
+        """A copy."""
+
+    def put(self, kind: Kind[M], record_id: str, message: M, /) -> None:
+        """The record must have been read before."""
+
+    def delete(self, kind: Kind[M], record_id: str, /) -> None:
+        """The record must have been read before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that people are told.
+
+    Attributes:
+        project: whose owners; empty: the administrators.
+    """
+
+    severity: Severity
+    project: str
+    text: str
+    host: str = ""
+
+
+@dataclass(slots=True)
+class World:
+    """What decisions know beside the records.
+
+    Attributes:
+        installation: in the ids of our tasks.
+        new_id: a fresh id of an operation.
+    """
+
+    installation: str
+    global_limits: Limits
+    new_id: Callable[[], str]
+    incidents: Incidents = field(default_factory=Incidents)
+    settle_ms: int = SETTLE_MS
+
+
+def fuses_of(book: Book, project: Project, world: World) -> Fuses:
+    """Both fuses; a project without one has everything switched on."""
+    mine = book.get(FUSE, project.id) or Fuse(id=project.id)
+    everyones = book.get(FUSE, GLOBAL) or Fuse(id=GLOBAL)
+    return Fuses(mine, project.limits, everyones, world.global_limits)
+
+
+def put_fuses(book: Book, before: Fuses, admission: Admission) -> None:
+    """Store what a decision made of the fuses."""
+    if admission.project is not before.project:
+        book.put(FUSE, before.project.id, admission.project)
+    if admission.everywhere is not before.everywhere:
+        book.put(FUSE, GLOBAL, admission.everywhere)

@@ -1,0 +1,158 @@
+"""From a failing check to an operation, from stage to stage, and to the next step of the scheme.
+
+Every function is one transaction: it reads through the book, decides, and puts. Both fuses are read whenever something
+is allowed to begin, so that the store refuses one of two decisions that would each be the tenth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from walle.fuses.admission import Fuses, admit, switched_off
+from walle.fuses.fuse import Automation, Moment
+from walle.healing.decision import Decision, action_of, decide
+from walle.healing.operation import begin, event_now, finish, is_confirmed, last_repair, run
+from walle.healing.stages import Event, advance
+from walle.kinds import NAMES
+from walle.work.book import HOST, PROJECT, Book, Notice, World, fuses_of, put_fuses
+from wallepb.v1.host_pb2 import (
+    HOST_STATUS_DEAD,
+    OPERATION_KIND_DNS_FIX,
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    OUTCOME_REJECTED,
+    STAGE_REQUESTED,
+    STAGE_UNSPECIFIED,
+    Host,
+    Operation,
+)
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, SEVERITY_INFO, SEVERITY_WARNING, Project
+
+Notices = list[Notice]
+
+
+def consider(book: Book, name: str, world: World, now: Moment) -> Notices:
+    """Begin what is to be done about a host that nothing is done about, if both fuses allow it."""
+    host, project = _host_and_project(book, name)
+    if host is None or project is None:
+        return []
+    decision = decide(host, project, world.incidents, now.ms, world.settle_ms)
+    if decision.step is None or decision.blocked:
+        return []
+    return _act(book, host, project, decision, world, now, continues=False)
+
+
+def settle(book: Book, name: str, world: World, now: Moment) -> Notices:
+    """Move the operation of a host on by what is known; ends it, or begins the next step."""
+    host, project = _host_and_project(book, name)
+    if host is None or project is None or not host.HasField("operation"):
+        return []
+    operation = host.operation
+    event = event_now(
+        operation,
+        is_fine=is_fine(host),
+        is_off=bool(switched_off(fuses_of(book, project, world), automation_of(operation))),
+        now_ms=now.ms,
+    )
+    if event is None:
+        return []
+    if event is Event.GAVE_UP and operation.check:
+        return _next_or_give_up(book, host, project, world, now)
+    return move(book, host, event, now)
+
+
+def move(book: Book, host: Host, event: Event, now: Moment, message: str = "") -> Notices:
+    """Store the operation in its next stage; if it is over, the host without it."""
+    operation = advance(host.operation, event, now.ms, message)
+    if operation.stage != STAGE_UNSPECIFIED:
+        host.operation.CopyFrom(operation)
+        book.put(HOST, host.name, host)
+        return []
+    if operation.after.remove and operation.outcome == OUTCOME_DONE:
+        book.delete(HOST, host.name)
+        return []
+    book.put(HOST, host.name, finish(host, now))
+    return _ended(host)
+
+
+def start_work(book: Book, name: str, executor: str, before: str, world: World, now: Moment) -> bool:
+    """CONFIRMED: store the intent, if the check still fails and both fuses are still in. False: nothing was stored."""
+    host, project = _host_and_project(book, name)
+    if host is None or project is None or not is_confirmed(host.operation):
+        return False
+    operation = host.operation
+    is_off = switched_off(fuses_of(book, project, world), automation_of(operation))
+    if operation.check and (is_off or is_fine(host)):
+        return False
+    host.operation.CopyFrom(run(operation, executor, before, now.ms))
+    book.put(HOST, name, host)
+    return True
+
+
+def is_fine(host: Host) -> bool:
+    """The check that asked for the host's operation does not fail (any more)."""
+    return not any(check.failing and check.name == host.operation.check for check in host.check)
+
+
+def automation_of(operation: Operation) -> Automation:
+    return Automation.DNS if operation.kind == OPERATION_KIND_DNS_FIX else Automation.HEALING
+
+
+def _act(
+    book: Book, host: Host, project: Project, decision: Decision, world: World, now: Moment, *, continues: bool
+) -> Notices:
+    """Ask both fuses, and store what they said with what follows from it."""
+    operation_id = world.new_id()
+    fuses = fuses_of(book, project, world)
+    action = replace(action_of(decision, host, operation_id), continues=continues)
+    admission = admit(fuses, action, now)
+    put_fuses(book, fuses, admission)
+    if not admission.is_allowed:
+        return _tripped(fuses, admission.tripped, admission.reason)
+    assert decision.step is not None
+    if decision.step.kind is None:
+        return _declare_dead(book, host, decision.step.why)
+    host.operation.CopyFrom(begin(decision.step, host, project, world.installation, operation_id, now))
+    book.put(HOST, host.name, host)
+    return []
+
+
+def _next_or_give_up(book: Book, host: Host, project: Project, world: World, now: Moment) -> Notices:
+    """The next step takes over the tasks of this one, so that the host is not given away in between."""
+    before = Host()
+    before.CopyFrom(host)
+    host.last_repair.CopyFrom(last_repair(host.operation, OUTCOME_FAILED, now.ms))
+    bare = Host()
+    bare.CopyFrom(host)
+    bare.ClearField("operation")
+    decision = decide(bare, project, world.incidents, now.ms, world.settle_ms)
+    if decision.step is None or decision.blocked or decision.step.kind is None:
+        return move(book, before, Event.GAVE_UP, now)
+    notices = _act(book, host, project, decision, world, now, continues=True)
+    if host.operation.stage != STAGE_REQUESTED:  # a fuse did not allow it
+        return [*notices, *move(book, before, Event.GAVE_UP, now)]
+    return notices
+
+
+def _declare_dead(book: Book, host: Host, why: str) -> Notices:
+    host.status, host.status_reason = HOST_STATUS_DEAD, why
+    book.put(HOST, host.name, host)
+    return [Notice(SEVERITY_WARNING, host.project, f"{host.name} is dead: {why}", host.name)]
+
+
+def _tripped(fuses: Fuses, tripped: str, reason: str) -> Notices:
+    if not tripped:
+        return []
+    project = fuses.project.id if tripped == fuses.project.id else ""
+    return [Notice(SEVERITY_CRITICAL, project, f"{reason}; running work goes on, a person must switch it on again")]
+
+
+def _ended(host: Host) -> Notices:
+    operation = host.operation
+    severity = SEVERITY_ERROR if operation.outcome == OUTCOME_REJECTED else SEVERITY_INFO
+    return [Notice(severity, host.project, f"{host.name}: {NAMES[operation.kind]}: {operation.message}", host.name)]
+
+
+def _host_and_project(book: Book, name: str) -> tuple[Host | None, Project | None]:
+    host = book.get(HOST, name)
+    return host, book.get(PROJECT, host.project) if host is not None else None
