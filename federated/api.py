@@ -49,6 +49,7 @@ class FrontApi:
             _raw(pb.BeginReportingsRequest, pb.BeginReportingsResponse, refusals.begin_many, BEGIN),
             _raw(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
             _raw(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
+            _raw(pb.ListSilencesRequest, pb.ListSilencesResponse, refusals.silences, READ),
             _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain, READ),
         ]
 

@@ -224,7 +224,7 @@ class Replica:
     def listed(self, revision: int) -> None:
         self.cache.advance(revision)
         self.history.reset(revision)
-        self.fanout.version = revision
+        self.fanout.version = self.fanout.changed = revision
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
         self.committer.observe(batch, collapsed=collapsed)

@@ -40,6 +40,10 @@ class Refusals:
         first = message.report[0].instance_id if message.report else ""
         await self._refuse("ReportStatuses", first, call)
 
+    async def silences(self, message: pb.ListSilencesRequest, call: Call) -> NoReturn:
+        """Each location has a clock and a page token of its own. Raises AskLocation, with all of them."""
+        raise AskLocation("ListSilences", self._locations.addresses(self._locations.by_name))
+
     async def admin(self, name: str) -> NoReturn:
         """Operators' calls are about one installation, too. Raises AskLocation, with all of them."""
         raise AskLocation(name, self._locations.addresses(self._locations.by_name))

@@ -39,6 +39,7 @@ class InstanceApi:
             _SERVICE.memoized(service_pb2.FindInstancesRequest, parsed_find, lookups.find, READ),
             _SERVICE.unary(service_pb2.CountInstancesRequest, lookups.count, READ),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ),
+            _SERVICE.unary(service_pb2.ListSilencesRequest, lookups.silences, READ),
             _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
             *self._of_agents(FETCH),
         ]

@@ -105,6 +105,17 @@ class Lookups:
         counts = [service_pb2.InstanceCount(**group._asdict()) for group in groups]
         return MessageAnswer(service_pb2.CountInstancesResponse(groups=counts, sources=[source.message()]))
 
+    async def silences(self, request: service_pb2.ListSilencesRequest, call: Call) -> Answer:
+        check_filter(request.filter)
+        require(check_page_size(request.page_size))
+        check_enums(request.read, "read")
+        call.access.check_filter(request.filter.service_id, request.filter.node_name)
+        return MessageAnswer(
+            await self._registry.silences.list(
+                Query(request.filter), request.page_size, request.page_token, request.read, call.deadline
+            )
+        )
+
     async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         query, token = self._queries(request.filter.SerializeToString(deterministic=True)), request.resume_token
         call.access.check_filter(query.services, query.nodes)

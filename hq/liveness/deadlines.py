@@ -10,74 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-_KEPT = 1_000
-
-
-class Absences:
-    """Intervals that do not count as silence.
-
-    Attributes:
-        since: nothing before it counts, and whoever was heard before it was heard then.
-    """
-
-    def __init__(self) -> None:
-        self.since = float("-inf")
-        self._gaps: list[tuple[float, float]] = []  # from, to; oldest first, apart from each other
-        self._away_since: float | None = None
-
-    def restart(self, now: float) -> None:
-        """What was before is unknown: silence begins now at the earliest."""
-        self.since = now
-        self._gaps.clear()
-        self._away_since = None
-
-    def away(self, since: float) -> None:
-        """HQ is away from then until `add` tells of its return."""
-        self._away_since = since
-
-    def add(self, began: float, ended: float) -> None:
-        """HQ was away in between."""
-        self._away_since = None
-        began = max(began, self._gaps[-1][1] if self._gaps else self.since)
-        if ended > began:
-            self._gaps.append((began, ended))
-        if len(self._gaps) > _KEPT:
-            self._join_oldest()
-
-    def silence_s(self, heard: float, now: float) -> float:
-        """For how long nothing was heard while HQ was there to hear."""
-        now, heard = self._present(now), max(heard, self.since)
-        return max(0.0, now - heard - self.absent_s(heard))
-
-    def absent_s(self, after: float) -> float:
-        """For how long HQ was away after a moment."""
-        total_s = 0.0
-        for began, ended in reversed(self._gaps):
-            if ended <= after:
-                break
-            total_s += ended - max(began, after)
-        return total_s
-
-    def heard_before(self, silence_s: float, now: float) -> float:
-        """The latest moment of hearing that means this much silence by now; minus infinity if there is none."""
-        until, left_s = self._present(now), silence_s
-        for began, ended in reversed(self._gaps):
-            if until - ended >= left_s:
-                break
-            left_s -= max(0.0, until - ended)
-            until = min(until, began)
-        moment = until - left_s
-        return moment if moment >= self.since else float("-inf")
-
-    def _present(self, now: float) -> float:
-        """The last moment at which HQ was there."""
-        return now if self._away_since is None else min(now, self._away_since)
-
-    def _join_oldest(self) -> None:
-        """Keep the sum: only what was heard between the two gaps is judged more mildly."""
-        (began, ended), (next_began, next_ended) = self._gaps[:2]
-        self._gaps[:2] = [(next_began - (ended - began), next_ended)]
-
+from hq.liveness.absences import Absences, Unheard
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 
@@ -142,6 +75,7 @@ class Deadlines:
         self._newest, self._newest_tick = float("-inf"), 0
         self.floor = float("-inf")
         self.postponed_because = ""
+        self._unheard = Unheard()
 
     def __len__(self) -> int:
         return len(self._heard)
@@ -206,6 +140,7 @@ class Deadlines:
     def restart(self, now: float, because: str) -> None:
         """After a start, a new listing or a new epoch: heartbeats were missed, so everyone gets a full timeout."""
         self._absences.restart(now)
+        self._unheard.restart(now)
         self._raise_floor(now + self._times.timeout_s, because)
 
     def away(self, since: float) -> None:
@@ -220,6 +155,7 @@ class Deadlines:
         expiry for ever.
         """
         self._absences.add(began, now)
+        self._unheard.gap(began, now)
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
         self._raise_floor(now + chance_s, because)
 
@@ -243,6 +179,16 @@ class Deadlines:
         refused = self._refused.get(key)
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._absences.silence_s(heard, now)
+
+    def assume(self, now: float) -> None:
+        """What was heard at this moment was no report: HQ gave everyone a full timeout."""
+        self._unheard.assume(now)
+
+    def unheard_s(self, key: RevisionKey, now: float) -> float | None:
+        """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
+        refused = self._refused.get(key)
+        heard = self._heard.get(key) if refused is None else refused.heard
+        return None if heard is None else self._unheard.unheard_s(heard, now)
 
     def expired(self, now: float) -> Iterator[RevisionKey]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.

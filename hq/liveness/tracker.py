@@ -73,6 +73,8 @@ class Tracker:
         for node in before - self._suspended:
             for entry in entries_on(node):
                 self._hear_all(entry, now)
+        if before - self._suspended:
+            self.deadlines.assume(now)
 
     def observe(self, event: Event) -> None:
         """An instance changed."""

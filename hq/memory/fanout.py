@@ -33,6 +33,7 @@ class Fanout:
 
     Attributes:
         version: everything up to here was handed out.
+        changed: version of the newest change of any instance, or of where this replica began.
         reach: how many watchers the newest step went to that went to any.
         generation: changes when nothing that was handed out before holds any more.
         resyncs: how often a watch was told that continuity is lost; for metrics.
@@ -49,7 +50,7 @@ class Fanout:
         self._general: set[_Feed] = set()  # whose filters name none of these hear of everything
         self._snapshots: dict[Watcher, int] = {}  # under way, since which version; the oldest first
         self._count = 0
-        self.version = 0
+        self.version = self.changed = 0
         self.reach = 0
         self.generation = 0
         self.resyncs = 0
@@ -95,7 +96,7 @@ class Fanout:
                 watcher.push(delivery)
         if due:
             self.reach = sum(len(feed.watchers) for feed in due)
-        self.version = step.version
+        self.version = self.changed = step.version
         if self.backlog.size_bytes > self._max_bytes:
             self._relieve()
 

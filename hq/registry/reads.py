@@ -166,7 +166,7 @@ class Reads:
         listing = None if token else self._replica.cache.listing(query)
         if listing and self._fits(listing, page_size):
             return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
-        after = self._after(query, token) if token else ""
+        after = page_start(self._replica, query, token) if token else ""
         portions = self._replica.cache.matching(query, after)
         source = self._freshness.source()
         page = Page(page_size, config.page_bytes)
@@ -197,13 +197,15 @@ class Reads:
                         unknown[key] += 1
         return [Count(key, totals[key], ready[key], unknown[key]) for key in sorted(totals)], source
 
-    def _after(self, query: Query, text: str) -> str:
-        token = page_token(text)
-        if token.filter_digest != query.digest:
-            raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
-        if token.epoch != self._replica.cache.epoch:
-            raise EpochChanged(token.epoch, self._replica.cache.epoch)
-        return token.last_id
+
+def page_start(replica: Replica, query: Query, text: str) -> str:
+    """The id after which the next page begins. Raises InvalidRequest, EpochChanged."""
+    token = page_token(text)
+    if token.filter_digest != query.digest:
+        raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
+    if token.epoch != replica.cache.epoch:
+        raise EpochChanged(token.epoch, replica.cache.epoch)
+    return token.last_id
 
 
 async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:

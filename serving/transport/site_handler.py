@@ -23,6 +23,7 @@ class SiteHandler:
         self._exchange, self._site, self._shared = exchange, site, shared
         self._call = ExchangeCall(exchange, shared.ids)
         self._body = bytearray()
+        self._most_bytes: int = getattr(site, "max_body_bytes", MAX_FORM_BYTES)
         self._task: asyncio.Task[None] | None = None
         exchange.handler = self
 
@@ -30,20 +31,31 @@ class SiteHandler:
         self._exchange.consumed(len(chunk))
         if self._task is not None or self._exchange.is_over:
             return
+        if len(self._body) + len(chunk) > self._most_bytes:
+            self._forget_body()
+            self._refuse(TooLarge(f"the body is over the limit of {self._most_bytes} bytes"))
+            return
+        try:
+            self._shared.admission.hold_body(self._exchange.peer.host, len(chunk))
+        except HqError as error:
+            self._forget_body()
+            self._refuse(error)
+            return
         self._body += chunk
-        if len(self._body) > MAX_FORM_BYTES:
-            self._body.clear()
-            self._refuse(TooLarge(f"a form may have {MAX_FORM_BYTES} bytes at most"))
-        elif end:
+        if end:
             self._task = asyncio.get_running_loop().create_task(self._answer())
+            self._task.add_done_callback(lambda _: self._forget_body())
 
     def late(self) -> None:
         if self._task is None:
+            self._forget_body()
             self._refuse(SlowRequest(f"the request did not arrive within {self._shared.limits.slow_request_s:g} s"))
 
     def gone(self) -> None:
         if self._task is not None:
             self._task.cancel()
+        else:
+            self._forget_body()
 
     expire = gone
 
@@ -72,6 +84,10 @@ class SiteHandler:
                 if exchange.is_waiting:
                     await exchange.drained()
         exchange.finish()
+
+    def _forget_body(self) -> None:
+        self._shared.admission.release_body(self._exchange.peer.host, len(self._body))
+        self._body = bytearray()
 
     def _request(self) -> SiteRequest:
         head = self._exchange.head
