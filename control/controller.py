@@ -18,7 +18,7 @@ from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
 from controlpb.v1 import control_pb2
 from serving.clock import Clock
-from serving.errors import HqError, NotLoaded
+from serving.errors import NotLoaded, ServiceError
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
@@ -241,7 +241,7 @@ class Controller:
             await self._unloaded.wait()
             try:
                 await self._fence.passed()
-            except HqError as error:
+            except ServiceError as error:
                 log.info("not loaded yet: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue

@@ -20,12 +20,11 @@ from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Method
 from serving.clock import Clock
+from serving.context import ServerContext, process_metrics
 from serving.flags import is_loopback
 from serving.limiting.limits import Limits
-from serving.process_metrics import process_metrics
-from serving.running import run
+from serving.process import run
 from serving.standard.pages import Page
-from serving.surroundings import Surroundings
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.metrics import Declared, Table
 from serving.transports import Addresses, Transports
@@ -54,7 +53,7 @@ class Gateway:
         self.health = GatewayHealth(self.picture)
         self.clock = clock
         name = f"{socket.gethostname()}-{kind}-{secrets.token_hex(4)}"
-        self.surroundings = Surroundings(limits, clock, RequestIds(name), security)
+        self.surroundings = ServerContext(limits, clock, RequestIds(name), security)
         self.metrics = process_metrics(self.surroundings)
         self.metrics.register(Table(METRICS, Seen(self.picture, self.addressing)))
         self._discovery, self._services, self._grace_s = discovery, tuple(services), grace_s

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from serving.auth.chain import Link, hash_of, link_of
+from serving.auth.audit_chain import Link, hash_of, link_of
 
 
 class Mark(NamedTuple):

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from hq.config import ReplicaConfig
 from hq.epoch_trust import Census, Standing, Strangers, standing
+from hq.errors import EpochDoubted
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.liveness import Liveness, liveness_times
 from hq.liveness.refusals import PublishedRefusals
@@ -28,7 +29,7 @@ from hq.memory.fanout import Fanout
 from hq.memory.history import History, Step, WatchedEvent
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import EpochDoubted, HqError, NotLoaded
+from serving.errors import NotLoaded, ServiceError
 from store import keys as k
 from store.commit import Committer
 from store.compaction import Compactor
@@ -111,7 +112,7 @@ class Replica:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
         try:
             await self.fence.passed()
-        except HqError as error:
+        except ServiceError as error:
             log.info("not loaded yet: %s", error)
             await asyncio.sleep(_RETRY_S)  # a fence that has ended says so at once, for ever
             return
@@ -130,7 +131,7 @@ class Replica:
         """
         while self.loaded.is_set() and self.standing().may_recover:
             if self.standing().is_recovered:
-                with suppress(HqError):  # next time
+                with suppress(ServiceError):  # next time
                     reason = "at least half of the previous epoch's instances are present"
                     await self.confirm_epoch(f"replica {self.config.replica}", reason, self.clock.now() + _CONFIRM_S)
             with suppress(TimeoutError):

@@ -22,14 +22,14 @@ from typing import Final
 
 from serving.clock import Clock
 from serving.errors import (
-    HqError,
     OutcomeUnknown,
     Overloaded,
+    ServiceError,
     ShuttingDown,
     StoreUnavailable,
     TooLarge,
 )
-from serving.telemetry.histogram import Histogram
+from serving.telemetry.metrics import Histogram
 from store.epoch import Epoch
 from store.flight import Conflict, Flight, Guarded, Item, fail
 from store.keys import COMMITS, Keys
@@ -153,7 +153,7 @@ class Committer:
         """One transaction, up to the answers of its writers; return whether it was refused as a whole."""
         try:
             await self._session.ready(self._timeout_s)
-        except HqError as error:
+        except ServiceError as error:
             fail(items, error)
             return False
         # Whoever has gone meanwhile was told that nothing was stored.
@@ -183,7 +183,7 @@ class Committer:
             return True
         except NoSpace as error:
             return await self._without_space(flight, error)
-        except HqError as error:
+        except ServiceError as error:
             fail(flight.items, error)
         return False
 
@@ -221,7 +221,7 @@ class Committer:
                 await self._session.watched(record.modified)
                 self._sort_out(flight)
                 return False
-        except HqError as failure:
+        except ServiceError as failure:
             await self._settle(flight, UnknownOutcome(f"{error}; {failure}"))
             return False
         # What only deletes makes room, and may be let through if nothing is put beside it.

@@ -13,7 +13,7 @@ import random
 
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.burial import Burial
 from store.epoch import Epoch
 from store.keys import Keys
@@ -76,7 +76,7 @@ class Compactor:
                 continue
             try:
                 await self.once()
-            except (HqError, UnknownOutcome, Rejected, Compacted, FutureRevision) as error:
+            except (ServiceError, UnknownOutcome, Rejected, Compacted, FutureRevision) as error:
                 log.info("compaction was postponed: %s", error)
 
     async def once(self) -> bool:

@@ -10,8 +10,7 @@ import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from serving.auth.errors import BadSecurity
-from serving.auth.watched import WatchedFiles
+from serving.auth.watched_files import BadSecurity, WatchedFiles
 
 _LOOK_EVERY_S: Final = 1.0
 

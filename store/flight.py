@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
-from serving.errors import DeadlineExceeded, HqError, OutcomeUnknown, StoreUnavailable
+from serving.errors import DeadlineExceeded, OutcomeUnknown, ServiceError, StoreUnavailable
 from store.port import Batch, Compare, Record, Write
 from store.words import encode_word, word_of
 
@@ -139,7 +139,7 @@ class Flight:
                 item.seen_at = revision
 
 
-def fail(items: Iterable[Item], error: HqError) -> None:
+def fail(items: Iterable[Item], error: ServiceError) -> None:
     """All of them, each with a copy."""
     for item in items:
         item.fail(copy(error))

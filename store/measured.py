@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 from serving.clock import Clock
 from serving.errors import StoreUnavailable
-from serving.telemetry.histogram import Histogram
+from serving.telemetry.metrics import Histogram
 from store.port import (
     Commit,
     Compacted,

@@ -11,7 +11,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.epoch import Epoch
 from store.keys import SESSION, Keys
 from store.port import Applied, Compare, Refused, Rejected, Store, Unavailable, UnknownOutcome, Write
@@ -96,7 +96,7 @@ class Session:
                         return
                     # A try before this one arrived after all, or somebody deleted the key: go on from there.
                     self._revision = outcome.modified[self._key]
-                except (UnknownOutcome, HqError, Rejected) as error:
+                except (UnknownOutcome, ServiceError, Rejected) as error:
                     log.warning("opening a new session: %s", error)
                     await asyncio.sleep(self._rng.uniform(delay_s / 2, delay_s))
                     delay_s = min(delay_s * 2, _RETRY_S[1])

@@ -23,11 +23,11 @@ from hq.backup.save import NothingToSave, save, save_to
 from hq.backup.save import Progress as Tell
 from hq.process import options
 from serving.clock import SystemClock
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.keys import DEFAULT_PREFIX, Keys
 from store.port import Compacted, Store, UnknownOutcome
 
-_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, UnknownOutcome, HqError, OSError)
+_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, UnknownOutcome, ServiceError, OSError)
 _prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
 
 

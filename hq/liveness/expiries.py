@@ -69,7 +69,7 @@ class Expiries:
     ) -> dict[RevisionKey, Outcome]:
         """Expire revisions that were found due just now, without a wait in between; tell what became of each.
 
-        Raises HqError when the store does not take part.
+        Raises ServiceError when the store does not take part.
         """
         revisions: dict[str, list[str]] = {}
         for key in keys:

@@ -22,7 +22,7 @@ from hq.memory.entry import Entry
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
-from serving.errors import HqError, StoreUnavailable
+from serving.errors import ServiceError, StoreUnavailable
 from store.epoch import Epoch
 from store.keys import BEATS, Keys
 from store.port import Rejected, Store, UnknownOutcome, Write
@@ -165,7 +165,7 @@ class Heartbeats:
         except UnknownOutcome as error:
             self.failing = str(error) or "unknown whether it was stored"
             await self._shut_out(str(error))
-        except (HqError, Rejected, TimeoutError) as error:
+        except (ServiceError, Rejected, TimeoutError) as error:
             self.failing = str(error) or "it was not confirmed in time"
             log.warning("a batch of heartbeats was lost: %s", self.failing)
             _fail(self._taken, self.failing)

@@ -22,7 +22,7 @@ from hq.validation.values import is_id
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
-from serving.errors import HqError, NotLoaded
+from serving.errors import NotLoaded, ServiceError
 from store.epoch import Epoch
 from store.keys import HEARING, Keys
 from store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
@@ -191,6 +191,6 @@ class PublishedRefusals:
         put = Write((), ((self._key, record.SerializeToString()),))
         try:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
-        except (HqError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
+        except (ServiceError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
             log.warning("could not publish which reports were refused: %s", error)

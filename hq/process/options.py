@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from serving.auth import settings
+from serving.auth import security as settings
 from serving.flags import Bytes, Duration, Flags, together
 from store.etcd import EtcdConfig
 

@@ -11,8 +11,8 @@ from typing import Final
 from hq.replica import Replica
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
-from serving.transport.client import CallFailed, Channel
-from serving.transport.client_call import UNIMPLEMENTED
+from serving.transport.client import Channel
+from serving.transport.client_call import UNIMPLEMENTED, CallFailed
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hq.api.admin_api import AdminApi
 from hq.api.cluster_check import addressed
@@ -17,13 +18,13 @@ from hq.config import ReplicaConfig
 from hq.process.prober import Prober
 from hq.registry.registry import Registry
 from hq.replica import Replica
+from hqapi import prometheus_sd
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
+from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
-from serving.process_metrics import process_metrics
-from serving.standard import prometheus_sd
-from serving.surroundings import Surroundings
+from serving.process import freeze_gc_each_time, relax_gc, when_told_to_stop
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.measured import MeasuredStore
@@ -31,11 +32,7 @@ from store.port import Store
 
 if TYPE_CHECKING:
     from serving.telemetry.tracing import Tracing
-from collections.abc import Callable, Coroutine
-from typing import Any
 
-from serving import garbage
-from serving.running import when_told_to_stop
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +86,7 @@ class Server:
         self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
-        shared = Surroundings(limits, clock, RequestIds(config.replica), security, tracing)
+        shared = ServerContext(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         instances = InstanceApi(self.registry, config.json_bytes)
@@ -146,8 +143,8 @@ async def until_stopped(
     serving = asyncio.create_task(server.serve(), name="server")
     watching = [asyncio.create_task(fatal)] if fatal else []
     told = [asyncio.create_task(_tell(server, when_loaded))] if when_loaded else []
-    garbage.relax()
-    freezing = asyncio.create_task(garbage.freeze_each_time(server.replica.loaded))
+    relax_gc()
+    freezing = asyncio.create_task(freeze_gc_each_time(server.replica.loaded))
     await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
     why = None
     if not serving.done():

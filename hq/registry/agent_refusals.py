@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from hq.errors import Fenced, OutdatedReport, Stop, UnknownRevision, WrongNode, WrongUid
 from hq.memory.entry import Entry, Mark
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import Fenced, HqError, NotFound, OutdatedReport, Stop, UnknownRevision, WrongNode, WrongUid
+from serving.errors import NotFound, ServiceError
 
 
-def of_epoch(error: HqError, replica: Replica) -> HqError:
+def of_epoch(error: ServiceError, replica: Replica) -> ServiceError:
     """The error, saying in whose history there is no such thing."""
     if isinstance(error, NotFound | Stop):
         error.epoch = replica.cache.epoch
     return error
 
 
-def of_agent(error: HqError, replica: Replica, instance_id: str) -> HqError:
+def of_agent(error: ServiceError, replica: Replica, instance_id: str) -> ServiceError:
     """The same for an agent that reports the instance: it may know another history of the store."""
     if isinstance(error, NotFound):
         replica.strangers.heard(instance_id, replica.clock.now())
@@ -28,7 +29,7 @@ def not_on(entry: Entry, node: str) -> WrongNode:
     return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}, not on {node or 'none'}")
 
 
-def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> HqError | None:
+def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> ServiceError | None:
     """Why an agent on this node has nothing to report of the instance, as it stands; None: it may."""
     if entry is None:
         return NotFound(f"there is no instance {instance_id}")

@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from hq.errors import EpochChanged, VersionConflict
 from hq.memory.entry import Entry
 from hq.registry.changes import Draft
 from hq.replica import Replica
-from serving.errors import DeadlineExceeded, EpochChanged, NotFound, PermissionDenied, VersionConflict
+from serving.errors import DeadlineExceeded, NotFound, PermissionDenied
 from store.commit import Conflict
 
 Permit = Callable[[str, str, str], None]

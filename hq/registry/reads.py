@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
+from hq.errors import EpochChanged
 from hq.memory.entry import Entry, frames_of
 from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
@@ -18,7 +19,7 @@ from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.source import Freshness, Source
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import EpochChanged, NotFound, StoreUnavailable, invalid
+from serving.errors import NotFound, StoreUnavailable, invalid
 
 # Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
 _PIECE = 100

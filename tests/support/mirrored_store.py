@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.port import Record, Write
 from tests.support.faulty_store import FaultyStore
 from tests.support.store_parts import Parts
@@ -30,7 +30,7 @@ async def caught_up(parts: Parts) -> None:
         while True:
             try:
                 await parts.fence.passed()
-            except HqError:
+            except ServiceError:
                 continue
             break
     assert isinstance(parts.store, FaultyStore)

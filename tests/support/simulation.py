@@ -21,7 +21,7 @@ from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store import keys as k
 from store.memory import MemoryStore
 from store.port import (
@@ -69,7 +69,7 @@ class Agent:
                     async with asyncio.timeout(self._simulation.call_s):
                         await self._report()
                     failing_since, self.last_report = None, loop.time()
-                except (HqError, TimeoutError):
+                except (ServiceError, TimeoutError):
                     self._registry = None
                     failing_since = loop.time() if failing_since is None else failing_since
                     longest_s = min(

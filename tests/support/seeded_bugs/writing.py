@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from hq.errors import AlreadyExists
 from hq.memory import statuses
 from hq.memory.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.plans import Plan
 from hq.registry.preconditions import Precondition
 from hq.registry.writes import Writes
-from serving.errors import AlreadyExists, StoreUnavailable
+from serving.errors import StoreUnavailable
 from store.commit import Committer, Conflict
 from store.flight import Flight
 from store.port import Applied, Commit, UnknownOutcome, Write

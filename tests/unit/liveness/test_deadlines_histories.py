@@ -7,7 +7,8 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.liveness.absences import Absences, Deadlines, LivenessTimes, RevisionKey
+from hq.liveness.absences import Absences
+from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
 
 TIMES = LivenessTimes(timeout_s=60, report_interval_s=18, retry_s=5, flush_s=1)
 KEYS = [RevisionKey(name, "r1") for name in "abcd"]

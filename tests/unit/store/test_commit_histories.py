@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.errors import HqError, OutcomeUnknown
+from serving.errors import OutcomeUnknown, ServiceError
 from store.commit import Conflict
 from store.memory import MemoryStore
 from store.port import Change, Compare
@@ -89,7 +89,7 @@ class History:
         except OutcomeUnknown:
             self.story.told["unknown"] += 1
             return None
-        except (HqError, Conflict) as error:
+        except (ServiceError, Conflict) as error:
             self.story.told[type(error).__name__] += 1
             return 0
         self.story.told["stored"] += 1
@@ -108,7 +108,7 @@ class History:
         await asyncio.sleep(self.rng.uniform(0, 10))
         try:
             await self.other.epoch.moved()
-        except HqError:
+        except ServiceError:
             return
 
     def check(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hqpb.storage.v1 import storage_pb2
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.epoch import FORMAT, Epoch, FormatTooNew
 from store.keys import Keys
 from store.memory import MemoryStore
@@ -128,7 +128,7 @@ async def until_it_moved(epoch: Epoch) -> None:
     while True:
         try:
             await epoch.moved()
-        except HqError:
+        except ServiceError:
             continue
         return
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from serving.errors import HqError, ShuttingDown, StoreUnavailable
+from serving.errors import ServiceError, ShuttingDown, StoreUnavailable
 from store.fence import FenceTimes
 from tests.support.faulty_store import Fate, faulty
 from tests.support.fenced_store import KEY, fences_in, foreign_write
@@ -151,7 +151,7 @@ async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
             store.away = False
             store.speak()
             (outcome,) = await asyncio.gather(fence, return_exceptions=True)
-            failed += isinstance(outcome, HqError)
+            failed += isinstance(outcome, ServiceError)
         assert failed
         _, head = await store.get(KEY)
         assert await parts.fence.passed() > head

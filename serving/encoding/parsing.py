@@ -1,10 +1,11 @@
-"""Requests repeat: parsed ones are remembered by their bytes."""
+"""How requests are parsed: those that repeat are remembered by their bytes, long ones are read in a thread."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -38,3 +39,28 @@ class Memo(Generic[T]):
         for oldest in list(islice(self._kept, 1 + len(self._kept) // 16)):
             del self._kept[oldest]
             self._bytes -= len(oldest)
+
+
+_LONG_BYTES: Final = 32 * 1024  # some milliseconds
+
+
+class WorkerThread:
+    """Reads one long request after the other: several at once would take the interpreter from the loop."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def run(self, parse: Callable[[bytes], T], body: bytes) -> T:
+        """What `parse` makes of it, in a thread if it is long. Raises what it raises."""
+        if len(body) < _LONG_BYTES:
+            return parse(body)
+        await self._turn.acquire()
+        parsing = asyncio.ensure_future(asyncio.to_thread(parse, body))
+        parsing.add_done_callback(self._done)
+        return await asyncio.shield(parsing)
+
+    def _done(self, parsing: asyncio.Future[T]) -> None:
+        # Only now, for a thread goes on though its caller has left.
+        self._turn.release()
+        if not parsing.cancelled():
+            parsing.exception()  # of a caller that has left, nobody else looks at it

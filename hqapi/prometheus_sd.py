@@ -17,7 +17,8 @@ from typing import Final, NamedTuple
 from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Call
-from serving.errors import HqError, invalid
+from serving.errors import ServiceError, invalid
+from serving.rights.rules import READ
 from serving.standard.pages import Page, PageAnswer, PageRequest
 from serving.telemetry.metrics import Declared, Table
 
@@ -51,7 +52,7 @@ class Target(NamedTuple):
 
 
 Finder = Callable[[Asked, Call], AsyncIterator[Sequence[Target]]]
-"""Finds the instances, in order of ids; raises HqError unless these are all."""
+"""Finds the instances, in order of ids; raises ServiceError unless these are all."""
 
 
 def asked(request: PageRequest) -> Asked:
@@ -101,10 +102,10 @@ class PrometheusSd:
         self.targets = self.left_out = 0
 
     async def page(self, request: PageRequest) -> PageAnswer:
-        """Raises HqError."""
+        """Raises ServiceError."""
         try:
             groups, left_out = await self._groups(asked(request), request.call)
-        except HqError as error:
+        except ServiceError as error:
             self.answers[error.code] += 1
             raise
         body = b"[" + b",\n".join(groups) + b"]\n"
@@ -165,4 +166,4 @@ def pages(find: Finder, metrics: CollectorRegistry) -> dict[str, Page]:
     """The page by its path; what it counts is registered."""
     targets = PrometheusSd(find)
     metrics.register(Table(METRICS, targets))
-    return {PATH: targets.page}
+    return {PATH: Page(targets.page, READ)}

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
-from serving.auth.errors import BadSecurity
-
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+
+
+class BadSecurity(Exception):
+    """A setting of security, or a file that it names, cannot be used; str() names the flag and says why."""
 
 
 class Watched(Protocol):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from serving.errors import HqError, Retry
+from serving.errors import Retry, ServiceError
 
 
-class UnsupportedMediaType(HqError):
+class UnsupportedMediaType(ServiceError):
     """The body is in a format that this call does not read. The code is what protocols make of the HTTP status."""
 
     code = "UNKNOWN"
@@ -17,7 +17,7 @@ class UnsupportedMediaType(HqError):
         self.accepted = accepted
 
 
-class UnsupportedEncoding(HqError):
+class UnsupportedEncoding(ServiceError):
     """The body is compressed in a way that we do not read."""
 
     code = "UNIMPLEMENTED"
@@ -30,7 +30,7 @@ class UnsupportedEncoding(HqError):
         super().__init__(f"encoding {sent[:100]!r} is not one of {self.accepted}")
 
 
-class MethodNotAllowed(HqError):
+class MethodNotAllowed(ServiceError):
     """There is such a path, but not with this HTTP method. The code is what protocols make of the HTTP status."""
 
     code = "UNKNOWN"
@@ -42,7 +42,7 @@ class MethodNotAllowed(HqError):
         self.allowed = allowed
 
 
-class MalformedHttp(HqError):
+class MalformedHttp(ServiceError):
     """The bytes are not HTTP/1."""
 
     code = "INVALID_ARGUMENT"
@@ -51,7 +51,7 @@ class MalformedHttp(HqError):
     limit = "malformed_http"
 
 
-class WrongNumberOfMessages(HqError):
+class WrongNumberOfMessages(ServiceError):
     """A call that takes one message was sent none, or more."""
 
     code = "UNIMPLEMENTED"
@@ -59,7 +59,7 @@ class WrongNumberOfMessages(HqError):
     ours = False
 
 
-class UnexpectedCompression(HqError):
+class UnexpectedCompression(ServiceError):
     """A message says that it is compressed, but the headers do not say how."""
 
     code = "INTERNAL"
@@ -67,7 +67,7 @@ class UnexpectedCompression(HqError):
     ours = False
 
 
-class SlowRequest(HqError):
+class SlowRequest(ServiceError):
     """The request did not arrive in time."""
 
     code = "DEADLINE_EXCEEDED"
@@ -76,7 +76,7 @@ class SlowRequest(HqError):
     limit = "slow_request_s"
 
 
-class HeadersTooLarge(HqError):
+class HeadersTooLarge(ServiceError):
     """The headers are over the limit."""
 
     code = "RESOURCE_EXHAUSTED"

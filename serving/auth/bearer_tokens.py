@@ -13,9 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from serving.auth.errors import BadSecurity, Unauthenticated
+from serving.auth.watched_files import BadSecurity
 from serving.clock import Clock
-from serving.rights.identity import Identity, Kind
+from serving.errors import Unauthenticated
+from serving.rights.access import Identity, Kind
 
 Keys = Mapping[str, jwt.PyJWK]
 
