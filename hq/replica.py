@@ -16,6 +16,7 @@ from itertools import groupby
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hq.config import ReplicaConfig
 from hq.epoch_trust import Census, Standing, Strangers, standing
 from hq.errors import EpochDoubted
@@ -30,15 +31,15 @@ from hq.memory.history import History, Step, WatchedEvent
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
 from serving.errors import NotLoaded, ServiceError
-from store import keys as k
+from serving.storage.errors import served
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
-from store.port import Batch, Change, Record, Store, Write
+from store.keys import word_of
+from store.port import Batch, Change, Record, Store, Unavailable, Write
 from store.session import Session
-from store.words import word_of
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +76,9 @@ class Replica:
         self.epoch = Epoch(store, names, rng)
         self.follower = Follower(store, names, self, self.epoch, rng)
         idle_s = min(3.0, config.liveness_timeout_s / 3)
-        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s))
-        self.session = Session(store, names, me, self.epoch, rng, self.cache.wait_for)
-        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng)
+        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s), served)
+        self.session = Session(store, names, me, self.epoch, rng, self._watched)
+        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng, errors=served)
         tracker = Tracker(liveness_times(config), clock)
         self.heartbeats = Heartbeats(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng)
         self.liveness = Liveness(
@@ -85,7 +86,7 @@ class Replica:
         )
         refusals, timeout_s = self.liveness.refusals, config.liveness_timeout_s
         self.hearing = PublishedRefusals(store, names, me, self.epoch, refusals, clock, rng, timeout_s)
-        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s)
+        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s, k.PER_REPLICA)
 
     async def run(self) -> None:
         """Follow, write and judge for ever."""
@@ -193,12 +194,19 @@ class Replica:
         """Return when whoever wrote this version can read it here; soon in any case, for it is stored."""
         await self.catch_up(version, _SHOWN_S)
 
+    async def _watched(self, version: int) -> None:
+        """Return when everything up to a version has come through the watch. Raises Unavailable on a new epoch."""
+        try:
+            await self.cache.wait_for(version)
+        except NotLoaded as error:
+            raise Unavailable(str(error)) from error
+
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         first = not self.loaded.is_set()
         if not first:
-            self.epoch.remember(*self.standing().remembered())
+            self.epoch.remember(self.standing().remembered().encoded())
             self.strangers.clear()
         self.loaded.clear()
         self._unloaded.set()

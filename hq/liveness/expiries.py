@@ -19,6 +19,7 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
+from hq.keys import OPS, Keys, prefix_end
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory import frames
@@ -29,9 +30,8 @@ from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 from serving.errors import TooLarge
 from store.commit import Committer, Conflict
-from store.keys import OPS, Keys, prefix_end
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ import random
 from collections import deque
 from typing import NamedTuple
 
+from hq.keys import BEATS, Keys
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
@@ -24,10 +25,9 @@ from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import ServiceError, StoreUnavailable
 from store.epoch import Epoch
-from store.keys import BEATS, Keys
-from store.port import Rejected, Store, UnknownOutcome, Write
+from store.keys import new_word
+from store.port import Store, StoreError, UnknownOutcome, Write
 from store.session import Session
-from store.words import new_word
 
 log = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ class Heartbeats:
         except UnknownOutcome as error:
             self.failing = str(error) or "unknown whether it was stored"
             await self._shut_out(str(error))
-        except (ServiceError, Rejected, TimeoutError) as error:
+        except (ServiceError, StoreError, TimeoutError) as error:
             self.failing = str(error) or "it was not confirmed in time"
             log.warning("a batch of heartbeats was lost: %s", self.failing)
             _fail(self._taken, self.failing)

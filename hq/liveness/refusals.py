@@ -14,6 +14,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from hq.keys import HEARING, Keys
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
@@ -22,10 +23,9 @@ from hq.validation.values import is_id
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
-from serving.errors import NotLoaded, ServiceError
+from serving.errors import NotLoaded
 from store.epoch import Epoch
-from store.keys import HEARING, Keys
-from store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
+from store.port import Store, StoreError, Write
 
 _NODE_SPACING_S: Final = 1.0  # a node's deadlines move at most so often
 _NODES_OF_ONE: Final = 64  # behind an address with more nodes it is unknown which of them was refused
@@ -191,6 +191,6 @@ class PublishedRefusals:
         put = Write((), ((self._key, record.SerializeToString()),))
         try:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
-        except (ServiceError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
             log.warning("could not publish which reports were refused: %s", error)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, Literal, NamedTuple
 
+from hq import keys as k
 from hq.memory.record import NO_STATUS, Pool, Spec, Status, Undecodable, decode_secrets, decode_spec, decode_status
-from store import keys as k
 from store.port import Change
 
 _SHOWN_AT_MOST = 100

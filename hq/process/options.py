@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import click
 
 from serving.auth import security as settings
 from serving.flags import Bytes, Duration, Flags, together
-from store.etcd import EtcdConfig
+from serving.storage.flags import etcd_flags
 
 _flags = Flags("HQ_")
 option = _flags.option
@@ -113,41 +110,4 @@ limits = together(
 
 logs = _flags.logs()
 
-etcd = together(
-    option(
-        "--etcd",
-        required=True,
-        metavar="HOST:PORT[,HOST:PORT...]",
-        help="Members of etcd, comma-separated.",
-    ),
-    option("--etcd-ca", default="", metavar="FILE", help="Use TLS with etcd and trust this CA (PEM)."),
-    option("--etcd-cert", default="", metavar="FILE", help="Client certificate for etcd."),
-    option("--etcd-key", default="", metavar="FILE", help="Its key."),
-    option("--etcd-user", default="", help="User for etcd authentication."),
-    option("--etcd-password-file", default="", metavar="FILE", help="File with the user's password."),
-)
-
-
-def etcd_config(given: dict[str, Any]) -> EtcdConfig:
-    """Raises UsageError for a list of no members, OSError for a password that cannot be read."""
-    password_file = given["etcd_password_file"]
-    return EtcdConfig(
-        endpoints=_endpoints(given["etcd"]),
-        ca=given["etcd_ca"],
-        cert=given["etcd_cert"],
-        key=given["etcd_key"],
-        user=given["etcd_user"],
-        password=Path(password_file).read_text().strip() if password_file else "",
-    )
-
-
-def endpoint(text: str) -> str:
-    """host:port; people paste URLs from etcd's own flags."""
-    return text.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
-
-
-def _endpoints(text: str) -> tuple[str, ...]:
-    found = tuple(endpoint(part) for part in text.split(",") if part.strip())
-    if not found:
-        raise click.UsageError("--etcd is empty: write HOST:PORT[,HOST:PORT...]")
-    return found
+etcd = etcd_flags(_flags)

@@ -25,9 +25,9 @@ from serving.clock import Clock
 from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
 from serving.process import freeze_gc_each_time, relax_gc, when_told_to_stop
+from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
-from store.measured import MeasuredStore
 from store.port import Store
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hq.registry.reports import Reporter, Reports
 from hq.validation import check_begin
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, ServiceError
-from store.words import new_word
+from store.keys import new_word
 
 Outcomes = dict[str, Reporter | ServiceError]  # by revision
 

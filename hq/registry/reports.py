@@ -11,6 +11,7 @@ import random
 from typing import NamedTuple
 
 from hq.errors import NotBegun, Stop
+from hq.keys import STATUS
 from hq.liveness.heartbeats import Heartbeat, heartbeat_of, heartbeat_of_stored
 from hq.memory import statuses
 from hq.memory.entry import Entry
@@ -20,9 +21,8 @@ from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
 from serving.errors import DeadlineExceeded, NotFound, ServiceError, TooLarge
 from store.commit import Conflict
-from store.keys import STATUS
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 _CATCH_UP_S = 2.0
 _NEARLY_S = 0.25

@@ -18,8 +18,8 @@ from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2
 from serving.errors import NotFound, PermissionDenied
 from store.commit import Conflict
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 
 class Writes:

@@ -28,10 +28,8 @@ from serving.errors import (
     StoreUnavailable,
 )
 from serving.protocol_errors import TooManyConnections
-from store.etcd_errors import WatchTokenRefused
-from store.flight import Guarded
-from store.follow import _Silent
-from store.port import Commit, Compare, Disconnected, NoSpace, Unavailable, Write
+from serving.storage.errors import WriteGuarded
+from store.port import Commit, Compare, NoSpace, Unavailable, Write
 from tests.support.simulation import Agent, Running, Simulation
 from tests.support.virtual_time import run_virtually
 
@@ -52,12 +50,7 @@ OURS: dict[type[ServiceError], ServiceError] = {
     Overloaded: Overloaded("4000 calls are under way already", limit="max_calls"),
     AuditUnavailable: AuditUnavailable("disk full"),
     TooManyConnections: TooManyConnections("max_connections"),
-    Disconnected: Disconnected("the watch ended"),
-    _Silent: _Silent("the watch brought nothing"),
-    Unavailable: Unavailable("connection refused"),
-    NoSpace: NoSpace("the store is full"),
-    Guarded: Guarded("another epoch"),
-    WatchTokenRefused: WatchTokenRefused("the token has expired"),
+    WriteGuarded: WriteGuarded("another epoch"),
 }
 NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),

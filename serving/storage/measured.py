@@ -8,7 +8,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, TypeVar
 
 from serving.clock import Clock
-from serving.errors import StoreUnavailable
 from serving.telemetry.metrics import Histogram
 from store.port import (
     Commit,
@@ -21,6 +20,7 @@ from store.port import (
     Record,
     Rejected,
     Store,
+    Unavailable,
     UnknownOutcome,
     WatchStream,
     Write,
@@ -35,7 +35,7 @@ _WORDS: Final[dict[type[BaseException], str]] = {
     Rejected: "rejected",
     Compacted: "compacted",
     FutureRevision: "future_revision",
-    StoreUnavailable: "unavailable",  # the last: others derive from it
+    Unavailable: "unavailable",  # the last: others derive from it
 }
 
 
@@ -95,7 +95,7 @@ class MeasuredStore:
         try:
             async with opening as stream:
                 yield stream
-        except (StoreUnavailable, Compacted) as error:
+        except (Unavailable, Compacted) as error:
             self.calls["watch", _outcome(error)] += 1
             raise
 

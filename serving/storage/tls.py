@@ -16,7 +16,7 @@ _LOOK_EVERY_S: Final = 1.0
 
 
 class EtcdTls:
-    """Credentials from files in PEM form; `cert` and `key` empty: without a client certificate."""
+    """Credentials of `store.etcd` from files in PEM form; `cert` and `key` empty: without a client certificate."""
 
     def __init__(self, ca: str, cert: str, key: str, now: Callable[[], float]) -> None:
         """Raises BadSecurity: a file cannot be used."""
