@@ -24,8 +24,8 @@ from control.records import Kind, Records
 from controlpb.v1 import control_pb2
 from serving.clock import Clock
 from serving.errors import ServiceError
+from store.keys import new_word
 from store.port import Batch, Compare, Write
-from store.words import new_word
 
 log = logging.getLogger(__name__)
 

@@ -14,14 +14,12 @@ from typing import Any
 
 import click
 
-from hq.audit.commands import audit
+from hq.audit import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.process import options
-from hq.process.etcd_flags import etcd_config
-from hq.process.running import until_stopped
-from hq.process.server import Server
+from hq.process.server import Server, until_stopped
 from hq.process.welcome import for_trying, welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
 from hqapi.rules import DENIED_BY_STATE
@@ -30,6 +28,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
 from serving.flags import limits_of, listening_by, tracing_to
 from serving.process import run
+from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 from store.epoch import FormatTooNew

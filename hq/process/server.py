@@ -1,18 +1,19 @@
-"""One replica as a process: store, memory, use cases and both transports, started and stopped in order."""
+"""One replica as a process: store, memory, use cases and transports, started and stopped in order."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
-from hq.api.discovery import ScrapeTargets
+from hq.api.cluster_check import addressed
 from hq.api.instance_api import InstanceApi
 from hq.api.metrics import METRICS, Subject
+from hq.api.scrape_targets import ScrapeTargets
 from hq.config import ReplicaConfig
 from hq.process.prober import Prober
 from hq.registry.registry import Registry
@@ -23,13 +24,15 @@ from serving.calls.incoming import RequestIds
 from serving.clock import Clock
 from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
+from serving.process import freeze_gc_each_time, relax_gc, when_told_to_stop
+from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
-from store.measured import MeasuredStore
 from store.port import Store
 
 if TYPE_CHECKING:
     from serving.telemetry.tracing import Tracing
+
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +125,40 @@ class Server:
     async def _drain(self) -> None:
         try:
             async with asyncio.timeout(2.0):
-                await self.replica.beats.drain()
+                await self.replica.heartbeats.drain()
         except TimeoutError:
             log.warning("some heartbeats were not stored: their agents report again to another replica")
+
+
+async def until_stopped(
+    server: Server,
+    when_loaded: Callable[[Server], None] | None = None,
+    fatal: Coroutine[Any, Any, Exception] | None = None,
+) -> None:
+    """Serve until a signal comes, or until `fatal` is over: an etcd of its own, without which nothing works.
+
+    Raises what the server raises, and what `fatal` returns.
+    """
+    when_told_to_stop(server.stop)
+    serving = asyncio.create_task(server.serve(), name="server")
+    watching = [asyncio.create_task(fatal)] if fatal else []
+    told = [asyncio.create_task(_tell(server, when_loaded))] if when_loaded else []
+    relax_gc()
+    freezing = asyncio.create_task(freeze_gc_each_time(server.replica.loaded))
+    await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
+    why = None
+    if not serving.done():
+        log.error("the embedded etcd ended unexpectedly: stopping")
+        server.stop()
+        why = watching[0].result()
+    for task in (*watching, *told, freezing):
+        task.cancel()
+    await serving
+    if why is not None:
+        raise why
+
+
+async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:
+    await server.listening
+    await server.replica.loaded.wait()
+    when_loaded(server)
