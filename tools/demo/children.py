@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hq.embedded import guard
+from store.embedded import guard
 from tools.demo.setting import ROOT, START_S
 
 GRACE_S = 4.0
