@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from hq.audit.commands import audit
+from hq.audit import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.process import options

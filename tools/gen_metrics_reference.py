@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from federated import metrics as of_front
+from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
 from hq.api import metrics as of_replica
@@ -37,6 +38,7 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
 _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),
     ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
+    ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
 )
 _HEAD: Final = """# Metrics
 

@@ -13,7 +13,7 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from store.embedded import guard
+from store.embedded import etcd_parent
 from store.embedded.binary import EtcdBinary
 
 POLL_S = 0.05
@@ -127,7 +127,7 @@ class EtcdProcess:
     def _spawn(self) -> None:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         inherited = [self._inherited_fd] if self._inherited_fd >= 0 else []
-        script = [sys.executable, "-I", "-S", guard.__file__, str(self.log_path), str(self._grace_s)]
+        script = [sys.executable, "-I", "-S", etcd_parent.__file__, str(self.log_path), str(self._grace_s)]
         with self.log_path.open("ab") as log:
             self._guard = subprocess.Popen(
                 [*script, str(*inherited or "-"), str(self.binary.path), *self.member.flags()],

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hqclient.credential_files import CredentialFiles
-from hqctl.words import parse_span
+from hqctl.readable import parse_span
 
 FIELDS = ("servers", "ca", "cert", "key", "ticket-file", "timeout")
 

@@ -14,11 +14,10 @@ import click
 
 from hqcli.connection import FILES, credential_flags
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from hqctl.asking.addresses import addresses
+from hqctl.asking.cluster import named_cluster
 from hqctl.asking.config import BadConfig, Config, Context, config_path, load
 from hqctl.asking.exits import LOOK, Exit, exit_of, sentence
-from hqctl.asking.naming import named_cluster
-from hqctl.asking.spans import Span
+from hqctl.asking.options import Span, addresses
 
 if TYPE_CHECKING:
     from hqclient.client import Client, HqApiError

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from hqctl.asking.session import colour_of
-from hqctl.words import plural
+from hqctl.readable import plural
 from nannyctl.plans.actions import Action, Kind
 from nannyctl.plans.diff import Change, shown
 from nannyctl.plans.plan import Plan
