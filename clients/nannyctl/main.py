@@ -24,17 +24,17 @@ Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
 separately. NO_COLOR switches colours off."""
 
 
-def _complain(text: str) -> None:
-    from nannyctl.session import complain
+def complain(text: str) -> None:
+    from nannyctl.session import complain as say
 
-    complain(text)
+    say(text)
 
 
 @click.command(
     cls=LazyGroup,
     package="nannyctl.commands",
     commands_by_name=COMMANDS,
-    complain=_complain,
+    complain=complain,
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
