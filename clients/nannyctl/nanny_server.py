@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 import click
 
-from hqcli.connection import credential_options
+from hqcli.options import credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.exits import Exit as HqctlExit
 from hqctl.asking.exits import exit_of

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hqctl.asking.options import Span
+from hqcli.options import Span
 from nannyctl.exits import Exit
 from nannyctl.nanny_server import NannyServer
 from nannyctl.output.services import Live
