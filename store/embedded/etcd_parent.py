@@ -1,10 +1,10 @@
-"""The process between HQ and its etcd, so that etcd never outlives HQ, not even when HQ dies of SIGKILL.
+"""The process between a server and its own etcd, so that etcd never outlives it, not even when it dies of SIGKILL.
 
-Run as a script, standard library only: `guard.py LOG_PATH GRACE_S INHERITED_FD|- etcd --flags...`. Its stdin
-is a pipe that HQ holds open and never writes to: its end is the order to stop etcd. Its stdout says etcd's
+Run as a script, standard library only: `etcd_parent.py LOG_PATH GRACE_S INHERITED_FD|- etcd --flags...`. Its stdin
+is a pipe that the server holds open and never writes to: its end is the order to stop etcd. Its stdout says etcd's
 pid, once. It keeps etcd's log within two files of bounded size, and exits when etcd has.
 
-PR_SET_PDEATHSIG in HQ itself would not do: it is bound to the thread that forked, and macOS has none.
+PR_SET_PDEATHSIG in the server itself would not do: it is bound to the thread that forked, and macOS has none.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def main() -> None:
     )
     try:
         print(etcd.pid, flush=True)
-        sys.stdout = None  # HQ may be gone: no flush at exit into a broken pipe
+        sys.stdout = None  # the server may be gone: no flush at exit into a broken pipe
         copy_log_until_an_end(etcd, log)
     finally:
         stop(etcd, float(grace_s))
@@ -66,7 +66,7 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def copy_log_until_an_end(etcd: "subprocess.Popen[bytes]", log: logging.Logger) -> None:
-    """Return when HQ has let go of our stdin, or when etcd has ended (and so closed its output)."""
+    """Return when the server has let go of our stdin, or when etcd has ended (and so closed its output)."""
     assert etcd.stdout is not None
     output = etcd.stdout.fileno()
     while True:

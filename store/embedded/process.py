@@ -13,8 +13,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-from hq.embedded import etcd_parent
-from hq.embedded.binary import EtcdBinary
+from store.embedded import etcd_parent
+from store.embedded.binary import EtcdBinary
 
 POLL_S = 0.05
 ANSWER_TIMEOUT_S = 2.0
@@ -51,7 +51,7 @@ class Member:
         return f"http://127.0.0.1:{self.peer_port}"
 
     def flags(self) -> list[str]:
-        """quota_bytes 0 is etcd's own default (2 GiB). No auto compaction: HQ compacts the history itself."""
+        """quota_bytes 0 is etcd's own default (2 GiB). No auto compaction: the server compacts the history."""
         return [
             f"--name={self.name}",
             f"--data-dir={self.data_dir}",

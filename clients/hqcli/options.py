@@ -1,4 +1,4 @@
-"""Which servers a command talks to, and with which credentials: addresses and flags as people write them."""
+"""Options that commands share as people write them: servers, files of credentials, spans of time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
 
 DEFAULT_PORT = 7071
@@ -67,3 +68,21 @@ def _options(function: F, *, from_environment: bool) -> F:
         flag, envvar = "--" + name.replace("_", "-"), f"HQ_{name.upper()}" if from_environment else None
         made = click.option(flag, name, type=_FILE, default="", metavar="FILE", envvar=envvar, help=_HELP[name])(made)
     return cast("F", made)
+
+
+class Span(click.ParamType[float]):
+    """A span of time, in seconds. `least_s`: a shorter one makes no sense, and HQ may take 0 for its default."""
+
+    name = "span"
+
+    def __init__(self, least_s: float = 0.0) -> None:
+        self.least_s = least_s
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            seconds = parse_span(value) if isinstance(value, str) else float(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if seconds < self.least_s:
+            self.fail(f"{value!r} is too short: at least {self.least_s:g}s", param, ctx)
+        return seconds

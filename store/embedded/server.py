@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hq.embedded.binary import OLDEST, EtcdBinary, find_etcd
-from hq.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
+from store.embedded.binary import OLDEST, EtcdBinary, find_etcd
+from store.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
 
 Ports = Callable[[], tuple[int, int]]
 PORT_ATTEMPTS = 5
@@ -104,7 +104,7 @@ class EmbeddedEtcd:
         client_port, peer_port = self._ports()
         # A new name at every start, so that no other etcd, not even our predecessor, is taken for this one.
         # A single member minds neither that nor that the member list keeps its first peer address.
-        name = f"hq-{secrets.token_hex(8)}"
+        name = f"embedded-{secrets.token_hex(8)}"
         data_dir = self.data_dir / "etcd"
         member = Member(
             name,
@@ -166,7 +166,7 @@ class EmbeddedEtcd:
                 holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
                 os.close(fd)
                 advice = "stop it or use another directory"
-                raise DataDirInUse(f"{self.data_dir} is in use by another HQ (pid {holder}): {advice}")
+                raise DataDirInUse(f"{self.data_dir} is in use by another process (pid {holder}): {advice}")
             await asyncio.sleep(0.1)
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
