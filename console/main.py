@@ -14,14 +14,13 @@ from console.backends.servers import Servers
 from console.server import Server
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import security_of
+from serving.auth.security import Security, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.flags import Flags, is_loopback, limits_of
-from serving.running import run, when_told_to_stop
-from serving.surroundings import Surroundings
+from serving.process import run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 
 _FLAGS: Final = Flags("HQ_CONSOLE_")
@@ -133,7 +132,7 @@ def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
 
 async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
     servers = Servers(Registry(given["hq"], _locations(given), credentials))
-    shared = Surroundings(limits_of(given), SystemClock(), RequestIds("console"), security)
+    shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
     server = Server(
         servers,
         shared,

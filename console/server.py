@@ -12,8 +12,7 @@ from console.site.rendering import Templates
 from console.site.sealing import Seal
 from console.site.shield import Shield
 from console.site.visits import Routes
-from serving.process_metrics import process_metrics
-from serving.surroundings import Surroundings
+from serving.context import ServerContext, process_metrics
 from serving.transports import Addresses, Transports
 
 
@@ -44,7 +43,7 @@ class Server:
     def __init__(
         self,
         servers: Servers,
-        shared: Surroundings,
+        shared: ServerContext,
         http: str,
         key: bytes,
         *,

@@ -18,16 +18,16 @@ from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
 from controlpb.v1 import control_pb2
 from serving.clock import Clock
-from serving.errors import HqError, NotLoaded
+from serving.errors import NotLoaded, ServiceError
+from serving.storage.errors import served
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
-from store.keys import COMPACTION, FENCE, Keys
+from store.keys import COMPACTION, FENCE, Keys, word_of
 from store.port import Batch, Record, Store
 from store.session import Session
-from store.words import word_of
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +69,9 @@ class Controller:
         self._epoch = Epoch(store, names, rng)
         self._follower = Follower(store, names, memory, self._epoch, rng)
         times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
-        self._fence = Fence(store, names, config.process, self._epoch, self._follower, clock, rng, times)
+        self._fence = Fence(store, names, config.process, self._epoch, self._follower, clock, rng, times, served)
         session = Session(store, names, config.process, self._epoch, rng, memory.shown)
-        self._committer = Committer(store, names, config.process, self._epoch, session, clock, rng)
+        self._committer = Committer(store, names, config.process, self._epoch, session, clock, rng, errors=served)
         self._compactor = Compactor(store, names, config.process, self._epoch, clock, rng, config.compact_every_s)
         self._changes = Changes(memory, names, self._committer, clock)
         self._acting = Acting(config.process, self._changes, self._fence.passed, clock, rng, config.term_s)
@@ -241,7 +241,7 @@ class Controller:
             await self._unloaded.wait()
             try:
                 await self._fence.passed()
-            except HqError as error:
+            except ServiceError as error:
                 log.info("not loaded yet: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue

@@ -12,13 +12,14 @@ from google.protobuf.message_factory import GetMessageClass
 from federated.calls.lists import Find, compiled
 from federated.encoded.answers import ListAnswer, RawAnswer
 from federated.front import Front
+from hqapi.requests import subject
+from hqapi.rules import BEGIN, FETCH, REPORT, UPDATE, UPLOAD
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.methods import Answer, Call, Method, Unary
-from serving.calls.service import Service
-from serving.rights.rules import BEGIN, FETCH, INSPECT, OPERATE, READ, REPORT, UPDATE, UPLOAD, Rule
+from serving.calls.methods import Answer, Call, Method, Service, Unary
+from serving.rights.rules import INSPECT, OPERATE, READ, Rule
 
-_SERVICE = Service("hq.v1.InstanceService")
+_SERVICE = Service("hq.v1.InstanceService", subject)
 _ADMIN = Service("hq.v1.AdminService", lambda _: "")
 M = TypeVar("M", bound=Message)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 
 from federated.calls.lists import Lists, compiled
+from hqapi.prometheus_sd import Asked, Target
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from serving.standard.prometheus_sd import Asked, Target
 
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 

@@ -18,19 +18,17 @@ from federated.locations.config import BadConfig, check_plain
 from federated.locations.config_file import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
+from hqapi.rules import DENIED_BY_STATE
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
-from serving import garbage
-from serving.auth import settings
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import check_exposure, security_of
+from serving.auth import security as settings
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
-from serving.flags import Bytes, Duration, Flags, limits_of
-from serving.running import run, when_told_to_stop
-from serving.surroundings import Surroundings
+from serving.context import ServerContext
+from serving.flags import Bytes, Duration, Flags, limits_of, tracing_to
+from serving.process import freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
-from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
 
 _FLAGS: Final = Flags("HQ_FRONT_")
@@ -98,7 +96,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "ticket_file")))
     try:
         check_exposure(given)
-        security = security_of(given, SystemClock(), None)
+        security = security_of(given, SystemClock(), None, DENIED_BY_STATE)
         _check_own(files, security)
         return security, Dialer(Credentials(files))
     except (BadSecurity, BadCredentials) as error:
@@ -128,7 +126,7 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
     front = Front(locations, clock, rng, given["page_bytes"])
     name = f"{socket.gethostname()}-front-{secrets.token_hex(4)}"
     tracing = tracing_to(given["otlp"], "hq-federated", name)
-    shared = Surroundings(limits_of(given), clock, RequestIds(name), security, tracing)
+    shared = ServerContext(limits_of(given), clock, RequestIds(name), security, tracing)
     server = Server(
         front,
         shared,
@@ -143,7 +141,7 @@ async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | N
         given["grace"],
     )
     when_told_to_stop(server.stop)
-    garbage.freeze()
+    freeze_gc()
     await server.serve()
 
 

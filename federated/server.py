@@ -7,9 +7,8 @@ from federated.discovery import ScrapeTargets
 from federated.front import Front
 from federated.health import FrontHealth
 from federated.metrics import METRICS
-from serving.process_metrics import process_metrics
-from serving.standard import prometheus_sd
-from serving.surroundings import Surroundings
+from hqapi import prometheus_sd
+from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 
@@ -17,7 +16,7 @@ from serving.transports import Addresses, Transports
 class Server:
     """A front with its transports. `serve` runs until `stop` is called; a part that dies ends it with the error."""
 
-    def __init__(self, front: Front, shared: Surroundings, addresses: Addresses, grace_s: float = 5.0) -> None:
+    def __init__(self, front: Front, shared: ServerContext, addresses: Addresses, grace_s: float = 5.0) -> None:
         self.front = front
         self.health = FrontHealth(front.locations)
         self.metrics = metrics = process_metrics(shared)

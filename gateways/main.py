@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gateways.consul.command import consul
 from gateways.dns.command import dns
 
 
@@ -14,6 +15,7 @@ def cli() -> None:
 
 
 cli.add_command(dns)
+cli.add_command(consul)
 
 if __name__ == "__main__":
     cli()

@@ -28,6 +28,10 @@ class Census(NamedTuple):
     instances: int
     ready: int
 
+    def encoded(self) -> bytes:
+        """As a part of the next epoch's record: so many there were before it."""
+        return storage_pb2.EpochRecord(instances_before=self.instances, ready_before=self.ready).SerializeToString()
+
 
 def far_less(now: Census, before: Census) -> bool:
     """Less than half, of all or of those that are ready."""

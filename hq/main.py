@@ -19,19 +19,18 @@ from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
 from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.process import options
-from hq.process.etcd_flags import etcd_config
 from hq.process.running import until_stopped
 from hq.process.server import Server
 from hq.process.welcome import for_trying, welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import check_exposure, security_of
+from hqapi.rules import DENIED_BY_STATE
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import limits_of, listening_by
-from serving.running import run
+from serving.flags import limits_of, listening_by, tracing_to
+from serving.process import run
+from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
-from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
 from store.epoch import FormatTooNew
 from store.port import Store
@@ -228,7 +227,7 @@ def _security(given: dict[str, Any]) -> Security | None:
     if given["worker"] is not None and given["audit_log"]:
         given = {**given, "audit_log": f"{given['audit_log']}.worker-{given['worker']}"}  # each renames its own
     try:
-        return security_of(given, SystemClock(), given["cluster"])
+        return security_of(given, SystemClock(), given["cluster"], DENIED_BY_STATE)
     except BadSecurity as error:
         raise click.UsageError(str(error)) from error
 

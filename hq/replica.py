@@ -16,8 +16,10 @@ from itertools import groupby
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hq.config import ReplicaConfig
 from hq.doubt import Census, Standing, Strangers, standing
+from hq.errors import EpochDoubted
 from hq.liveness.beats import Beats
 from hq.liveness.hearing import Hearing
 from hq.liveness.tracker import Tracker
@@ -28,16 +30,16 @@ from hq.memory.history import History, Step, WatchedEvent
 from hq.memory.quarantine import Quarantined
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import EpochDoubted, HqError, NotLoaded
-from store import keys as k
+from serving.errors import NotLoaded, ServiceError
+from serving.storage.errors import served
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
-from store.port import Batch, Change, Record, Store, Write
+from store.keys import word_of
+from store.port import Batch, Change, Record, Store, Unavailable, Write
 from store.session import Session
-from store.words import word_of
 
 log = logging.getLogger(__name__)
 
@@ -74,15 +76,15 @@ class Replica:
         self.epoch = Epoch(store, names, rng)
         self.follower = Follower(store, names, self, self.epoch, rng)
         idle_s = min(3.0, config.liveness_timeout_s / 3)
-        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s))
-        self.session = Session(store, names, me, self.epoch, rng, self.cache.wait_for)
-        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng)
+        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s), served)
+        self.session = Session(store, names, me, self.epoch, rng, self._watched)
+        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng, errors=served)
         tracker = Tracker(liveness_times(config), clock)
         self.beats = Beats(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng)
         self.watchman = Watchman(config, self.cache, names, tracker, self.beats, self.fence, self.committer, clock, rng)
         refusals, timeout_s = self.watchman.refusals, config.liveness_timeout_s
         self.hearing = Hearing(store, names, me, self.epoch, refusals, clock, rng, timeout_s)
-        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s)
+        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s, k.PER_REPLICA)
 
     async def run(self) -> None:
         """Follow, write and judge for ever."""
@@ -109,7 +111,7 @@ class Replica:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
         try:
             await self.fence.passed()
-        except HqError as error:
+        except ServiceError as error:
             log.info("not loaded yet: %s", error)
             await asyncio.sleep(_RETRY_S)  # a fence that has ended says so at once, for ever
             return
@@ -128,7 +130,7 @@ class Replica:
         """
         while self.loaded.is_set() and self.standing().may_recover:
             if self.standing().is_recovered:
-                with suppress(HqError):  # next time
+                with suppress(ServiceError):  # next time
                     reason = "at least half of the previous epoch's instances are present"
                     await self.confirm_epoch(f"replica {self.config.replica}", reason, self.clock.now() + _CONFIRM_S)
             with suppress(TimeoutError):
@@ -190,12 +192,19 @@ class Replica:
         """Return when whoever wrote this version can read it here; soon in any case, for it is stored."""
         await self.catch_up(version, _SHOWN_S)
 
+    async def _watched(self, version: int) -> None:
+        """Return when everything up to a version has come through the watch. Raises Unavailable on a new epoch."""
+        try:
+            await self.cache.wait_for(version)
+        except NotLoaded as error:
+            raise Unavailable(str(error)) from error
+
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         first = not self.loaded.is_set()
         if not first:
-            self.epoch.remember(*self.standing().remembered())
+            self.epoch.remember(self.standing().remembered().encoded())
             self.strangers.clear()
         self.loaded.clear()
         self._unloaded.set()

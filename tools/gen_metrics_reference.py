@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from federated import metrics as of_front
+from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
 from hq.api import metrics as of_replica
-from serving import process_metrics
+from hqapi import prometheus_sd
 from serving.auth import security
-from serving.standard import prometheus_sd
-from serving.telemetry import log_counts, loop_lag, traffic
+from serving.telemetry import process, traffic
 from serving.telemetry.metrics import Declared
 
 PATH: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
@@ -29,7 +29,7 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
             "Of replicas and fronts, beside `process_*` (memory, file descriptors, processor time), `python_gc_*` and "
             "`python_info` as every Python program has them."
         ),
-        (*process_metrics.METRICS, *loop_lag.METRICS, *log_counts.METRICS),
+        (*process.METRICS, *process.LOOP_LAG_METRICS, *process.LOG_METRICS),
     ),
     ("Security", "Of replicas and fronts that encrypt, or ask who calls.", security.METRICS),
     ("Service discovery", "Of replicas and fronts: `/sd/prometheus`.", prometheus_sd.METRICS),
@@ -38,6 +38,7 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
 _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),
     ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
+    ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
 )
 _HEAD: Final = """# Metrics
 

@@ -11,10 +11,10 @@ from typing import Final
 from federated.calls.owners import Owners, OwnerSearch
 from federated.calls.writes import Writes
 from federated.errors import NAME_IT
+from hqapi.requests import item_error
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from serving.errors import HqError, NotFound, invalid
-from serving.wire import item_error
+from serving.errors import NotFound, ServiceError, invalid
 
 _INDEX: Final = re.compile(r"\binstance\[(\d+)\]")
 
@@ -30,7 +30,7 @@ class Applying:
 
         Raises:
             PermissionDenied: the front's own policy denies an item, so none is written.
-            HqError: a location is not known, an id is malformed, or there are more items than all locations take;
+            ServiceError: a location is not known, an id is malformed, or there are more items than all locations take;
                 faults of single items are in their results.
         """
         if (count := len(message.instance)) > (most := self._writes.most_items()):
@@ -64,7 +64,7 @@ class Applying:
         for i, instance_id in unnamed.items():
             try:
                 places[i] = _owner(owners, instance_id, i)
-            except HqError as error:
+            except ServiceError as error:
                 del places[i]
                 results[i] = pb.ApplyResult(id=instance_id, error=item_error(error))
         return places
@@ -79,7 +79,7 @@ class Applying:
         )
         try:
             body = await self._writes.send(name, "ApplyInstances", batch, call, repeatable=message.validate_only)
-        except HqError as error:
+        except ServiceError as error:
             if len(indexes) == len(message.instance):
                 raise
             failed = item_error(error)

@@ -11,12 +11,11 @@ from federated.errors import LocationsSilent, Silence
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
 from federated.locations.plan import chosen
+from hqapi.requests import CLUSTER_HEADER, requested_cluster
 from hqpb.v1 import service_pb2
-from serving.auth.errors import Unauthenticated
-from serving.calls.meant import CLUSTER_HEADER, meant_cluster
 from serving.calls.methods import Call
 from serving.clock import Clock
-from serving.errors import StartOver, invalid
+from serving.errors import StartOver, Unauthenticated, invalid
 from serving.rights.access import UNCHECKED, Access
 
 
@@ -106,7 +105,7 @@ def passed_on(call: Call) -> Metadata:
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
     """The locations that the caller means: all if it named none. Raises InvalidRequest."""
     names = chosen(locations.by_name, clusters, "filter.cluster")
-    meant = meant_cluster(call)
+    meant = requested_cluster(call)
     if not meant:
         return names
     chosen(locations.by_name, [meant], CLUSTER_HEADER)

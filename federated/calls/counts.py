@@ -23,7 +23,7 @@ class Counts:
         self._locations, self._clock = locations, clock
 
     async def count(self, message: pb.CountInstancesRequest, call: Call) -> bytes:
-        """The encoded answer: groups of one key added up. Raises HqError."""
+        """The encoded answer: groups of one key added up. Raises ServiceError."""
         ask = asking(self._locations, message.read, message.filter.cluster, call, self._clock)
 
         async def question(location: Location) -> pb.CountInstancesResponse:

@@ -13,7 +13,7 @@ from federated.errors import NOT_LET_IN, Silence, is_too_large, relayed
 from federated.locations.locations import Locations
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError
+from serving.errors import ServiceError
 
 _FIRST_WAIT_S: Final = 0.1
 _MAX_WAIT_S: Final = 2.0
@@ -76,7 +76,7 @@ class Follower:
         """What to give out because a stream ended.
 
         Raises:
-            HqError: the request can never succeed as it is.
+            ServiceError: the request can never succeed as it is.
         """
         self._failures += 1
         if isinstance(error, HqApiError) and is_too_large(error) and self._failures > 1:
@@ -108,5 +108,5 @@ class Follower:
     def _quiet_s(self) -> float:
         return self._clock.now() - self._heard_at
 
-    def _final(self, error: HqApiError) -> HqError:
+    def _final(self, error: HqApiError) -> ServiceError:
         return relayed(error, self.name)

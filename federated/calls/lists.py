@@ -66,7 +66,7 @@ class Lists:
         self._locations, self._clock, self._page_bytes = locations, clock, page_bytes
 
     async def find(self, find: Find, call: Call) -> bytes:
-        """An encoded page, in order of ids, then of locations; it may be shorter than asked for. Raises HqError."""
+        """An encoded page, in order of ids, then of locations, perhaps shorter than asked for. Raises ServiceError."""
         message = find.message
         ask = asking(self._locations, message.read, message.filter.cluster, call, self._clock)
         cursors = tokens.cursors_of(message.page_token, find.digest) if message.page_token else {}
@@ -117,7 +117,7 @@ class Lists:
 
 
 def unrefused_ids(answers: Answers[Told], fields: Sequence[str]) -> Answers[Told]:
-    """The same answers to a filter of ids. Raises HqError; of an id it says in which of `fields` the caller sent it."""
+    """The same answers to a filter of ids. Raises ServiceError, naming the one of `fields` that held an id."""
     for error in answers.refused.values():
         error.message = _sent_as(fields, error.message)
         error.violations = tuple(Violation(_sent_as(fields, v.field), v.description) for v in error.violations)

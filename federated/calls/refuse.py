@@ -9,7 +9,7 @@ from federated.errors import AskLocation
 from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from serving.errors import HqError
+from serving.errors import ServiceError
 
 
 class Refusals:
@@ -54,6 +54,6 @@ class Refusals:
             try:
                 owners = await self._search.owners({instance_id: "instance_id"}, call.deadline, call)
                 places = list(owners.by_id.get(instance_id, places))
-            except HqError:
+            except ServiceError:
                 pass  # whatever is wrong with the id, this is not the place to say so
         raise AskLocation(name, self._locations.addresses(places))

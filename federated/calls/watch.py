@@ -16,9 +16,9 @@ from federated.encoded import scan, tokens
 from federated.errors import Silence
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
+from hqapi.requests import requested_cluster
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.meant import meant_cluster
 from serving.calls.methods import Call
 from serving.errors import ShuttingDown
 
@@ -55,7 +55,7 @@ class Watches:
         digest = tokens.filter_digest(message.filter)
         held = tokens.tokens_of(message.resume_token, digest) if message.resume_token else None
         names = named(self._locations, message.filter.cluster, call)
-        restricted = bool(message.filter.cluster or meant_cluster(call))
+        restricted = bool(message.filter.cluster or requested_cluster(call))
         stream = _Stream(self, self._locations, message.filter, passed_on(call), held, self._clock, self._rng)
         self.open += 1
         try:
@@ -103,7 +103,7 @@ class _Stream:
         self._looking: list[asyncio.Task[None]] = []
 
     async def portions(self, wanted: Callable[[], Sequence[str]]) -> AsyncIterator[Portion]:
-        """What to give out, from all locations as it comes. Raises HqError."""
+        """What to give out, from all locations as it comes. Raises ServiceError."""
         looking = (self._look(), self._listen_for_silence())
         self._looking = [asyncio.create_task(coroutine, name="watch locations") for coroutine in looking]
         for portion in self._follow(wanted(), first=True):

@@ -12,19 +12,18 @@ from federated.clock import Clock
 from federated.errors import NAME_IT, relayed
 from federated.locations.locations import Locations
 from federated.locations.plan import chosen
+from hqapi.requests import CLUSTER_HEADER, MAX_ITEMS, requested_cluster
 from hqclient.errors import HqApiError
 from hqclient.retry import Safety
 from hqpb.v1 import service_pb2 as pb
-from serving.calls.meant import CLUSTER_HEADER, meant_cluster
 from serving.calls.methods import Call
 from serving.errors import Retry, invalid
-from serving.limiting.lists import MOST_ITEMS
 
 WRITE_TIMEOUT_S: Final = 10.0
 
 
 class Writes:
-    """The writing calls of one instance. Each returns the location's encoded answer and raises HqError."""
+    """The writing calls of one instance. Each returns the location's encoded answer and raises ServiceError."""
 
     def __init__(self, locations: Locations, search: OwnerSearch, clock: Clock) -> None:
         self._locations, self._search, self._clock = locations, search, clock
@@ -66,7 +65,7 @@ class Writes:
 
     def named(self, cluster: str, field: str, call: Call) -> str:
         """The location that the caller names; empty: none. Raises InvalidRequest: unknown, or two different ones."""
-        meant = meant_cluster(call)
+        meant = requested_cluster(call)
         if meant and cluster and meant != cluster:
             raise invalid(field, f"it names {cluster}, but the header {CLUSTER_HEADER} names {meant}: send only one")
         name = cluster or meant
@@ -76,7 +75,7 @@ class Writes:
 
     def most_items(self) -> int:
         """How many items one request can have: what all locations take together."""
-        return MOST_ITEMS * len(self._locations.by_name)
+        return MAX_ITEMS * len(self._locations.by_name)
 
     def only(self) -> str:
         """The only location there is; empty: there are several."""

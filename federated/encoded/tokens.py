@@ -13,9 +13,9 @@ from google.protobuf.message import DecodeError
 
 from federated.encoded.merge import Cursor
 from federated.locations.config import is_name
+from hqapi.requests import MAX_FILTER_VALUES
 from hqpb.v1 import service_pb2
-from serving.errors import HqError, invalid
-from serving.limiting.lists import MOST_FILTER_VALUES
+from serving.errors import ServiceError, invalid
 
 _LONGEST: Final = 256 * 1024
 _MOST_LOCATIONS: Final = 1_000
@@ -25,8 +25,8 @@ _LISTS: Final = ("instance_id", "service_id", "node_name", "revision_id", "clust
 def filter_digest(where: service_pb2.InstanceFilter) -> str:
     """A word that equal filters share, in whatever order they list their values. Raises InvalidRequest: too many."""
     for name in _LISTS:
-        if (count := len(getattr(where, name))) > MOST_FILTER_VALUES:
-            raise invalid(f"filter.{name}", f"{count} values are too many: use at most {MOST_FILTER_VALUES}")
+        if (count := len(getattr(where, name))) > MAX_FILTER_VALUES:
+            raise invalid(f"filter.{name}", f"{count} values are too many: use at most {MAX_FILTER_VALUES}")
     where = _sorted(where)
     return hashlib.blake2b(where.SerializeToString(deterministic=True), digest_size=8).hexdigest()
 
@@ -111,5 +111,5 @@ def _decode(text: str, kind: str, digest: str, field: str) -> dict[str, Any]:
     return vector
 
 
-def _foreign(field: str) -> HqError:
+def _foreign(field: str) -> ServiceError:
     return invalid(field, "not a token from a federation gateway: tokens of a single HQ are valid only there")

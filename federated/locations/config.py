@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from serving import yamltext
-from serving.errors import HqError
+from serving.errors import ServiceError
 from serving.flags import is_loopback
-from serving.health import duration_s
+from serving.standard.health import duration_s
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._:@-]{1,253}")
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.%a-z]+\]|[^\s:/\[\]]+):([0-9]{1,5})")
@@ -92,7 +92,7 @@ def _is_address(value: Any) -> bool:
 def _timeout_s(value: Any, where: str, faults: list[str]) -> float:
     try:
         timeout_s = duration_s(str(value))
-    except HqError:
+    except ServiceError:
         timeout_s = 0.0
     if not 0.01 <= timeout_s <= 60:
         faults.append(f"{where}.timeout: {value!r} is not a duration from 10ms to 60s, such as 2s")

@@ -31,7 +31,7 @@ class Answers(Generic[T]):
 
 
 def unrefused(answers: Answers[T]) -> Answers[T]:
-    """The same answers. Raises HqError if a location says that the request cannot be answered so."""
+    """The same answers. Raises ServiceError if a location says that the request cannot be answered so."""
     raise_refusal(answers.refused)
     return answers
 

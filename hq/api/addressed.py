@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from serving.calls.meant import CLUSTER_HEADER, meant_cluster
+from hqapi.requests import CLUSTER_HEADER, requested_cluster
+from hqapi.rules import UPDATE, UPLOAD
 from serving.calls.methods import Answer, Call, Method, Unary, settled
 from serving.errors import invalid
-from serving.rights.rules import OPERATE, UPDATE, UPLOAD
+from serving.rights.rules import OPERATE
 
 # Where a mistake would be found out too late; other calls say in their answers whose they are.
 _ORDERS = (UPLOAD, UPDATE, OPERATE)
@@ -25,7 +26,7 @@ def _addressed(method: Method, cluster: str) -> Method:
     run: Callable[[Any, Call], Answer | Awaitable[Answer]] = method.run
 
     async def checked(request: Any, call: Call) -> Answer:
-        meant = meant_cluster(call)
+        meant = requested_cluster(call)
         if meant and meant != cluster:
             raise invalid(
                 CLUSTER_HEADER, f"this is cluster {cluster}, not {meant[:100]}: call a replica of that cluster"

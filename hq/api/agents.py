@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
+from hq.errors import Stop
 from hq.registry.registry import Registry
 from hq.registry.reports import Reporter
 from hq.validation import check_id, check_item_count, require
+from hqapi.requests import item_error
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import HqError, Stop
+from serving.errors import ServiceError
 from serving.rights.rules import Role
-from serving.wire import item_error
 
 _TAKEN = b"\x0a\x00"  # an encoded ReportResult without an error, as field `result`
 
@@ -66,7 +67,7 @@ class Agents:
         outcomes = await self._registry.reports.begin_many(list(request.begin), self._registry.deadline(call.deadline))
         results = []
         for item, outcome in zip(request.begin, outcomes, strict=True):
-            if isinstance(outcome, HqError):
+            if isinstance(outcome, ServiceError):
                 results.append(service_pb2.BeginResult(error=item_error(outcome)))
                 call.touched(item.instance_id, outcome=outcome.reason)
             else:
@@ -81,7 +82,7 @@ class Agents:
         answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
         return MessageAnswer(answer)
 
-    def turned_away(self, request: Message | None, call: Call, error: HqError) -> None:
+    def turned_away(self, request: Message | None, call: Call, error: ServiceError) -> None:
         """A report was refused before anybody looked at it: for a reason of ours, that is not silence."""
         if not error.is_ours:
             return

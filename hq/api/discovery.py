@@ -9,9 +9,9 @@ from hq.memory.query import Query
 from hq.registry.reads import with_turns
 from hq.replica import Replica
 from hq.validation import check_id, require
+from hqapi.prometheus_sd import Asked, Target
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Call
-from serving.standard.prometheus_sd import Asked, Target
 
 
 class ScrapeTargets:

@@ -21,12 +21,12 @@ from hq.validation import (
     check_revision,
     require,
 )
+from hqapi.requests import item_error
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.access import WRITERS, Access
-from serving.wire import item_error
 
 
 class Edits:

@@ -16,7 +16,7 @@ from hq.validation import check_enums, check_field_mask, check_filter, check_id,
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
-from serving.encoding.memo import Memo
+from serving.encoding.parsing import Memo
 from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT

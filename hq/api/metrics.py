@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from hq.replica import Replica
-from serving.telemetry.metrics import Declared
-from store.measured import MeasuredStore
+from serving.storage.measured import MeasuredStore
+from serving.telemetry.metrics import Declared, Histogram
+from store.commit import MAX_WRITES
 
+GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)
 _PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 
 
-class Subject(NamedTuple):
-    """A replica and the store as it asks it."""
+class Subject:
+    """A replica, the store as it asks it, and the sizes of its transactions, in writes."""
 
-    replica: Replica
-    store: MeasuredStore
+    def __init__(self, replica: Replica, store: MeasuredStore) -> None:
+        self.replica, self.store = replica, store
+        self.group_sizes = Histogram(GROUP_SIZES)
+        replica.committer.grouped = self.group_sizes.add
 
 
 def _staleness_s(r: Replica) -> float:
@@ -166,7 +170,7 @@ STORE: Final = (
         "histogram",
         "hq_commit_group_size",
         "Writes that shared one transaction.",
-        lambda s: s.replica.committer.group_sizes,
+        lambda s: s.group_sizes,
     ),
     D("counter", "hq_commit_writes_total", "Writes that were stored.", lambda s: s.replica.committer.writes),
     D(

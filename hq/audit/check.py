@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from serving.auth.chain import Link, hash_of, link_of
+from serving.auth.audit_chain import Link, hash_of, link_of
 
 
 class Mark(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from hq.audit.check import Check, Mark, in_order
-from serving.auth.chain import Link, link_of
+from serving.auth.audit_chain import Link, link_of
 
 _SHOWN: Final = 20
 

@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from hq.keys import BEATS, Keys
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import HqError, StoreUnavailable
+from serving.errors import ServiceError, StoreUnavailable
 from store.epoch import Epoch
-from store.keys import BEATS, Keys
-from store.port import Rejected, Store, UnknownOutcome, Write
+from store.keys import new_word
+from store.port import Store, StoreError, UnknownOutcome, Write
 from store.session import Session
-from store.words import new_word
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +163,7 @@ class Beats:
         except UnknownOutcome as error:
             self.failing = str(error) or "unknown whether it was stored"
             await self._shut_out(str(error))
-        except (HqError, Rejected, TimeoutError) as error:
+        except (ServiceError, StoreError, TimeoutError) as error:
             self.failing = str(error) or "it was not confirmed in time"
             log.warning("a batch of heartbeats was lost: %s", self.failing)
             _fail(self._taken, self.failing)

@@ -19,6 +19,7 @@ import random
 from collections.abc import Sequence
 from enum import Enum
 
+from hq.keys import OPS, Keys, prefix_end
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory import frames
@@ -29,9 +30,8 @@ from hqpb.v1 import instance_pb2
 from serving.clock import Clock
 from serving.errors import TooLarge
 from store.commit import Committer, Conflict
-from store.keys import OPS, Keys, prefix_end
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Flips:
     ) -> dict[RevisionKey, Outcome]:
         """Flip revisions that were found due just now, without a wait in between; tell what became of each.
 
-        Raises HqError when the store does not take part.
+        Raises ServiceError when the store does not take part.
         """
         revisions: dict[str, list[str]] = {}
         for key in keys:

@@ -11,13 +11,12 @@ import logging
 import random
 from typing import Final
 
+from hq.keys import HEARING, Keys
 from hq.liveness.refusals import News, Refusals
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import HqError
 from store.epoch import Epoch
-from store.keys import HEARING, Keys
-from store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
+from store.port import Store, StoreError, Write
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +77,6 @@ class Hearing:
         put = Write((), ((self._key, record.SerializeToString()),))
         try:
             await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
-        except (HqError, NoSpace, Rejected, UnknownOutcome, TimeoutError) as error:
+        except (StoreError, TimeoutError) as error:
             # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
             log.warning("could not publish which reports were refused: %s", error)

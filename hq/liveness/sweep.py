@@ -21,7 +21,7 @@ from hq.liveness.presence import Presence
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from serving.clock import Clock
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.commit import MAX_WRITES
 from store.fence import Fence
 
@@ -72,11 +72,11 @@ class Sweep:
             await asyncio.sleep(self._times.idle_s + self._rng.uniform(0, self._times.spread_s))
             try:
                 await self.once()
-            except (HqError, TimeoutError) as error:
+            except (ServiceError, TimeoutError) as error:
                 log.info("a sweep was postponed: %s", error)
 
     async def once(self) -> int:
-        """One pass; return how many revisions it flipped. Raises HqError when the store does not take part."""
+        """One pass; return how many revisions it flipped. Raises ServiceError when the store does not take part."""
         flipped, tries, overtaken, done = 0, _TRIES, 0, set[RevisionKey]()
         if self._beats.failing:
             self._presence.look(self._clock.now())
@@ -101,13 +101,13 @@ class Sweep:
     async def _knock(self) -> None:
         """A fence that goes the way of heartbeats: where that is closed, nobody's silence means anything.
 
-        Raises HqError. A way that is closed for longer than that may excuse is no longer waited for.
+        Raises ServiceError. A way that is closed for longer than that may excuse is no longer waited for.
         """
         is_spent = self._presence.door.is_spent
         try:
             async with asyncio.timeout(_SPENT_PATIENCE_S if is_spent else None):
                 await self._beats.knock()
-        except (HqError, TimeoutError):
+        except (ServiceError, TimeoutError):
             if not is_spent:
                 raise
             await self._fence.passed()

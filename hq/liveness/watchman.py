@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from hq.config import ReplicaConfig
+from hq.keys import Keys
 from hq.liveness.beats import Beats
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.door import Door
@@ -19,7 +20,6 @@ from hq.memory.cache import Cache
 from serving.clock import Clock
 from store.commit import Committer
 from store.fence import Fence
-from store.keys import Keys
 
 
 def liveness_times(config: ReplicaConfig) -> LivenessTimes:

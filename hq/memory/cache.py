@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus
 from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
 from hq.memory.index import Indexes
@@ -24,7 +25,6 @@ from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.errors import NotLoaded
-from store import keys as k
 from store.port import Batch, Change, Record
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import Final, Literal
 
+from hq import keys as k
 from hq.memory.quarantine import Quarantine, Quarantined
 from hq.memory.record import NO_STATUS, Spec, Status, Undecodable, decode_secrets, decode_spec, decode_status
 from hq.memory.traits import Pool
-from store import keys as k
 from store.port import Change
 
 _POOLED_AT_MOST = 200_000

@@ -8,8 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from hq.process.server import Server
-from serving import garbage
-from serving.running import when_told_to_stop
+from serving.process import freeze_gc_each_time, relax_gc, when_told_to_stop
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +26,8 @@ async def until_stopped(
     serving = asyncio.create_task(server.serve(), name="server")
     watching = [asyncio.create_task(fatal)] if fatal else []
     told = [asyncio.create_task(_tell(server, when_loaded))] if when_loaded else []
-    garbage.relax()
-    freezing = asyncio.create_task(garbage.freeze_each_time(server.replica.loaded))
+    relax_gc()
+    freezing = asyncio.create_task(freeze_gc_each_time(server.replica.loaded))
     await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
     why = None
     if not serving.done():

@@ -17,16 +17,15 @@ from hq.config import ReplicaConfig
 from hq.process.prober import Prober
 from hq.registry.registry import Registry
 from hq.replica import Replica
+from hqapi import prometheus_sd
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
+from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
-from serving.process_metrics import process_metrics
-from serving.standard import prometheus_sd
-from serving.surroundings import Surroundings
+from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
-from store.measured import MeasuredStore
 from store.port import Store
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ class Server:
         self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
-        shared = Surroundings(limits, clock, RequestIds(config.replica), security, tracing)
+        shared = ServerContext(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         instances = InstanceApi(self.registry, config.json_bytes)

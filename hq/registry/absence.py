@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from hq.errors import Stop, WrongNode
 from hq.memory.entry import Entry
 from hq.replica import Replica
-from serving.errors import HqError, NotFound, Stop, WrongNode
+from serving.errors import NotFound, ServiceError
 
 
-def of_epoch(error: HqError, replica: Replica) -> HqError:
+def of_epoch(error: ServiceError, replica: Replica) -> ServiceError:
     """The error, saying in whose history there is no such thing."""
     if isinstance(error, NotFound | Stop):
         error.epoch = replica.cache.epoch
     return error
 
 
-def of_agent(error: HqError, replica: Replica, instance_id: str) -> HqError:
+def of_agent(error: ServiceError, replica: Replica, instance_id: str) -> ServiceError:
     """The same for an agent that reports the instance: it may know another history of the store."""
     if isinstance(error, NotFound):
         replica.strangers.heard(instance_id, replica.clock.now())

@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable
 from itertools import islice
 
+from hq.errors import EpochChanged
 from hq.liveness.orders import within
 from hq.registry.guard_state import guard_state
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2
-from serving.errors import EpochChanged, NotFound
+from serving.errors import NotFound
 from store.port import Write
 
 log = logging.getLogger(__name__)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+from hq.errors import Stop
 from hq.registry.reports import Reporter, Reports
 from hq.registry.turns import refusal
 from hq.validation import check_begin
 from hqpb.v1 import service_pb2
-from serving.errors import HqError, NotFound, Stop
-from store.words import new_word
+from serving.errors import NotFound, ServiceError
+from store.keys import new_word
 
-Outcomes = dict[str, Reporter | HqError]  # by revision
+Outcomes = dict[str, Reporter | ServiceError]  # by revision
 
 
 class NodeReports(Reports):
@@ -19,16 +20,16 @@ class NodeReports(Reports):
 
     async def begin_many(
         self, asked: list[service_pb2.BeginReportingRequest], deadline: float
-    ) -> list[Reporter | HqError]:
+    ) -> list[Reporter | ServiceError]:
         """Begin each for itself. Those of one instance are one write; all share fences and transactions."""
-        found: dict[int, Reporter | HqError] = {}
+        found: dict[int, Reporter | ServiceError] = {}
         groups: dict[tuple[str, str], dict[str, int]] = {}
         for i, item in enumerate(asked):
             group = groups.setdefault((item.instance_id, item.node), {})
             try:
                 check_begin(item, f"begin[{i}]", group.get(item.revision_id))
                 group[item.revision_id] = i
-            except HqError as error:
+            except ServiceError as error:
                 found[i] = error
         work = [self._begin_group(*where, [*group], deadline) for where, group in groups.items() if group]
         of_each = [group for group in groups.values() if group]
@@ -42,7 +43,7 @@ class NodeReports(Reports):
                 outcomes = await self._begin_once(instance_id, node, revision_ids, deadline)
                 if outcomes is not None:
                     return outcomes
-        except HqError as error:
+        except ServiceError as error:
             return dict.fromkeys(revision_ids, error)
 
     async def _begin_once(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hq.errors import EpochChanged, VersionConflict
 from hq.memory.entry import Entry
 from hq.registry.permits import Permit, check_entry
 from hq.replica import Replica
-from serving.errors import DeadlineExceeded, EpochChanged, NotFound, PermissionDenied, VersionConflict
+from serving.errors import DeadlineExceeded, NotFound, PermissionDenied
 from store.commit import Conflict
 
 _CATCH_UP_S = 2.0

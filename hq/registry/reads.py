@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from hq.errors import EpochChanged
 from hq.memory.entry import Entry
 from hq.memory.listing import Listing
 from hq.memory.query import Query
@@ -17,7 +18,7 @@ from hq.registry.source import Freshness, Source
 from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import EpochChanged, NotFound, StoreUnavailable, invalid
+from serving.errors import NotFound, StoreUnavailable, invalid
 
 _ANY = sys.maxsize
 _MISS_S = 1.0

@@ -10,6 +10,8 @@ import asyncio
 import random
 from typing import NamedTuple
 
+from hq.errors import NotBegun, Stop
+from hq.keys import STATUS
 from hq.liveness.beats import Beat
 from hq.memory import statuses
 from hq.memory.entry import Entry
@@ -19,11 +21,10 @@ from hq.registry.turns import check_turn, has_begun, refusal, subject
 from hq.replica import Replica
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
-from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop, TooLarge
+from serving.errors import DeadlineExceeded, NotFound, ServiceError, TooLarge
 from store.commit import Conflict
-from store.keys import STATUS
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 _CATCH_UP_S = 2.0
 _NEARLY_S = 0.25
@@ -83,7 +84,7 @@ class Reports:
 
     async def _take(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str) -> None:
         [prepared] = await self._examine_all([report], field)
-        if isinstance(prepared, HqError):
+        if isinstance(prepared, ServiceError):
             raise prepared
         if prepared.beat is not None and (await self._r.beats.send([prepared.beat]))[0]:
             return
@@ -91,7 +92,7 @@ class Reports:
 
     async def report_many(
         self, reports: list[service_pb2.ReportStatusRequest], deadline: float
-    ) -> list[HqError | None]:
+    ) -> list[ServiceError | None]:
         """Take many reports, each for itself; None for each that was taken."""
         try:
             results = await self._take_many(reports, deadline)
@@ -104,35 +105,37 @@ class Reports:
                 self._note_refused(report, error, deadline)
         return results
 
-    async def _take_many(self, reports: list[service_pb2.ReportStatusRequest], deadline: float) -> list[HqError | None]:
+    async def _take_many(
+        self, reports: list[service_pb2.ReportStatusRequest], deadline: float
+    ) -> list[ServiceError | None]:
         prepared = await self._examine_all(reports, "report[{}]")
         beats = [item.beat for item in prepared if isinstance(item, _Prepared) and item.beat is not None]
         current = iter(await self._beats_or_error(beats) if beats else ())
-        results: list[HqError | None] = [None] * len(reports)
+        results: list[ServiceError | None] = [None] * len(reports)
         writes: dict[int, _Prepared] = {}
         for i, item in enumerate(prepared):
-            if isinstance(item, HqError):
+            if isinstance(item, ServiceError):
                 results[i] = item
             elif item.beat is None or (answer := next(current)) is False:
                 writes[i] = item
-            elif isinstance(answer, HqError):
+            elif isinstance(answer, ServiceError):
                 results[i] = answer
         stored = (self._store_or_error(item, deadline) for item in writes.values())
         for i, outcome in zip(writes, await asyncio.gather(*stored), strict=True):
             results[i] = outcome
         return results
 
-    async def _store_or_error(self, item: _Prepared, deadline: float) -> HqError | None:
+    async def _store_or_error(self, item: _Prepared, deadline: float) -> ServiceError | None:
         try:
             await self._store(item.report, item.digest, deadline)
-        except HqError as error:
+        except ServiceError as error:
             return error
         return None
 
-    async def _beats_or_error(self, beats: list[Beat]) -> list[bool | HqError]:
+    async def _beats_or_error(self, beats: list[Beat]) -> list[bool | ServiceError]:
         try:
             return list(await self._r.beats.send(beats))
-        except HqError as error:
+        except ServiceError as error:
             return [error] * len(beats)
 
     def _note_refused(self, report: service_pb2.ReportStatusRequest, error: BaseException, deadline: float) -> None:
@@ -143,8 +146,8 @@ class Reports:
         if isinstance(error, asyncio.CancelledError):
             if self._r.clock.now() >= deadline - _NEARLY_S:
                 self._r.watchman.refusals.report(report, DeadlineExceeded.reason)
-        elif not isinstance(error, HqError):
-            self._r.watchman.refusals.report(report, HqError.reason)
+        elif not isinstance(error, ServiceError):
+            self._r.watchman.refusals.report(report, ServiceError.reason)
         elif error.is_ours:
             self._r.watchman.refusals.report(report, error.reason)
 
@@ -152,7 +155,7 @@ class Reports:
 
     async def _examine_all(
         self, reports: list[service_pb2.ReportStatusRequest], field: str
-    ) -> list[_Prepared | HqError]:
+    ) -> list[_Prepared | ServiceError]:
         """What each report is, or why it is refused. What would make an agent stop is said after a fence only."""
         self._r.check_loaded()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
@@ -163,7 +166,7 @@ class Reports:
                     examined[i] = self._examine(reports[i], field, i)
         return examined
 
-    def _examine(self, report: service_pb2.ReportStatusRequest, path: str, index: int) -> _Prepared | HqError:
+    def _examine(self, report: service_pb2.ReportStatusRequest, path: str, index: int) -> _Prepared | ServiceError:
         digest = statuses.digest(report.revision)
         known = self._r.cache.get(report.instance_id)
         if known is not None and (beat := beat_of(known, report, digest)) is not None and self._readable(known):
@@ -177,7 +180,7 @@ class Reports:
                 # It is news, and from an agent that acted on the spec as it stands: its containers must be in there.
                 wanted = next((r for r in entry.spec().revision if r.id == report.revision.id), None)
                 check_report(report, field, wanted)
-        except HqError as error:
+        except ServiceError as error:
             return error
         return _Prepared(report, digest, None)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from hq.errors import Fenced, OutdatedReport, UnknownRevision, WrongUid
 from hq.memory.entry import Entry, Mark
 from hq.registry.absence import not_on
 from hqpb.v1 import service_pb2
-from serving.errors import Fenced, HqError, NotFound, OutdatedReport, UnknownRevision, WrongUid
+from serving.errors import NotFound, ServiceError
 
 
-def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> HqError | None:
+def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> ServiceError | None:
     """Why an agent on this node has nothing to report of the instance, as it stands; None: it may."""
     if entry is None:
         return NotFound(f"there is no instance {instance_id}")

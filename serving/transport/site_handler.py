@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from serving import wire
-from serving.errors import HqError, TooLarge
-from serving.errors.exchanges import SlowRequest
+from serving.context import ServerContext
+from serving.errors import ServiceError, TooLarge
+from serving.protocol_errors import SlowRequest
 from serving.standard.site import MAX_FORM_BYTES, Site, SiteRequest
-from serving.surroundings import Surroundings
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
@@ -19,7 +19,7 @@ from serving.transport.exchange import AnswerHead, Exchange
 class SiteHandler:
     """The exchange's handler. A stream counts among the server's streams for as long as it lasts."""
 
-    def __init__(self, exchange: Exchange, site: Site, shared: Surroundings) -> None:
+    def __init__(self, exchange: Exchange, site: Site, shared: ServerContext) -> None:
         self._exchange, self._site, self._shared = exchange, site, shared
         self._call = ExchangeCall(exchange, shared.ids)
         self._body = bytearray()
@@ -37,7 +37,7 @@ class SiteHandler:
             return
         try:
             self._shared.admission.hold_body(self._exchange.peer.host, len(chunk))
-        except HqError as error:
+        except ServiceError as error:
             self._forget_body()
             self._refuse(error)
             return
@@ -99,8 +99,8 @@ class SiteHandler:
         if self._exchange.sent_any:
             self._exchange.abort()
         elif not self._exchange.is_over:
-            self._refuse(wire.as_hq_error(error, self._call))
+            self._refuse(wire.as_service_error(error, self._call))
 
-    def _refuse(self, error: HqError) -> None:
+    def _refuse(self, error: ServiceError) -> None:
         self._shared.admission.count(error)
         connect.refuse(self._exchange, error)

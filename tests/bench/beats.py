@@ -12,10 +12,10 @@ from functools import partial
 
 from aetcd import rpc
 
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from tests.bench import load, raw
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from store.port import Change, Record
 from tests.checker.history import Item, Raw, Seen, Stored
 

@@ -19,8 +19,8 @@ from hqpb.v1 import instance_pb2 as ipb
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from tests.support.secured import served
 
 HOSTILE = '<img src=x onerror=alert(1)> & "quotes" {{7*7}} </script>'
@@ -115,7 +115,7 @@ async def console_over(
     servers: Servers, security: Security | None = None, *, is_open: bool = True
 ) -> AsyncIterator[str]:
     """The base address of a console over these."""
-    shared = Surroundings(Limits(), SystemClock(), RequestIds("test"), security)
+    shared = ServerContext(Limits(), SystemClock(), RequestIds("test"), security)
     server = Server(servers, shared, "127.0.0.1:0", KEY, grace_s=0.2, is_open=is_open)
     serving = asyncio.create_task(server.serve())
     try:

@@ -14,8 +14,8 @@ from federated.locations.probing import PROBE
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError
-from serving.auth.errors import Unauthenticated
 from serving.calls.methods import Call
+from serving.errors import Unauthenticated
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served
 from tests.support.token_issuer import bearer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hq.keys import Keys
 from hq.liveness.deadlines import LivenessTimes, RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory import statuses
@@ -12,7 +13,6 @@ from hq.memory.entry import Entry
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.clock import ManualClock
-from store.keys import Keys
 from store.port import Batch, Change
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE

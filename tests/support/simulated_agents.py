@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+from hq import keys as k
 from hq.liveness.beats import Beat
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from store.memory import MemoryStore
 from store.port import Change
 from tests.support.sample_instances import instance

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hq.config import ReplicaConfig
 from hq.liveness.deadlines import RevisionKey
 from hq.registry.registry import Registry
@@ -21,14 +22,12 @@ from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError
-from store import keys as k
+from serving.errors import ServiceError, StoreUnavailable
 from store.memory import MemoryStore
 from store.port import (
     Batch,
     Disconnected,
     Store,
-    Unavailable,
 )
 from tests.support.sample_instances import instance
 from tests.support.store_link import Link
@@ -69,7 +68,7 @@ class Agent:
                     async with asyncio.timeout(self._simulation.call_s):
                         await self._report()
                     failing_since, self.last_report = None, loop.time()
-                except (HqError, TimeoutError):
+                except (ServiceError, TimeoutError):
                     self._registry = None
                     failing_since = loop.time() if failing_since is None else failing_since
                     longest_s = min(
@@ -175,9 +174,9 @@ class Simulation:
             await asyncio.sleep(self.interval_s / 100)
 
     def any_registry(self) -> Registry:
-        """Raises Unavailable while no replica runs."""
+        """Raises StoreUnavailable while no replica runs."""
         if not self.replicas:
-            raise Unavailable("connection refused")
+            raise StoreUnavailable("connection refused")
         return self.rng.choice(self.replicas).registry
 
     async def outage(self, seconds: float, replicas: Sequence[Running] | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from hq.keys import Keys
 from hq.memory.query import Query
 from hq.process.server import Server
 from hqpb.storage.v1 import storage_pb2
@@ -20,7 +21,6 @@ from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
-from store.keys import Keys
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore

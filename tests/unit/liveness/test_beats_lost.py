@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
-from store import keys as k
 from store.memory import MemoryStore
 from store.port import Batch, Change, Commit, Compare, Write
 from tests.support.simulated_agents import NAMES, batches, beat_of, ready

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from hq import keys as k
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.flips import Flips, Outcome
 from hq.memory.statuses import HEARTBEAT_TIMEOUT
@@ -16,7 +17,6 @@ from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2 as model
 from serving.errors import TooLarge
-from store import keys as k
 from store.port import Commit, NoSpace, Write
 from tests.support.faulty_store import faulty
 from tests.support.sample_instances import instance

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hq.errors import Fenced, NotBegun, OutdatedReport, UnknownRevision, WrongNode, WrongUid
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import (
-    Fenced,
-    InvalidRequest,
-    NotBegun,
-    NotFound,
-    OutdatedReport,
-    UnknownRevision,
-    WrongNode,
-    WrongUid,
-)
+from serving.errors import InvalidRequest, NotFound
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.writes import soon

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from hq.errors import Fenced, NotBegun
 from hq.liveness.deadlines import RevisionKey
 from hq.registry.precondition import Precondition
 from hq.registry.registry import Registry
-from serving.errors import Fenced, NotBegun
 from store.memory import MemoryStore
 from tests.support.backups import restored, saved
 from tests.support.sample_instances import instance

@@ -18,7 +18,7 @@ from store.memory import MemoryStore
 
 async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not as if it had been told to stop."""
-    for about_the_collector in ("serving.garbage.relax", "gc.freeze"):  # other tests go on in this process
+    for about_the_collector in ("hq.process.running.relax_gc", "gc.freeze"):  # other tests go on in this process
         monkeypatch.setattr(about_the_collector, lambda: None)
     at = Addresses("127.0.0.1:0", "127.0.0.1:0")
     server = Server(ReplicaConfig(), MemoryStore(), SystemClock(), random.Random(1), at, Limits())

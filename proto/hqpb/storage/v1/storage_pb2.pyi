@@ -128,22 +128,6 @@ class EpochConfirmation(_message.Message):
     since_unix_ms: int
     def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ...) -> None: ...
 
-class FormatRecord(_message.Message):
-    __slots__ = ("format", "oldest_reader")
-    FORMAT_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_READER_FIELD_NUMBER: _ClassVar[int]
-    format: int
-    oldest_reader: int
-    def __init__(self, format: _Optional[int] = ..., oldest_reader: _Optional[int] = ...) -> None: ...
-
-class CompactionRecord(_message.Message):
-    __slots__ = ("revision", "replica")
-    REVISION_FIELD_NUMBER: _ClassVar[int]
-    REPLICA_FIELD_NUMBER: _ClassVar[int]
-    revision: int
-    replica: str
-    def __init__(self, revision: _Optional[int] = ..., replica: _Optional[str] = ...) -> None: ...
-
 class GuardOrder(_message.Message):
     __slots__ = ("kind", "by", "reason", "since_unix_ms", "duration_ms")
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -169,9 +153,3 @@ class NodeSuspension(_message.Message):
     since_unix_ms: int
     duration_ms: int
     def __init__(self, by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., duration_ms: _Optional[int] = ...) -> None: ...
-
-class Word(_message.Message):
-    __slots__ = ("word",)
-    WORD_FIELD_NUMBER: _ClassVar[int]
-    word: int
-    def __init__(self, word: _Optional[int] = ...) -> None: ...
