@@ -15,14 +15,14 @@ from cms.ledger.why import Why, explain, explain_new
 from cms.records import TASK, is_same, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused, NotHandledYet, RecordChanged, Stored
-from serving.errors import HqError, NotFound, invalid
+from serving.errors import NotFound, ServiceError, invalid
 
 _DECIDED_S: Final = 1.0  # how long a new task waits for its first decision
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
 _MOST_IN_GROUP: Final = 90
 
 
-class TaskConflict(HqError):
+class TaskConflict(ServiceError):
     """The id is taken by a task with another content."""
 
     code = "ALREADY_EXISTS"
@@ -30,7 +30,7 @@ class TaskConflict(HqError):
     ours = False
 
 
-class NotConfirmed(HqError):
+class NotConfirmed(ServiceError):
     """The task has no ok that could be made final; `record` and `why` say how it stands."""
 
     code = "FAILED_PRECONDITION"

@@ -6,8 +6,7 @@ from cms.checks import check_reason
 from cms.leave import Leave
 from cms.permits import owner_of
 from cmspb.v1 import cms_pb2 as pb
-from serving.calls.methods import Answer, Call, Method
-from serving.calls.service import Service
+from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.rules import OPERATE

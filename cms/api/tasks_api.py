@@ -14,8 +14,7 @@ from cms.permits import check_budget_reach, check_task_reach, owner_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
 from control import EventRefused
-from serving.calls.methods import Answer, Call, Method
-from serving.calls.service import Service
+from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, invalid
 from serving.rights.rules import BUDGET, LEAVE, READ

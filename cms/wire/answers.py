@@ -10,7 +10,7 @@ from cms.ledger.states import STATUS, State
 from cms.ledger.why import BudgetView, LimitView, Why
 from cmspb.storage.v1 import ledger_pb2
 from serving.clock import Clock
-from serving.errors import HqError, InvalidRequest
+from serving.errors import InvalidRequest, ServiceError
 
 
 def encoded(value: object) -> bytes:
@@ -58,7 +58,7 @@ def listed(record: ledger_pb2.Task, message: str) -> dict[str, Any]:
     return shown | {name: value for name, value in optional.items() if value}
 
 
-def error_body(error: HqError) -> bytes:
+def error_body(error: ServiceError) -> bytes:
     """What went wrong, and with which fields."""
     told: dict[str, Any] = {"message": str(error), "reason": error.reason}
     if isinstance(error, InvalidRequest):

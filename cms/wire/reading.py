@@ -10,8 +10,7 @@ from urllib.parse import parse_qs, unquote_to_bytes
 
 from cmspb.storage.v1 import ledger_pb2
 from serving.encoding.jsonio import refuse_deep
-from serving.errors import NotFound, Violation, invalid
-from serving.errors.requests import InvalidRequest
+from serving.errors import InvalidRequest, NotFound, Violation, invalid
 
 _PATH: Final = re.compile(r"/v1\.([0-4])/tasks(?:/([^/]*)(/confirm)?)?/?")
 _TEXTS: Final = {

@@ -14,11 +14,11 @@ from cms.wire.answers import encoded, error_body, listed, verdict
 from cms.wire.reading import Target, is_dry_run, target, task_in
 from serving import wire
 from serving.calls.methods import Call, Unary
-from serving.errors import HqError
-from serving.errors.exchanges import MethodNotAllowed
+from serving.context import ServerContext
+from serving.errors import ServiceError
+from serving.protocol_errors import MethodNotAllowed
 from serving.rights.rules import LEAVE, READ, Rule
 from serving.standard.site import SiteAnswer, SiteRequest
-from serving.surroundings import Surroundings
 
 _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 _CONFLICTS: Final = ("FAILED_PRECONDITION", "ABORTED")
@@ -43,7 +43,7 @@ class WireApi:
 
     max_body_bytes = 4 << 20
 
-    def __init__(self, leave: Leave, shared: Surroundings) -> None:
+    def __init__(self, leave: Leave, shared: ServerContext) -> None:
         self._leave, self._shared, self._clock = leave, shared, leave.desk.clock
         self._calls = {
             ("list", "GET"): self._call("List", self._list, READ),
@@ -57,10 +57,10 @@ class WireApi:
     async def __call__(self, request: SiteRequest) -> SiteAnswer:
         try:
             answer = await self._answer(request)
-        except HqError as error:
+        except ServiceError as error:
             answer = self._refusal(error)
         except BaseException as error:
-            answer = self._refusal(wire.as_hq_error(error, request.call))
+            answer = self._refusal(wire.as_service_error(error, request.call))
         code = str(answer.status)
         self.answers[code] = self.answers.get(code, 0) + 1
         return answer
@@ -88,7 +88,7 @@ class WireApi:
                 if guard.admit is not None:
                     guard.admit(call)
                 result: SiteAnswer = await recorded(request, call)
-            except HqError as error:
+            except ServiceError as error:
                 guard.refused(call, error)
                 raise
             return result
@@ -129,7 +129,7 @@ class WireApi:
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
-    def _refusal(self, error: HqError) -> SiteAnswer:
+    def _refusal(self, error: ServiceError) -> SiteAnswer:
         self._shared.admission.count(error)
         status = wire.http_status(error)
         headers = [_JSON]

@@ -1,0 +1,121 @@
+"""The commands `cms serve` and `cms dev`: where settings become real parts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from cms import options
+from cms.server import Server
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.flags import limits_of, tracing_to
+from serving.process import relax_gc, run, when_told_to_stop
+from serving.telemetry.logs import set_up_logs
+from serving.transports import Addresses
+from store.epoch import FormatTooNew
+from store.port import Store
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="hq", prog_name="cms")
+def cli() -> None:
+    """CMS: who may be taken down now."""
+
+
+@cli.command()
+@options.etcd
+@options.listening
+@options.world
+@options.security
+@options.behaviour
+@options.limits
+@options.logs
+def serve(**given: Any) -> None:
+    """Run one process of the CMS on an existing etcd.
+
+    Run two or more: one decides, all answer. See docs/cms.md.
+    """
+    from serving.storage.flags import etcd_config
+    from store.etcd import EtcdStore
+
+    try:
+        config = etcd_config(given)
+    except (BadSecurity, OSError) as error:
+        raise click.UsageError(str(error)) from error
+    _run(lambda: EtcdStore(config), given, _security(given))
+
+
+@cli.command()
+@options.listening
+@options.world
+@options.behaviour
+@options.limits
+@options.logs
+def dev(**given: Any) -> None:
+    """Run one process of the CMS that keeps nothing after its end, to try it out beside `hq dev`."""
+    from store.memory import MemoryStore
+
+    _check_exposure(given)
+    _run(MemoryStore, given, None)
+
+
+def _security(given: dict[str, Any]) -> Security | None:
+    _check_exposure(given)
+    try:
+        return security_of(given, SystemClock(), None)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _check_exposure(given: dict[str, Any]) -> None:
+    try:
+        check_exposure(given)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+    if given["transport"] != "own":
+        raise click.UsageError("--transport: the CMS has the transport `own` only")
+
+
+def _run(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+    set_up_logs(given["log_level"], given["log_format"])
+    refused: list[str] = []
+    try:
+        run(lambda: _serve(make_store, given, security))
+    except* (OSError, BadSecurity, FormatTooNew, click.UsageError) as group:
+        refused = [str(error) for error in group.exceptions]
+    for words in refused:
+        click.echo(f"cms: {words}", err=True)
+    if refused:
+        sys.exit(1)
+
+
+async def _serve(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+    config = options.config_of(given)
+    book, clients = options.book_of(given), options.clients_of(given)
+    tracing = tracing_to(given["otlp"], "cms", config.process)
+    shared = ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
+    mtls = given.get("grpc_mtls", "")
+    addresses = Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env="CMS_")
+    settings = options.settings_of(given)
+    server = Server(
+        config, make_store(), random.SystemRandom(), shared, addresses, clients, book, settings, given["grace"]
+    )
+    when_told_to_stop(server.stop)
+    stop = server.controller.stop
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: stop.trip("SIGUSR1"))
+    relax_gc()
+    await server.serve()
+
+
+if __name__ == "__main__":
+    cli()
