@@ -62,7 +62,8 @@ class Desk:
         self._polls: dict[str, int] = {}
         self._budgets: dict[str, Budget] = {}
         self._epoch = ""
-        self._decided_at = float("-inf")
+        self._decided_at = self._passed_at = float("-inf")
+        self._is_outdated = True
         self._moved = asyncio.Event()
         self.decision = decide(book, self.clock.now())
         self.decisions = self.grants = 0
@@ -98,10 +99,11 @@ class Desk:
         """The latest decision; where another process acts, what it will decide as far as can be seen from here."""
         now = self.clock.now()
         is_deciding = self.controller.is_acting and self.controller.is_open
-        if not is_deciding and now - self._decided_at > _KEPT_S:
-            self.locations.look()
+        if self._is_outdated or (not is_deciding and now - self._decided_at > _KEPT_S):
+            if not is_deciding:
+                self.locations.look()
             self.book.closed = self.why_closed()
-            self.decision, self._decided_at = decide(self.book, now), now
+            self.decision, self._decided_at, self._is_outdated = decide(self.book, now), now, False
         return self.decision
 
     async def settled(self, task_id: str, timeout_s: float) -> None:
@@ -110,7 +112,7 @@ class Desk:
         seen_at = self.clock.now()
         try:
             async with asyncio.timeout(timeout_s):
-                while record is not None and record.message.state == "waiting" and self._decided_at <= seen_at:
+                while record is not None and record.message.state == "waiting" and self._passed_at <= seen_at:
                     await self._moved.wait()
                     record = self.tasks.stored(task_id)
         except TimeoutError:
@@ -133,6 +135,7 @@ class Desk:
             before, polls = self.book.tasks.get(task_id), self._polls.get(task_id, 0)
             self.book.put(task_of(stored, before, polls, now, self.clock.wall_ms()))
             self._polls[task_id] = stored.message.polls
+        self._is_outdated = True
         self._look_again()
 
     def _budget_changed(self, name: str) -> None:
@@ -180,12 +183,12 @@ class Desk:
         answered = self._confirm(change, now)
         happens: Sequence[Happens] = ()
         if not answered:
-            self.decision = decide(self.book, now)
+            self.decision, self._is_outdated = decide(self.book, now), False
             happens = _whole_units(self.decision.changes, self.book)
             for task_id, event in happens:
                 self._move(change, task_id, event)
         tidied = not answered and not happens and self._tidy(change)
-        self._decided_at = self.clock.now()
+        self._passed_at = self._decided_at = now
         if answered or happens or tidied:
             ledger.decisions += 1
             change.put(LEDGER, ALL, ledger)

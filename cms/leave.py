@@ -17,7 +17,7 @@ from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused, NotHandledYet, RecordChanged, Stored
 from serving.errors import NotFound, ServiceError, invalid
 
-_DECIDED_S: Final = 1.0  # how long a new task waits for its first decision
+_DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
 _MOST_IN_GROUP: Final = 90
 
@@ -72,6 +72,7 @@ class Leave:
         self.desk.controller.check_loaded()
         await self.desk.locations.fence(self.desk.settings.fence_s)
         decision, now = self.desk.current(), self.desk.clock.now()
+        wanted.state = State.WAITING
         task = task_of(Stored(wanted, 2**63), None, 0, now, self.desk.clock.wall_ms())
         obstacles, why = explain_new(self.desk.book, decision, [task])
         is_impossible = any(obstacle.wait is Wait.IMPOSSIBLE for obstacle in obstacles)
