@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import click
 
+from console.backends.nanny import Nanny
 from console.backends.registry import Registry
+from console.backends.remote import Remote
 from console.backends.servers import Servers
 from console.server import Server
 from hqclient.credential_files import BadCredentials, CredentialFiles
@@ -51,6 +53,7 @@ def cli() -> None:
     metavar="NAME=HOST:PORT,...",
     help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
 )
+@_option("--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable.")
 @_option("--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one.")
 @_option(
     "--public-url",
@@ -97,7 +100,7 @@ def _checked(given: dict[str, Any]) -> tuple[Security | None, Credentials | None
             f"--http {given['http']} is reachable from other machines: give --tls-cert and --tls-key, "
             "or serve on 127.0.0.1, or give --insecure if the network itself is protected"
         )
-    addresses = [*given["hq"], *(one for listed in _locations(given).values() for one in listed)]
+    addresses = [*given["hq"], *given["nanny"], *(one for listed in _locations(given).values() for one in listed)]
     if not (given["server_ca"] or given["insecure"] or all(map(is_loopback, addresses))):
         raise click.UsageError(
             "tokens would be sent to other machines in plain text: give --server-ca for TLS with all servers, or "
@@ -131,7 +134,13 @@ def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
 
 
 async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
-    servers = Servers(Registry(given["hq"], _locations(given), credentials))
+    def remote(name: str, flag: str) -> Remote | None:
+        return Remote(name, given[flag], credentials) if given[flag] else None
+
+    nanny = remote("Nanny", "nanny")
+    servers = Servers(
+        Registry(given["hq"], _locations(given), credentials), Nanny(nanny) if nanny is not None else None
+    )
     shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
     server = Server(
         servers,

@@ -11,6 +11,7 @@ from federated import metrics as of_front
 from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
+from gateways.xds import metrics as of_xds
 from hq.api import metrics as of_replica
 from hqapi import prometheus_sd
 from serving.auth import security
@@ -39,6 +40,7 @@ _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),
     ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
     ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
+    ("xDS gateway", "Of `hq-gateway xds`.", of_xds.METRICS),
 )
 _HEAD: Final = """# Metrics
 

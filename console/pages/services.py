@@ -62,12 +62,11 @@ class Services:
     async def one(self, visit: Visit, service: str) -> Page:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
-        lacking = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_NOT_READY)
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
         counted, revisions, bad, fine, changes = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
             self._registry.counts(pb.COUNT_GROUP_REVISION, where),
-            self._registry.page(lacking, _ROWS),
+            self._registry.lacking(service, _ROWS),
             self._registry.page(well, _ROWS),
             self._changes(service, visit.now_s),
         )

@@ -9,6 +9,7 @@ from console.pages.nodes import Nodes
 from console.pages.overview import Overview
 from console.pages.services import Services
 from console.pages.signing import Signing
+from console.pages.snapshots import Snapshots
 from console.site.visits import Route
 
 
@@ -17,6 +18,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
     return [
         *Overview(servers).routes(),
         *Services(servers).routes(),
+        *Snapshots(servers).routes(),
         *Instances(servers).routes(),
         *Nodes(servers).routes(),
         *Events(servers).routes(),

@@ -13,9 +13,9 @@ import pytest
 import pytest_asyncio
 from connectrpc.client import ConnectClient
 
-from hq.embedded import EtcdBinary
 from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import EtcdBinary
 from tests.clients.process import hqctl
 from tests.federated.answers import errors, ids, refused
 from tests.federated.fronts import FrontProcess

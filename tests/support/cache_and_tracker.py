@@ -63,12 +63,12 @@ class CacheAndTracker:
 
     def flip(self, key: RevisionKey = R1) -> None:
         receipt = instance_pb2.Receipt(decided_by="another replica")
-        self.change(lambda draft: draft.flip(key.revision_id, receipt, 1), key.instance_id)
+        self.change(lambda draft: draft.expire(key.revision_id, receipt, 1), key.instance_id)
 
-    def beat(self, key: RevisionKey = R1) -> None:
+    def heartbeat(self, key: RevisionKey = R1) -> None:
         entry = self.entry(key.instance_id)
         position = [mark.id for mark in entry.marks].index(key.revision_id)
-        self.tracker.beat(entry, entry.beat(position, self.clock.wall_ms(), "replica-2"), self.clock.now())
+        self.tracker.heartbeat(entry, entry.heartbeat(position, self.clock.wall_ms(), "replica-2"), self.clock.now())
 
     def entry(self, instance_id: str = "a") -> Entry:
         entry = self.cache.get(instance_id)

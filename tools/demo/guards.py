@@ -15,7 +15,7 @@ class GuardWatch:
     """Runs until cancelled.
 
     Attributes:
-        words: by location, what its guard says while it holds flips back; empty: it does not, or is not known to.
+        words: by location, what its guard says while it holds expiries back; empty: it does not, or is not known to.
     """
 
     def __init__(self, locations: dict[str, Location]) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from hq.embedded import EtcdFailed, EtcdNotFound
 from hqclient.client import HqApiError
+from store.embedded import EtcdFailed, EtcdNotFound
 from tools.demo import switchboard
 from tools.demo.children import ChildFailed
 from tools.demo.ground import GroundTaken, ground

@@ -40,7 +40,7 @@ class LocationScene:
         age_s: how old discovery's knowledge can be; None: unknown.
         ready: by service, as discovery sees it; that of a silent location is the last it saw.
         silent_agents: how many of its agents say nothing.
-        guard: what its guard says while it holds flips back; empty: it does not.
+        guard: what its guard says while it holds expiries back; empty: it does not.
     """
 
     name: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hqctl.asking.spans import Span
+from hqcli.options import Span
 from hqctl.output.formats import output_option, print_json
 from hqctl.output.tables import print_table
 from nannyctl.commands.choosing import choose, of_services

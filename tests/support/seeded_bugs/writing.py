@@ -12,7 +12,7 @@ from hq.memory import statuses
 from hq.memory.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.plans import Plan
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.writes import Writes
 from store.commit import Committer, Conflict
 from store.flight import Flight

@@ -125,7 +125,7 @@ def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind:
             assert reason_of(simulation, flip.key) == REPORTS_REFUSED
         refusing.is_on = False
         await asyncio.sleep(200)
-        assert [change for change in simulation.changes if not change.flipped]
+        assert [change for change in simulation.changes if not change.expired]
 
     simulated(scene)
 
@@ -261,7 +261,7 @@ def test_replicas_that_crash_again_and_again_keep_nobody_alive() -> None:
             _bind(agent, simulation.replicas[0])
         while simulation.now < dead.last_report + TIMEOUT_S + LATE_S:
             crashing = await simulation.start_replica()
-            crashing.registry.replica.watchman.refusals.unread([dead.node], "OVERLOADED")
+            crashing.registry.replica.liveness.refusals.unread([dead.node], "OVERLOADED")
             await asyncio.sleep(7)
             await simulation.stop_replica(crashing)
         # The node is named by strangers all the time: one timeout more, and no longer.

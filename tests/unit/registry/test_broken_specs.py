@@ -6,7 +6,7 @@ import pytest
 
 from hq import keys as k
 from hq.errors import AlreadyExists, VersionConflict
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import NotFound, NotLoaded

@@ -9,7 +9,7 @@ import pytest
 
 from hq import keys as k
 from hq.errors import EpochChanged
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2

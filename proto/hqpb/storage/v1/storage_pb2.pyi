@@ -33,7 +33,7 @@ class StatusRecord(_message.Message):
     def __init__(self, write_id: _Optional[int] = ..., status: _Optional[bytes] = ..., revision: _Optional[_Iterable[_Union[RevisionMark, _Mapping]]] = ..., uid: _Optional[int] = ...) -> None: ...
 
 class RevisionMark(_message.Message):
-    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "flipped")
+    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "expired")
     ID_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     HEARD_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
@@ -41,7 +41,7 @@ class RevisionMark(_message.Message):
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     HEARD_BY_FIELD_NUMBER: _ClassVar[int]
-    FLIPPED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
     id: str
     ready: bool
     heard_unix_ms: int
@@ -49,8 +49,8 @@ class RevisionMark(_message.Message):
     sequence: int
     digest: int
     heard_by: str
-    flipped: bool
-    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., flipped: _Optional[bool] = ...) -> None: ...
+    expired: bool
+    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., expired: _Optional[bool] = ...) -> None: ...
 
 class SecretsRecord(_message.Message):
     __slots__ = ("write_id", "revision")
