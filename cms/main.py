@@ -6,7 +6,8 @@ import asyncio
 import random
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,8 +23,12 @@ from serving.flags import limits_of, tracing_to
 from serving.process import relax_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
+from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from store.epoch import FormatTooNew
 from store.port import Store
+
+# Said in one line, not as a traceback: the operator can mend them.
+_FATAL = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound, click.UsageError)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -52,21 +57,31 @@ def serve(**given: Any) -> None:
         config = etcd_config(given)
     except (BadSecurity, OSError) as error:
         raise click.UsageError(str(error)) from error
-    _run(lambda: EtcdStore(config), given, _security(given))
+    security = _security(given)
+    _run(lambda: _serve(EtcdStore(config), given, security), given)
 
 
 @cli.command()
+@click.option(
+    "--store",
+    type=click.Choice(["etcd", "memory"]),
+    default="etcd",
+    show_default=True,
+    help="memory: nothing is kept after exit.",
+)
+@options.FLAGS.option("--data", default=".cms", metavar="DIR", help="Data directory of the embedded etcd.")
 @options.listening
 @options.world
 @options.behaviour
 @options.limits
 @options.logs
-def dev(**given: Any) -> None:
-    """Run one process of the CMS that keeps nothing after its end, to try it out beside `hq dev`."""
-    from store.memory import MemoryStore
+def dev(store: str, data: str, **given: Any) -> None:
+    """Run one process of the CMS with its own etcd, to try it out beside `hq dev`.
 
+    The etcd is a child of this process and stops with it; its data stay in --data.
+    """
     _check_exposure(given)
-    _run(MemoryStore, given, None)
+    _run(lambda: _dev(store, Path(data), given), given)
 
 
 def _security(given: dict[str, Any]) -> Security | None:
@@ -86,12 +101,12 @@ def _check_exposure(given: dict[str, Any]) -> None:
         raise click.UsageError("--transport: the CMS has the transport `own` only")
 
 
-def _run(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
     set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
     try:
-        run(lambda: _serve(make_store, given, security))
-    except* (OSError, BadSecurity, FormatTooNew, click.UsageError) as group:
+        run(main)
+    except* _FATAL as group:
         refused = [str(error) for error in group.exceptions]
     for words in refused:
         click.echo(f"cms: {words}", err=True)
@@ -99,7 +114,23 @@ def _run(make_store: Callable[[], Store], given: dict[str, Any], security: Secur
         sys.exit(1)
 
 
-async def _serve(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
+    from store.embedded import EmbeddedEtcd
+    from store.etcd import EtcdConfig, EtcdStore
+    from store.memory import MemoryStore
+
+    if kind == "memory":
+        await _serve(MemoryStore(), given, None)
+        return
+    etcd = EmbeddedEtcd(data)
+    await etcd.start()
+    try:
+        await _serve(EtcdStore(EtcdConfig((etcd.endpoint,))), given, None)
+    finally:
+        await etcd.stop()
+
+
+async def _serve(store: Store, given: dict[str, Any], security: Security | None) -> None:
     config = options.config_of(given)
     book, clients = options.book_of(given), options.clients_of(given)
     tracing = tracing_to(given["otlp"], "cms", config.process)
@@ -107,9 +138,7 @@ async def _serve(make_store: Callable[[], Store], given: dict[str, Any], securit
     mtls = given.get("grpc_mtls", "")
     addresses = Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env="CMS_")
     settings = options.settings_of(given)
-    server = Server(
-        config, make_store(), random.SystemRandom(), shared, addresses, clients, book, settings, given["grace"]
-    )
+    server = Server(config, store, random.SystemRandom(), shared, addresses, clients, book, settings, given["grace"])
     when_told_to_stop(server.stop)
     stop = server.controller.stop
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: stop.trip("SIGUSR1"))
