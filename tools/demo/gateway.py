@@ -1,4 +1,4 @@
-"""The front of the demo: `hq-federated` over all locations, from a config file as an operator would write it."""
+"""The gateway of the demo: `hq-federated` over all locations, from a config file as an operator would write it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LISTENING = r"listening: gRPC (\S+), HTTP (\S+)"
 _TIMEOUT = "1s"
 
 
-class Front:
+class Gateway:
     """One front process on free ports.
 
     Attributes:
@@ -24,7 +24,7 @@ class Front:
     def __init__(self, directory: Path) -> None:
         self._config_path = directory / "front.yaml"
         arguments = [f"--config={self._config_path}", "--grpc=127.0.0.1:0", "--http=127.0.0.1:0", "--grace=1s"]
-        self._child = Child("the front", "federated.main", arguments, directory / "front.log")
+        self._child = Child("the gateway", "federated.main", arguments, directory / "front.log")
         self.grpc = self.http = ""
 
     @property

@@ -1,23 +1,21 @@
-"""The use cases of a front, put together."""
+"""The use cases of a gateway, put together."""
 
 from __future__ import annotations
 
 import random
 
-from federated.calls.applying import Applying
-from federated.calls.counts import Counts
-from federated.calls.lists import Lists
+from federated.calls.lists import Counts, Lists
 from federated.calls.owners import OwnerSearch
-from federated.calls.refuse import Refusals
+from federated.calls.refusals import Refusals
 from federated.calls.single import Single
 from federated.calls.watch import Watches
-from federated.calls.writes import Writes
+from federated.calls.writes import Applying, Writes
 from federated.clock import Clock
 from federated.locations.locations import Locations
 
 
-class Front:
-    """Everything that a front does, over its locations."""
+class Gateway:
+    """Everything that a gateway does, over its locations."""
 
     def __init__(self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int) -> None:
         search_lists = Lists(locations, clock, page_bytes)

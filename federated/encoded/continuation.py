@@ -1,4 +1,4 @@
-"""Opaque words of the front: vectors of the words that the locations gave."""
+"""Opaque words of the gateway: vectors of the words that the locations gave."""
 
 from __future__ import annotations
 

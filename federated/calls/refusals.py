@@ -1,4 +1,4 @@
-"""The calls of agents, which a front refuses with the address of the right location."""
+"""The calls of agents, which a gateway refuses with the address of the right location."""
 
 from __future__ import annotations
 
