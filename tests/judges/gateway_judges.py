@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from tests.judges import tools
 from tests.judges.gateway_world import PAIR, World, follow, within, world
-from tests.judges.processes import free_port, must, started
+from tests.judges.processes import free_port, must, run, started
 from tests.judges.verdict import Verdict
 from xdspb.v1 import xds_pb2
 
@@ -73,8 +73,8 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
             await within(lambda: {f"ok {id_}" for id_ in PAIR} <= {*lines()[-50:]})
 
         async def none_failed() -> None:
-            failed = [line for line in lines() if line.startswith("error ")]
-            assert not failed, f"{len(failed)} of {len(lines())} calls failed: {failed[0]}"
+            failed = [(number, line) for number, line in enumerate(lines(), 1) if line.startswith("error ")]
+            assert not failed, f"{len(failed)} of {len(lines())} calls failed: {failed[:3]}"
 
         await verdict.case("both instances are called", both(), 60.0)
         await follow(verdict, at, shows)
@@ -142,8 +142,8 @@ async def xds_numbers(_: Path) -> Verdict:
 
 async def dig(directory: Path) -> Verdict:
     """dig, over UDP; then through dnsmasq, which caches."""
-    path, version = await tools.on_path("dig", "bind9-dnsutils")
-    verdict = Verdict(version)
+    path, _ = await tools.on_path("dig", "bind9-dnsutils")
+    verdict = Verdict((await run((path, "-v"), 10.0)).text)
     async with world(directory, "dns") as at:
         host, port = at.gateway.dns
         await follow(verdict, at, _looked_up((path, f"@{host}", "-p", str(port), "+short"), at), flips=50)
