@@ -67,7 +67,9 @@ class FrontApi:
         return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
 
     async def _find(self, find: Find, call: Call) -> Answer:
-        return ListAnswer(await self._front.lists.find(find, call))
+        ask = self._front.lists.ask(find, call)
+        followed = self._front.followed.answer(find.message, find.key, ask)
+        return followed or ListAnswer(await self._front.lists.page(find, ask))
 
     async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         async for body in self._front.watches.watch(request, call):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 
 from federated.calls.applying import Applying
@@ -13,6 +14,7 @@ from federated.calls.single import Single
 from federated.calls.watch import Watches
 from federated.calls.writes import Writes
 from federated.clock import Clock
+from federated.followed.followed import Followed
 from federated.locations.locations import Locations
 
 
@@ -20,7 +22,8 @@ class Front:
     """Everything that a front does, over its locations."""
 
     def __init__(self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int) -> None:
-        search_lists = Lists(locations, clock, page_bytes)
+        self.followed = Followed(locations, clock, rng, page_bytes)
+        search_lists = Lists(locations, clock, page_bytes, self.followed.kept)
         search = OwnerSearch(locations, search_lists, clock)
         self.locations = locations
         self.lists = search_lists
@@ -30,3 +33,9 @@ class Front:
         self.applying = Applying(self.writes, search)
         self.refusals = Refusals(locations, search)
         self.watches = Watches(locations, clock, rng)
+
+    async def run(self) -> None:
+        """Probe locations, and follow what is asked for often, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.locations.run(), name="locations")
+            group.create_task(self.followed.run(), name="followed filters")

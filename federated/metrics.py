@@ -63,6 +63,19 @@ METRICS: Final = (
         lambda front: {(name,): count for name, count in front.watches.resyncs.items()},
         ("location",),
     ),
+    D(
+        "gauge",
+        "hq_front_followed_filters",
+        "Filters that are followed.",
+        lambda front: len(front.followed),
+    ),
+    D("gauge", "hq_front_followed_bytes", "Bytes held for them.", lambda front: front.followed.size_bytes),
+    D(
+        "counter",
+        "hq_front_followed_answers_total",
+        "Lists answered from memory.",
+        lambda front: front.followed.answers,
+    ),
     D("gauge", "hq_front_watches", "Open watches.", lambda front: front.watches.open),
     D(
         "gauge",

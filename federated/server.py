@@ -34,7 +34,7 @@ class Server:
     async def serve(self) -> None:
         """Listen and answer until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self.front.locations.run(), self._leave)
+            await self._transports.serve(self.front.run(), self._leave)
         finally:
             await self.front.locations.end()
 

@@ -31,6 +31,7 @@ class FakeLocation:
         self.history: list[pb.WatchEvent] = []
         self.oldest_token = 0  # tokens before this one are answered with RESYNC
         self.changed = asyncio.Event()
+        self.bookmarks_s: float | None = None  # how often a quiet watch says that it is there; None: never
         self.replicas = [FakeReplica(self, f"{name}-{n}") for n in range(replicas)]  # type: ignore[abstract]
 
     @property
@@ -217,7 +218,10 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
             for event in [e for e in location.history if e.version > version]:
                 version = event.version
                 yield self._message(pb.WATCH_KIND_EVENTS, [event], token=version)
-            await changed.wait()
+            try:
+                await asyncio.wait_for(changed.wait(), location.bookmarks_s)
+            except TimeoutError:
+                yield self._message(pb.WATCH_KIND_BOOKMARK, token=version)
 
     def _message(
         self, kind: Any, events: Any = (), token: int | str = "", reason: str = ""
