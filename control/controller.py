@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -235,6 +236,21 @@ class Controller:
             tasks.create_task(self._compactor.run(), name="compactor")
             tasks.create_task(self._load_each_time(), name="loading")
             tasks.create_task(self._act_each_time(), name="acting")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run beside what is done within, for tests and tools; leave at its end. Raises what `run` raises."""
+        task = asyncio.create_task(self.run(), name="controller")
+        try:
+            yield
+            if not task.done():
+                await self.leave()
+        finally:
+            died = task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if died and not task.cancelled():
+                task.result()
 
     async def _load_each_time(self) -> None:
         while True:

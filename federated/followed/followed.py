@@ -17,7 +17,7 @@ from federated.errors import Silence
 from federated.followed.demand import Bounds, Demand
 from federated.followed.joined import FollowedAnswer, Joined
 from federated.followed.picture import Picture
-from federated.locations.lastgood import Kept
+from federated.locations.location import Kept
 from federated.locations.locations import Locations
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
@@ -129,7 +129,7 @@ class _Filter:
         """None: it is not known for sure, or is more than one page."""
         if not all(picture.is_usable(now) for picture in self._pictures.values()):
             return None
-        if not all(location.presence.is_up for location in self._locations.by_name.values()):
+        if not all(location.health.is_up for location in self._locations.by_name.values()):
             return None
         body = self._joined.body()
         if len(body.frames) > page_bytes or 0 < page_size < body.instances:

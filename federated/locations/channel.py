@@ -23,7 +23,7 @@ _DRAIN_S: Final = 30.0
 
 
 class Dialer:
-    """Opens channels to replicas, with the credentials of the front.
+    """Opens channels to replicas, with the credentials of the gateway.
 
     They are for its own questions. What it asks for its callers carries their tickets, which count instead.
     """

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hq.api.admin_api import AdminApi
 from hq.api.cluster_check import addressed
@@ -24,7 +23,6 @@ from serving.calls.incoming import RequestIds
 from serving.clock import Clock
 from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
-from serving.process import freeze_gc_each_time, relax_gc, when_told_to_stop
 from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
@@ -128,37 +126,3 @@ class Server:
                 await self.replica.heartbeats.drain()
         except TimeoutError:
             log.warning("some heartbeats were not stored: their agents report again to another replica")
-
-
-async def until_stopped(
-    server: Server,
-    when_loaded: Callable[[Server], None] | None = None,
-    fatal: Coroutine[Any, Any, Exception] | None = None,
-) -> None:
-    """Serve until a signal comes, or until `fatal` is over: an etcd of its own, without which nothing works.
-
-    Raises what the server raises, and what `fatal` returns.
-    """
-    when_told_to_stop(server.stop)
-    serving = asyncio.create_task(server.serve(), name="server")
-    watching = [asyncio.create_task(fatal)] if fatal else []
-    told = [asyncio.create_task(_tell(server, when_loaded))] if when_loaded else []
-    relax_gc()
-    freezing = asyncio.create_task(freeze_gc_each_time(server.replica.loaded))
-    await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
-    why = None
-    if not serving.done():
-        log.error("the embedded etcd ended unexpectedly: stopping")
-        server.stop()
-        why = watching[0].result()
-    for task in (*watching, *told, freezing):
-        task.cancel()
-    await serving
-    if why is not None:
-        raise why
-
-
-async def _tell(server: Server, when_loaded: Callable[[Server], None]) -> None:
-    await server.listening
-    await server.replica.loaded.wait()
-    when_loaded(server)

@@ -11,9 +11,9 @@ import asyncio
 import random
 import time
 
-from hq.embedded import EmbeddedEtcd, find_etcd
 from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
+from store.embedded import EmbeddedEtcd, find_etcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Store, Write
 from tests.bench.bench import Bench

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import free_ports
 from serving.storage.tls import EtcdTls
+from store.embedded import free_ports
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Disconnected, Unavailable
 from tests.support.certificates import Authority

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd, find_etcd
 from hq.keys import Keys
 from hq.replica import Replica
 from serving.clock import SystemClock
+from store.embedded import EmbeddedEtcd, find_etcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Write
 from storepb.v1 import store_pb2

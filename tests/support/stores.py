@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary
 from hq.keys import prefix_end
+from store.embedded import EmbeddedEtcd, EtcdBinary
 from store.etcd import EtcdConfig, EtcdStore
 from store.memory import MemoryStore
 from store.port import Applied, Batch, Change, Commit, Compare, Record, Refused, Store, WatchStream, Write

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hq.embedded import etcd_parent
+from store.embedded import etcd_parent
 from tools.demo.setting import ROOT, START_S
 
 GRACE_S = 4.0

@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from hqcli.connection import addresses_in
+from hqcli.options import addresses_in
 from hqctl.asking.cluster import name_cluster
-from hqctl.readable import parse_span
 from hqpb.v1 import service_pb2 as pb
 
 
@@ -23,24 +22,6 @@ def addresses(given: tuple[str, ...]) -> tuple[str, ...]:
     if not named:
         raise click.UsageError("no server given: use --server HOST:PORT or set HQ_SERVER")
     return named
-
-
-class Span(click.ParamType[float]):
-    """A span of time, in seconds. `least_s`: a shorter one makes no sense, and HQ may take 0 for its default."""
-
-    name = "span"
-
-    def __init__(self, least_s: float = 0.0) -> None:
-        self.least_s = least_s
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            seconds = parse_span(value) if isinstance(value, str) else float(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-        if seconds < self.least_s:
-            self.fail(f"{value!r} is too short: at least {self.least_s:g}s", param, ctx)
-        return seconds
 
 
 F = TypeVar("F", bound=Callable[..., Any])

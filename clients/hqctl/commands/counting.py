@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.options import Span
+from hqcli.readable import span, truth
 from hqctl.asking.exits import Exit
-from hqctl.asking.options import Span, selecting, strong_option
+from hqctl.asking.options import selecting, strong_option
 from hqctl.asking.session import Session, complain, connected
 from hqctl.output.formats import LISTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import merged, not_of, tell_unknown_services, warn_of
 from hqctl.output.tables import print_table
-from hqctl.readable import span, truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

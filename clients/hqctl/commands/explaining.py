@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.readable import truth
 from hqctl.asking.exits import Exit
 from hqctl.asking.session import Session, colour_of, complain, connected
 from hqctl.asking.transitions import remembered
@@ -18,7 +19,6 @@ from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_d
 from hqctl.output.sources import merged, not_of, warn_of
 from hqctl.output.story import story, wrapped
 from hqctl.output.tables import width_of
-from hqctl.readable import truth
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -83,7 +83,7 @@ def describe(session: Session, instance_id: str, output: str) -> None:
 
 
 async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
-    """Expiries and recoveries that the replicas remember; none from a front, which has no AdminService."""
+    """Expiries and recoveries that the replicas remember; none from a gateway, which has no AdminService."""
     from hqclient.client import HqApiError
 
     try:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.options import Span
+from hqcli.readable import clock_time, guard_words, plural, span, stamp
 from hqctl.asking.exits import Exit
-from hqctl.asking.options import Span
 from hqctl.asking.session import Session, connected, warn
 from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqctl.output.sources import check_cluster
 from hqctl.output.tables import print_table
-from hqctl.readable import clock_time, guard_words, plural, span, stamp
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.options import Span
 from hqctl.asking.exits import Exit
-from hqctl.asking.options import Span
 from hqctl.asking.session import complain, warn
 
 if TYPE_CHECKING:

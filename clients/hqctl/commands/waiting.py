@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.options import Span
+from hqcli.readable import plural, span, truth
 from hqctl.asking.exits import Exit
-from hqctl.asking.options import Span, is_everything, selecting_by_options
+from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import Session, complain, connected_with_its_own_timeout
 from hqctl.output.rows import ready_revisions
-from hqctl.readable import plural, span, truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

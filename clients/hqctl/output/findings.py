@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hqctl.readable import ago, clock_time, plural, seconds_of, size, span, verdict
+from hqcli.readable import ago, clock_time, plural, seconds_of, size, span, verdict
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -40,7 +40,7 @@ class Facts:
 
     Attributes:
         counts: by service.
-        refused: why AdminService did not answer: a front has none.
+        refused: why AdminService did not answer: a gateway has none.
     """
 
     reached: list[Reached] = field(default_factory=list)

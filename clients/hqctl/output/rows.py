@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from hqcli.readable import age, target, truth
 from hqctl.output.formats import as_dict, is_data, print_items, print_yaml
 from hqctl.output.tables import print_table
-from hqctl.readable import age, target, truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from hqcli.readable import age, ago, clock_time, guard_words, seconds_of, span, target, truth
 from hqctl.output.tables import fold
-from hqctl.readable import age, ago, clock_time, guard_words, seconds_of, span, target, truth
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hqctl.asking.options import Span
+from hqcli.options import Span
 from hqctl.output.formats import output_option
 from nannyctl.commands.choosing import Chosen, choose, of_services
 from nannyctl.commands.uploader import PARALLEL, carry_out

@@ -6,6 +6,7 @@ import click
 import grpc
 import pytest
 
+from hqcli.readable import age, ago, parse_span, size, span
 from hqclient.errors import HqApiError, Violation, not_connected
 from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqctl.asking.exits import Exit, exit_of, sentence
@@ -13,7 +14,6 @@ from hqctl.asking.options import addresses, parse_selector
 from hqctl.output.sources import faults, merged, not_of
 from hqctl.output.story import story, wrapped
 from hqctl.output.watch_view import Lines
-from hqctl.readable import age, ago, parse_span, size, span
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
