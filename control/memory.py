@@ -12,17 +12,15 @@ from google.protobuf.message import Message
 
 from control.records import Kind, M, Records
 from store.keys import Keys
-from store.port import Batch, Change, Record
+from store.port import Batch, Change, Record, Unavailable
 
 log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """A part of the process that needs every batch before memory shows it, or must know when all is read anew."""
+    """Called with each batch before memory shows it."""
 
-    def observe(self, batch: Batch, *, collapsed: bool) -> None: ...
-
-    def forget(self) -> None: ...
+    def __call__(self, batch: Batch, *, collapsed: bool) -> None: ...
 
 
 class Memory:
@@ -30,17 +28,19 @@ class Memory:
 
     Attributes:
         version: everything up to this store revision is in.
-        observers: told of each batch first, in this order.
-        after: called with each batch, when memory shows it.
+        before, after: called with each batch, before and when memory shows it.
+        forget: called when all is read anew, perhaps from another history.
     """
 
     def __init__(self, names: Keys) -> None:
         self._names = names
         self._tables: dict[str, Records[Message]] = {}
         self.version = 0
-        self.observers: list[Observer] = []
+        self.before: list[Observer] = []
         self.after: list[Callable[[Batch], None]] = []
+        self.forget: list[Callable[[], None]] = []
         self._moved = asyncio.Event()
+        self._resets = 0
 
     def table(self, kind: Kind[M]) -> Records[M]:
         """The table of a kind, made at the first call. All must be made before the process runs."""
@@ -52,25 +52,29 @@ class Memory:
         return table  # type: ignore[return-value]
 
     async def shown(self, version: int) -> None:
-        """Return when everything up to a version is in, however long that takes."""
+        """Return when everything up to a version is in, however long that takes. Raises Unavailable on a new epoch."""
+        resets = self._resets
         while self.version < version:
             await self._moved.wait()
+            if self._resets != resets:
+                raise Unavailable("the store has another history")
 
     async def shown_soon(self, version: int, timeout_s: float) -> None:
         """The same, but return when the time is over."""
         if self.version < version:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, Unavailable):
                 async with asyncio.timeout(timeout_s):
                     await self.shown(version)
 
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        for observer in self.observers:
-            observer.forget()
+        for forget in self.forget:
+            forget()
         for table in self._tables.values():
             table.clear()
-        self.version = 0
+        self._resets += 1
+        self._move(0)
 
     def load(self, records: list[Record]) -> None:
         for record in records:
@@ -83,8 +87,8 @@ class Memory:
                 table.tell(record_id)
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        for observer in self.observers:
-            observer.observe(batch, collapsed=collapsed)
+        for observe in self.before:
+            observe(batch, collapsed=collapsed)
         told = [self._take(change) for change in batch.changes]
         self._move(batch.revision)
         for table, record_id in filter(None, told):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import logging
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Protocol
 
 import uvloop
+
+log = logging.getLogger(__name__)
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -23,6 +26,53 @@ def when_told_to_stop(stop: Callable[[], None]) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
+
+
+class Stoppable(Protocol):
+    """A server of this process. `listening` is done when it listens."""
+
+    @property
+    def listening(self) -> asyncio.Future[Any]: ...
+
+    def stop(self) -> None: ...
+
+    async def serve(self) -> None: ...
+
+
+async def until_stopped(
+    server: Stoppable,
+    loaded: asyncio.Event,
+    when_loaded: Callable[[], None] | None = None,
+    fatal: Coroutine[Any, Any, Exception] | None = None,
+) -> None:
+    """Serve until a signal comes, or until `fatal` is over: an etcd of its own, without which nothing works.
+
+    `when_loaded` is called when the server listens and has read its store. Raises what the server raises, and what
+    `fatal` returns.
+    """
+    when_told_to_stop(server.stop)
+    serving = asyncio.create_task(server.serve(), name="server")
+    watching = [asyncio.create_task(fatal)] if fatal else []
+    told = [asyncio.create_task(_tell(server, loaded, when_loaded))] if when_loaded else []
+    relax_gc()
+    freezing = asyncio.create_task(freeze_gc_each_time(loaded))
+    await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
+    why = None
+    if not serving.done():
+        log.error("the embedded etcd ended unexpectedly: stopping")
+        server.stop()
+        why = watching[0].result()
+    for task in (*watching, *told, freezing):
+        task.cancel()
+    await serving
+    if why is not None:
+        raise why
+
+
+async def _tell(server: Stoppable, loaded: asyncio.Event, when_loaded: Callable[[], None]) -> None:
+    await server.listening
+    await loaded.wait()
+    when_loaded()
 
 
 # Allocations beyond what was freed; collections of the young; of the middle-aged. Every object is looked at once

@@ -86,7 +86,7 @@ class Agents:
         """A report was refused before anybody looked at it: for a reason of ours, that is not silence."""
         if not error.is_ours:
             return
-        refusals = self._registry.replica.watchman.refusals
+        refusals = self._registry.replica.liveness.refusals
         if isinstance(request, service_pb2.ReportStatusesRequest):
             reports = list(request.report)
         elif isinstance(request, service_pb2.ReportStatusRequest):
@@ -105,7 +105,7 @@ class Agents:
         if call.access.is_checked:
             call.access.check_node(node, (Role.AGENT,), field)
         else:
-            self._registry.replica.watchman.refusals.heard_from(call.host, node)
+            self._registry.replica.liveness.refusals.heard_from(call.host, node)
 
     async def report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
         require(check_item_count(len(request.report), "report"))

@@ -9,8 +9,7 @@ from google.protobuf.message import Message
 
 from hq.memory.entry import Entry
 from hq.registry.changes import SCHEDULER_PATHS
-from hq.registry.permits import Permit
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Permit, Precondition
 from hq.registry.registry import Registry
 from hq.validation import (
     check_id,

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from hq.api.answers import Answers
 from hq.memory.query import Query
-from hq.registry.guard_state import guard_in_short
-from hq.registry.permits import check_entry
+from hq.registry.explain import guard_in_short
+from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
 from hq.validation import check_enums, check_field_mask, check_filter, check_id, check_page_size, require

@@ -2,8 +2,7 @@
 
 Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
 which HQ itself was away. Because the timeout is one for all, order of deadlines is order of hearing: a dict that is
-re-inserted into is the queue.
-"""
+re-inserted into is the queue."""
 
 from __future__ import annotations
 
@@ -11,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hq.liveness.absences import Absences
-from hq.liveness.unheard import Unheard
+from hq.liveness.absences import Absences, Unheard
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 
@@ -32,7 +30,7 @@ class LivenessTimes:
         timeout_s: silence for so long makes a revision not ready.
         report_interval_s: how often agents report when nothing changes.
         retry_s: what an agent may need to try again after HQ was away.
-        flush_s: a beat may be under way for so long after it was heard.
+        flush_s: a heartbeat may be under way for so long after it was heard.
     """
 
     timeout_s: float = 600.0
@@ -86,7 +84,7 @@ class Deadlines:
         return key in self._heard
 
     def heard(self, key: RevisionKey, now: float) -> None:
-        """A report or beat was learned of: silence begins anew.
+        """A report or heartbeat was learned of: silence begins anew.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
@@ -140,7 +138,7 @@ class Deadlines:
         self._counts.clear()
 
     def restart(self, now: float, because: str) -> None:
-        """After a start, a new listing or a new epoch: batches of beats were missed, everyone gets a full timeout."""
+        """After a start, a new listing or a new epoch: heartbeats were missed, so everyone gets a full timeout."""
         self._absences.restart(now)
         self._unheard.restart(now)
         self._raise_floor(now + self._times.timeout_s, because)
@@ -153,8 +151,8 @@ class Deadlines:
         """HQ was away from `began` until now, and everything since was replayed.
 
         Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter
-        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone a flip
-        for ever.
+        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone an
+        expiry for ever.
         """
         self._absences.add(began, now)
         self._unheard.gap(began, now)

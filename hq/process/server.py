@@ -1,4 +1,4 @@
-"""One replica as a process: store, memory, use cases and both transports, started and stopped in order."""
+"""One replica as a process: store, memory, use cases and transports, started and stopped in order."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
-from hq.api.discovery import ScrapeTargets
+from hq.api.cluster_check import addressed
 from hq.api.instance_api import InstanceApi
 from hq.api.metrics import METRICS, Subject
+from hq.api.scrape_targets import ScrapeTargets
 from hq.config import ReplicaConfig
 from hq.process.prober import Prober
 from hq.registry.registry import Registry
@@ -23,13 +23,14 @@ from serving.calls.incoming import RequestIds
 from serving.clock import Clock
 from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
+from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
-from store.measured import MeasuredStore
 from store.port import Store
 
 if TYPE_CHECKING:
     from serving.telemetry.tracing import Tracing
+
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,6 @@ class Server:
     async def _drain(self) -> None:
         try:
             async with asyncio.timeout(2.0):
-                await self.replica.beats.drain()
+                await self.replica.heartbeats.drain()
         except TimeoutError:
             log.warning("some heartbeats were not stored: their agents report again to another replica")

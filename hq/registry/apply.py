@@ -8,8 +8,7 @@ from typing import NamedTuple
 from hq.errors import AlreadyExists
 from hq.memory.entry import Entry
 from hq.registry import changes
-from hq.registry.permits import Permit, anything, check_entry
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Permit, Precondition, anything, check_entry
 from hq.registry.writes import Writes
 from hq.replica import Replica
 from hq.validation import check_instance_update

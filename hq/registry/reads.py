@@ -4,21 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from hq.errors import EpochChanged
-from hq.memory.entry import Entry
-from hq.memory.listing import Listing
+from hq.memory.entry import Entry, frames_of
+from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
-from hq.registry.absence import of_epoch
-from hq.registry.page import Page
+from hq.registry.agent_refusals import of_epoch
+from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.source import Freshness, Source
-from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, StoreUnavailable, invalid
+
+# Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
+_PIECE = 100
+
+
+class Page:
+    """A page being filled.
+
+    Attributes:
+        entries: what it holds so far, in order of ids.
+        frames: theirs, in pieces of any number of them.
+    """
+
+    __slots__ = ("_room", "_room_bytes", "entries", "frames")
+
+    def __init__(self, limit: int, size_bytes: int) -> None:
+        """At most `limit` instances (0: any number) and `size_bytes` of frames, but at least one instance."""
+        self.entries: list[Entry] = []
+        self.frames: list[bytes] = []
+        self._room = limit or sys.maxsize
+        self._room_bytes = size_bytes
+
+    def add(self, portion: Sequence[Entry]) -> bool:
+        """Take what fits of the next instances; return whether some did not."""
+        return any(self._add(portion[at : at + _PIECE]) for at in range(0, len(portion), _PIECE))
+
+    def _add(self, portion: Sequence[Entry]) -> bool:
+        fitting = portion if len(portion) <= self._room else portion[: self._room]
+        frames = frames_of(fitting)
+        body = b"".join(frames)  # costs less than to add up their sizes
+        if len(body) > self._room_bytes:
+            count = self._count_of(frames)
+            fitting, body = fitting[:count], b"".join(frames[:count])
+        self._room -= len(fitting)
+        self._room_bytes -= len(body)
+        self.entries += fitting
+        self.frames.append(body)
+        return len(fitting) < len(portion)
+
+    def _count_of(self, frames: list[bytes]) -> int:
+        """How many of these fit."""
+        count = bisect_right(list(accumulate(map(len, frames))), self._room_bytes)
+        return count or int(not self.entries)
+
 
 _ANY = sys.maxsize
 _MISS_S = 1.0
@@ -38,7 +83,7 @@ class Found(NamedTuple):
     frames: Sequence[bytes]
     next_page_token: str
     source: Source
-    listing: Listing | None = None
+    listing: JoinedList | None = None
 
 
 class Count(NamedTuple):
@@ -70,7 +115,7 @@ class Reads:
             return None
         return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
 
-    def _fits(self, listing: Listing, page_size: int) -> bool:
+    def _fits(self, listing: JoinedList, page_size: int) -> bool:
         is_short = len(listing.entries) <= (page_size or _ANY)
         return is_short and len(listing.frames) <= self._replica.config.page_bytes
 

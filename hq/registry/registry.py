@@ -6,8 +6,8 @@ import random
 
 from hq.registry.admin import Admin
 from hq.registry.apply import Apply
-from hq.registry.beginnings import NodeReports
 from hq.registry.explain import Explain
+from hq.registry.node_reports import NodeReports
 from hq.registry.reads import Reads
 from hq.registry.revisions import Revisions
 from hq.registry.silences import Silences

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from hq.errors import UnknownRevision
 from hq.memory.entry import Entry
-from hq.registry.absence import not_on, of_epoch
+from hq.registry.agent_refusals import not_on, of_epoch
 from hq.registry.changes import decode_secrets
-from hq.registry.permits import Permit, anything, check_entry
+from hq.registry.preconditions import Permit, anything, check_entry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
 from serving.errors import NotFound, Retry, ServiceError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hq.liveness.deadlines import RevisionKey
 from hq.memory.entry import Entry
 from hq.memory.query import Query
+from hq.registry.continuation import PageToken, encode
 from hq.registry.reads import page_start, with_turns
 from hq.registry.source import Freshness
-from hq.registry.tokens import PageToken, encode
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
 
@@ -41,7 +41,7 @@ class Silences:
 
     def _silence(self, entry: Entry) -> service_pb2.InstanceSilence:
         """Of the ready revision that was heard last."""
-        deadlines, now = self._replica.watchman.tracker.deadlines, self._replica.clock.now()
+        deadlines, now = self._replica.liveness.tracker.deadlines, self._replica.clock.now()
         told = service_pb2.InstanceSilence(instance_id=entry.traits.id, uid=entry.traits.uid)
         keys = (RevisionKey(entry.traits.id, mark.id) for mark in entry.marks if mark.ready)
         known = [unheard_s for key in keys if (unheard_s := deadlines.unheard_s(key, now)) is not None]

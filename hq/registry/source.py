@@ -6,7 +6,7 @@ import asyncio
 import math
 from typing import NamedTuple
 
-from hq.doubt import UNSPECIFIED
+from hq.epoch_trust import UNSPECIFIED
 from hq.errors import BehindVersion, EpochChanged
 from hq.replica import Replica
 from hqpb.v1 import service_pb2

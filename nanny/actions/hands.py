@@ -34,7 +34,7 @@ class Hands:
     def __init__(self, controller: Controller, events: Events[ServiceEvent], writer: Writer, leave: Leave) -> None:
         self.controller, self.leave = controller, leave
         self._events, self._writer = events, writer
-        self.ended = dict.fromkeys(Event, 0)
+        self.ended = dict.fromkeys(_OUTCOMES, 0)
 
     def record(self, subject: Subject, running: Running) -> ActionRecord:
         """A copy of how far an action is; a new one if it has not begun."""
@@ -87,7 +87,6 @@ class Hands:
             snapshot_id=running.snapshot, number=running.number, outcome=_OUTCOMES[outcome], message=message[:1_000]
         )
         event = ServiceEvent(ended=end)
-        event.by.time.FromMilliseconds(self.controller.clock.wall_ms())
         try:
             await self._events.submit(subject.id, event, request_id=f"end-{running.snapshot}-{running.number}")
         except (EventRefused, Refused) as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Final
 
@@ -42,7 +44,7 @@ class Worker:
         hands: Hands,
         drift_every_s: float,
     ) -> None:
-        self._controller, self._events, self._pictures = controller, events, pictures
+        self.controller, self._events, self._pictures = controller, events, pictures
         self._contents, self._hands, self._drift_every_s = contents, hands, drift_every_s
         self._stalls = Stalls(controller.clock)
         self._levels = LevelSteps(hands, self._stalls)
@@ -51,7 +53,7 @@ class Worker:
 
     async def run(self, service_id: str) -> float | None:
         """One look, and one step of each action. Return in how many seconds to look again."""
-        record = self._controller.records(kinds.SERVICE).get(service_id)
+        record = self.controller.records(kinds.SERVICE).get(service_id)
         if record is None:
             return None
         service = service_of(record)
@@ -68,6 +70,13 @@ class Worker:
             await self._hands.clean(subject)
             await self._own.forget_wiped(subject)
             return await self._steps(subject)
+
+    @asynccontextmanager
+    async def subject(self, service_id: str) -> AsyncIterator[Subject]:
+        """A service as it is now, once every location that answers was read. Raises KeyError."""
+        async with self._pictures.of(service_id) as picture:
+            await picture.settle(picture.is_read, _READ_S)
+            yield self._subject(service_id, self.controller.records(kinds.SERVICE)[service_id], picture)
 
     async def _steps(self, subject: Subject) -> float | None:
         waits = [await self._own.step(subject)]
@@ -95,7 +104,7 @@ class Worker:
         await self._show(subject, found)
         if not found:
             return self._drift_every_s
-        subject = replace(subject, record=self._controller.records(kinds.SERVICE)[subject.id])
+        subject = replace(subject, record=self.controller.records(kinds.SERVICE)[subject.id])
         await self._activation.step(subject, Running(active, Action.ACTIVATE, REPAIR), content)
         return 1.0
 
@@ -104,7 +113,7 @@ class Worker:
             return
         if found:
             log.warning("%s: HQ differs from what it should be: %s", subject.id, "; ".join(found))
-        change = self._controller.change()
+        change = self.controller.change()
         record = change.get(kinds.SERVICE, subject.id)
         assert record is not None
         record.drift[:] = found
@@ -133,7 +142,6 @@ class Worker:
             f"HQ holds writes of order {newest}, and the last one known here is {subject.record.generation}: Nanny's "
             "store went back in time; compare the targets with HQ, then resume"
         )
-        event.by.time.FromMilliseconds(self._controller.clock.wall_ms())
         await self._events.submit(subject.id, event, request_id=f"went-back-{newest}")
         return True
 
@@ -147,7 +155,7 @@ class Worker:
             instances=dict(picture.instances()),
             away=picture.away(),
         )
-        orders = self._controller.records(kinds.INSTANCE_TARGET)
+        orders = self.controller.records(kinds.INSTANCE_TARGET)
         own: dict[Key, InstanceTargetRecord] = {}
         if any(state.overrides for state in subject.service.tuples.values()):
             for name in [name for name in orders if name.startswith(f"{service_id}/")]:

@@ -28,6 +28,16 @@ _OUTCOMES: Final[Mapping[int, Event]] = {
 }
 
 
+def handler(wall_ms: Callable[[], int]) -> Callable[[Change, str, ServiceEvent], None]:
+    """The handler. Events carry no time of their own: the same request sent again must be the same event."""
+
+    def timed(change: Change, service_id: str, event: ServiceEvent) -> None:
+        event.by.time.FromMilliseconds(wall_ms())
+        handle(change, service_id, event)
+
+    return timed
+
+
 def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
     """One event of one service. Raises Refused, UnreadableEvent."""
     kind = event.WhichOneof("event")
@@ -122,6 +132,7 @@ def _snapshot(moved: _Moved) -> None:
         stored = records_pb2.SnapshotRecord()
         stored.CopyFrom(added)
         stored.snapshot.parent = moved.record.head
+        stored.snapshot.created.time.CopyFrom(moved.event.by.time)
         moved.change.put(kinds.SNAPSHOT, key, stored)
     _remember(moved, added.snapshot.id, added.chunks)
     moved.to(moved.step.added(moved.before, added.snapshot.id))

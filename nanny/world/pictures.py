@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
 _LINGER_S: Final = 30.0
+UNREAD: Final = "was not read yet"
 
 
 class Seen:
@@ -31,7 +32,7 @@ class Seen:
         self._clock = clock
         self._shown = Shown()
         self._ready_since: dict[tuple[str, int, str], float] = {}
-        self.error = "not read yet"
+        self.error = UNREAD
         self.epoch = ""
 
     @property
@@ -58,7 +59,7 @@ class Seen:
         doubted = source.trust == service_pb2.EPOCH_TRUST_DOUBTED
         self.error = (source.error or "its answers are old") if source.stale or doubted else ""
         if not self._shown.is_whole:
-            self.error = "not read yet"
+            self.error = UNREAD
 
     def _look(self) -> None:
         now, ready = self._clock.now(), {}
@@ -91,6 +92,10 @@ class Picture:
         """Locations that must not be acted on, with the reason."""
         return {name: seen.error for name, seen in self.seen.items() if seen.error}
 
+    def is_read(self) -> bool:
+        """Every location has answered once, or is known not to answer."""
+        return all(seen.error != UNREAD for seen in self.seen.values())
+
     async def settle(self, done: Callable[[], bool], timeout_s: float) -> None:
         """Return when `done`, or when the time is over."""
         try:
@@ -111,6 +116,18 @@ class Pictures:
 
     def __len__(self) -> int:
         return len(self._held)
+
+    @property
+    def locations(self) -> list[str]:
+        """Their names."""
+        return sorted(self._locations)
+
+    def away_locations(self) -> dict[str, str]:
+        """By location, what is wrong with it as far as somebody looks; empty: nothing is known to be."""
+        found = dict.fromkeys(self._locations, "")
+        for held in self._held.values():
+            found.update(held.picture.away())
+        return found
 
     @asynccontextmanager
     async def of(self, service: str) -> AsyncIterator[Picture]:

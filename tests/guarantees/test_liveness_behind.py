@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from hq.errors import Fenced, UnknownRevision, WrongNode, WrongUid
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb

@@ -52,7 +52,7 @@ class Agent(Client):
         self._told, self._ready = self._marker(), ready
         return await self._send("report")
 
-    async def beat(self) -> bool:
+    async def heartbeat(self) -> bool:
         """The same again."""
         return await self._send("beat")
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 from hq.errors import VersionConflict
 from hq.memory.entry import Entry
 from hq.memory.query import Query
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.reads import Count, Found
 from hq.registry.registry import Registry
 from hq.registry.source import Source

@@ -16,7 +16,8 @@ from hqclient.errors import DETAILS_KEY, decode_status
 from hqpb.v1 import service_pb2
 from serving.context import ServerContext
 from serving.grpc.server import GrpcServer
-from serving.transport.client import CallFailed, Channel
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
 from tests.wire.fake_table import FAILURES, GET, SERVICE, WATCH, FakeHealth, FakeRegistry
 

@@ -13,7 +13,8 @@ from serving.context import ServerContext
 from serving.h2 import frames
 from serving.h2.frames import END_STREAM
 from serving.limiting.limits import Limits
-from serving.transport.client import CallFailed, Channel
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
 from tests.wire.raw_h2_server import OK, OK_HEAD, RawPeer, raw_server

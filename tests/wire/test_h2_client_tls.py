@@ -15,7 +15,8 @@ from hqclient.credentials import Credentials
 from hqpb.v1 import service_pb2
 from serving.context import ServerContext
 from serving.grpc.server import GrpcServer
-from serving.transport.client import CallFailed, Channel
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
 from tests.support.certificates import Authority, Certificate
 from tests.support.secured import Secured, served
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry

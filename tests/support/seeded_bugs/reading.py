@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.memory.index import Index
-from hq.memory.listing import Home
+from hq.memory.joined_lists import Home
 from hq.memory.query import Query
 from hq.registry import reads
 from hq.registry.reads import Count, Reads

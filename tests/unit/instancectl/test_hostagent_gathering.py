@@ -13,7 +13,7 @@ from instancectl.hostagent.gathering import Gathering, Key, Placed
 from instancectl.hostagent.relayed import Failed
 from serving.clock import ManualClock
 from serving.errors import OutcomeUnknown, ServiceError
-from serving.transport.client import CallFailed
+from serving.transport.client_call import CallFailed
 from tests.support.sample_instances import eventually
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are

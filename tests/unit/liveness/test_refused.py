@@ -28,10 +28,8 @@ from serving.errors import (
     StoreUnavailable,
 )
 from serving.protocol_errors import TooManyConnections
-from store.etcd_errors import WatchTokenRefused
-from store.flight import Guarded
-from store.follow import _Silent
-from store.port import Commit, Compare, Disconnected, NoSpace, Unavailable, Write
+from serving.storage.errors import WriteGuarded
+from store.port import Commit, Compare, NoSpace, Unavailable, Write
 from tests.support.simulation import Agent, Running, Simulation
 from tests.support.virtual_time import run_virtually
 
@@ -52,12 +50,7 @@ OURS: dict[type[ServiceError], ServiceError] = {
     Overloaded: Overloaded("4000 calls are under way already", limit="max_calls"),
     AuditUnavailable: AuditUnavailable("disk full"),
     TooManyConnections: TooManyConnections("max_connections"),
-    Disconnected: Disconnected("the watch ended"),
-    _Silent: _Silent("the watch brought nothing"),
-    Unavailable: Unavailable("connection refused"),
-    NoSpace: NoSpace("the store is full"),
-    Guarded: Guarded("another epoch"),
-    WatchTokenRefused: WatchTokenRefused("the token has expired"),
+    WriteGuarded: WriteGuarded("another epoch"),
 }
 NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
@@ -132,7 +125,7 @@ def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind:
             assert reason_of(simulation, flip.key) == REPORTS_REFUSED
         refusing.is_on = False
         await asyncio.sleep(200)
-        assert [change for change in simulation.changes if not change.flipped]
+        assert [change for change in simulation.changes if not change.expired]
 
     simulated(scene)
 
@@ -268,7 +261,7 @@ def test_replicas_that_crash_again_and_again_keep_nobody_alive() -> None:
             _bind(agent, simulation.replicas[0])
         while simulation.now < dead.last_report + TIMEOUT_S + LATE_S:
             crashing = await simulation.start_replica()
-            crashing.registry.replica.watchman.refusals.unread([dead.node], "OVERLOADED")
+            crashing.registry.replica.liveness.refusals.unread([dead.node], "OVERLOADED")
             await asyncio.sleep(7)
             await simulation.stop_replica(crashing)
         # The node is named by strangers all the time: one timeout more, and no longer.

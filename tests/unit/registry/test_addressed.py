@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
+from hq.api.cluster_check import addressed
 from hq.api.instance_api import InstanceApi
 from hqapi.requests import CLUSTER_HEADER
 from serving.calls.methods import Call, Unary, settled

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hq.errors import AlreadyExists, EpochChanged, StoreLimit, VersionConflict
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb

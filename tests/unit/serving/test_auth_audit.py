@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hq.audit.check import Check
+from hq.audit import Check
 from hqapi.rules import UPLOAD
 from serving.auth.audit import Audit, Line, LogSink
 from serving.auth.audit_chain import hash_of

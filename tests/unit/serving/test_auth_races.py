@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqapi.rules import FETCH, UPLOAD
 from serving.auth.policy import parse
