@@ -166,7 +166,8 @@ class Healer:
         """Work that a process has begun, perhaps one that died: the world is asked before anything is repeated."""
         try:
             executor = self._parts.executor(host.operation.kind)
-            seen = await executor.look(host)
+            age_s = (self._now().ms - host.operation.intent.attempt_ms) / 1000
+            seen = await executor.look(host, age_s)
         except ExecutorFailure as error:
             log.warning("%s: cannot look at %s: %s", host.name, host.operation.id, error)
             return
@@ -176,8 +177,8 @@ class Healer:
             await self._saw(host, seen)
 
     async def _repeat(self, host: Host, executor: Executor) -> None:
-        operation_id = host.operation.id
-        may = await self._store.intend(lambda book: take_attempt(book, host.name, operation_id))
+        operation_id, now_ms = host.operation.id, self._now().ms
+        may = await self._store.intend(lambda book: take_attempt(book, host.name, operation_id, now_ms))
         if may is not None:
             await self._begin(host.name, executor, may)
 

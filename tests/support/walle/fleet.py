@@ -306,7 +306,7 @@ class _Machines:
         self._fleet.truth.work[host.name] = (kind, self._fleet.minute + LASTS[kind])
         return "handle"
 
-    async def look(self, host: Host) -> Seen:
+    async def look(self, host: Host, age_s: float) -> Seen:
         truth = self._fleet.truth
         if host.name not in truth.work:
             return Seen(Progress.NOT_BEGUN)
