@@ -22,7 +22,7 @@ run: ## Start an HQ with its own etcd on this machine (Ctrl-C stops it)
 	@exec $(VENV)/hq dev
 
 .PHONY: demo
-demo: ## Three locations, a front and 300 simulated agents, to look at and to break (Ctrl-C stops it)
+demo: ## Three locations, a gateway and 300 simulated agents, to look at and to break (Ctrl-C stops it)
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.demo
 
@@ -48,8 +48,9 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python tools/gen_proto.py --check
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
+	$(VENV)/python -m tools.gen_nanny_states --check
 	$(VENV)/buf lint
-	$(VENV)/bandit -q -c pyproject.toml -r store serving control hq federated walle gateways console clients tools
+	$(VENV)/bandit -q -c pyproject.toml -r store serving control cms hqapi hq federated walle gateways console nanny clients tools
 	$(VENV)/python -m tools.check_advisories
 	$(VENV)/python -m tools.check_packages
 
@@ -63,6 +64,7 @@ proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md ane
 	$(VENV)/python tools/gen_proto.py
 	$(VENV)/python -m tools.gen_api_reference
 	$(VENV)/python -m tools.gen_metrics_reference
+	$(VENV)/python -m tools.gen_nanny_states
 
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)

@@ -9,24 +9,27 @@ from typing import Any, Final
 
 import click
 
+from console.backends.cms import Cms
+from console.backends.nanny import Nanny
 from console.backends.registry import Registry
+from console.backends.remote import Remote
 from console.backends.servers import Servers
 from console.server import Server
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import security_of
+from serving.auth.security import Security, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.flags import Flags, is_loopback, limits_of
-from serving.running import run, when_told_to_stop
-from serving.surroundings import Surroundings
+from serving.process import run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 
 _FLAGS: Final = Flags("HQ_CONSOLE_")
 _option = _FLAGS.option
 _LEAST_KEY_BYTES: Final = 32
+_PARTS: Final[Any] = (("Nanny", "nanny", Nanny), ("CMS", "cms", Cms))  # as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
 )
@@ -52,6 +55,8 @@ def cli() -> None:
     metavar="NAME=HOST:PORT,...",
     help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
 )
+@_option("--cms", multiple=True, metavar="HOST:PORT", help="The CMS's processes: tasks and budgets. Repeatable.")
+@_option("--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable.")
 @_option("--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one.")
 @_option(
     "--public-url",
@@ -98,7 +103,11 @@ def _checked(given: dict[str, Any]) -> tuple[Security | None, Credentials | None
             f"--http {given['http']} is reachable from other machines: give --tls-cert and --tls-key, "
             "or serve on 127.0.0.1, or give --insecure if the network itself is protected"
         )
-    addresses = [*given["hq"], *(one for listed in _locations(given).values() for one in listed)]
+    addresses = [
+        *given["hq"],
+        *(one for part in _PARTS for one in given[part[1]]),
+        *(one for listed in _locations(given).values() for one in listed),
+    ]
     if not (given["server_ca"] or given["insecure"] or all(map(is_loopback, addresses))):
         raise click.UsageError(
             "tokens would be sent to other machines in plain text: give --server-ca for TLS with all servers, or "
@@ -132,8 +141,11 @@ def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
 
 
 async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
-    servers = Servers(Registry(given["hq"], _locations(given), credentials))
-    shared = Surroundings(limits_of(given), SystemClock(), RequestIds("console"), security)
+    servers = Servers(
+        Registry(given["hq"], _locations(given), credentials),
+        *(make(Remote(name, given[flag], credentials)) if given[flag] else None for name, flag, make in _PARTS),
+    )
+    shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
     server = Server(
         servers,
         shared,

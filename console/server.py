@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 
 from console.app import App
@@ -12,8 +13,7 @@ from console.site.rendering import Templates
 from console.site.sealing import Seal
 from console.site.shield import Shield
 from console.site.visits import Routes
-from serving.process_metrics import process_metrics
-from serving.surroundings import Surroundings
+from serving.context import ServerContext, process_metrics
 from serving.transports import Addresses, Transports
 
 
@@ -44,7 +44,7 @@ class Server:
     def __init__(
         self,
         servers: Servers,
-        shared: Surroundings,
+        shared: ServerContext,
         http: str,
         key: bytes,
         *,
@@ -57,7 +57,7 @@ class Server:
         `is_open`: whoever did not sign in is shown what the servers show to anybody.
         """
         self._servers, self._health, self._public_url = servers, Health(), public_url
-        templates = Templates({"parts": servers.parts(), "is_open": is_open})
+        templates = Templates({"parts": servers.parts(), "is_open": is_open, "fresh_id": lambda: secrets.token_hex(8)})
         self.app = App(Routes(routes(servers, is_open=is_open)), templates, Seal(key), time.time, is_open=is_open)
         self._is_tls = shared.security is not None and shared.security.tls is not None
         addresses = Addresses(http, http, env="HQ_CONSOLE_")

@@ -23,9 +23,9 @@ from control.errors import NotActing, RecordChanged
 from control.records import Kind, Records
 from controlpb.v1 import control_pb2
 from serving.clock import Clock
-from serving.errors import HqError
+from serving.errors import ServiceError
+from store.keys import new_word
 from store.port import Batch, Compare, Write
-from store.words import new_word
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class Acting:
             if not self._leaving:
                 try:
                     await self._step()
-                except HqError as error:
+                except ServiceError as error:
                     log.info("acting: %s", error)
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._rng.uniform(0.7, 1.0) * self._term_s / 4):
@@ -160,7 +160,7 @@ class Acting:
         self._lose()
         try:
             await self._changes.store("acting", Write((), deletes=(self._key(WORD),)), (guard,), self._term_s / 10)
-        except HqError as error:
+        except ServiceError as error:
             log.info("the acting word was not given back: %s", error)
 
     async def _step(self) -> None:

@@ -16,7 +16,8 @@ from control.memory import Memory
 from control.records import MAX_RECORD_BYTES, Kind, M, check_id
 from serving.clock import Clock
 from serving.errors import NotLoaded, TooLarge
-from store.commit import Committer, Conflict, Guarded
+from serving.storage.errors import WriteGuarded
+from store.commit import Committer, Conflict
 from store.keys import Keys
 from store.port import Compare, Write
 
@@ -50,7 +51,7 @@ class Changes:
         except Conflict as conflict:
             await self.memory.shown_soon(max(conflict.modified.values(), default=0), _SHOWN_S)
             raise RecordChanged(f"{self._changed(conflict)} changed meanwhile: read it again and retry") from None
-        except Guarded as error:
+        except WriteGuarded as error:
             self.doubted()
             raise NotActing(f"not stored, another process may act now: {error}", 0.1) from error
         await self.memory.shown_soon(version, _SHOWN_S)

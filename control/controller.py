@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,16 +19,16 @@ from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
 from controlpb.v1 import control_pb2
 from serving.clock import Clock
-from serving.errors import HqError, NotLoaded
+from serving.errors import NotLoaded, ServiceError
+from serving.storage.errors import served
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
-from store.keys import COMPACTION, FENCE, Keys
+from store.keys import COMPACTION, FENCE, Keys, word_of
 from store.port import Batch, Record, Store
 from store.session import Session
-from store.words import word_of
 
 log = logging.getLogger(__name__)
 
@@ -69,9 +70,9 @@ class Controller:
         self._epoch = Epoch(store, names, rng)
         self._follower = Follower(store, names, memory, self._epoch, rng)
         times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
-        self._fence = Fence(store, names, config.process, self._epoch, self._follower, clock, rng, times)
+        self._fence = Fence(store, names, config.process, self._epoch, self._follower, clock, rng, times, served)
         session = Session(store, names, config.process, self._epoch, rng, memory.shown)
-        self._committer = Committer(store, names, config.process, self._epoch, session, clock, rng)
+        self._committer = Committer(store, names, config.process, self._epoch, session, clock, rng, errors=served)
         self._compactor = Compactor(store, names, config.process, self._epoch, clock, rng, config.compact_every_s)
         self._changes = Changes(memory, names, self._committer, clock)
         self._acting = Acting(config.process, self._changes, self._fence.passed, clock, rng, config.term_s)
@@ -236,12 +237,27 @@ class Controller:
             tasks.create_task(self._load_each_time(), name="loading")
             tasks.create_task(self._act_each_time(), name="acting")
 
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run beside what is done within, for tests and tools; leave at its end. Raises what `run` raises."""
+        task = asyncio.create_task(self.run(), name="controller")
+        try:
+            yield
+            if not task.done():
+                await self.leave()
+        finally:
+            died = task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            if died and not task.cancelled():
+                task.result()
+
     async def _load_each_time(self) -> None:
         while True:
             await self._unloaded.wait()
             try:
                 await self._fence.passed()
-            except HqError as error:
+            except ServiceError as error:
                 log.info("not loaded yet: %s", error)
                 await asyncio.sleep(_RETRY_S)
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from serving.errors import Code, HqError, Retry
+from serving.errors import Code, Retry, ServiceError
 
 
 class NotActing(Retry):
@@ -13,14 +13,14 @@ class NotActing(Retry):
     reason = "NOT_ACTING"
 
 
-class RecordChanged(HqError):
+class RecordChanged(ServiceError):
     """A record that the change read has changed since; nothing was stored. Read again, decide anew."""
 
     code: ClassVar[Code] = "ABORTED"
     reason = "RECORD_CHANGED"
 
 
-class Unreadable(HqError):
+class Unreadable(ServiceError):
     """The record in the store cannot be decoded. It is not absent: nothing may be decided without it."""
 
     code: ClassVar[Code] = "DATA_LOSS"
@@ -33,7 +33,7 @@ class MayNotBegin(Retry):
     reason = "MAY_NOT_BEGIN"
 
 
-class RequestConflict(HqError):
+class RequestConflict(ServiceError):
     """The request id was used for another content; nothing was stored."""
 
     code: ClassVar[Code] = "ALREADY_EXISTS"
@@ -41,7 +41,7 @@ class RequestConflict(HqError):
     ours = False
 
 
-class EventRefused(HqError):
+class EventRefused(ServiceError):
     """The event was handled, and changed nothing. `code` and the message are those of the handler's `Refused`."""
 
     reason = "REFUSED"
@@ -52,7 +52,7 @@ class EventRefused(HqError):
         self.code = code  # type: ignore[misc]  # of this one error, as its handler chose
 
 
-class NotHandledYet(HqError):
+class NotHandledYet(ServiceError):
     """The event is stored and will be handled; its outcome did not come within the deadline."""
 
     code: ClassVar[Code] = "DEADLINE_EXCEEDED"

@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from control.records import Kind, M, Records
 from store.keys import Keys
-from store.port import Batch, Change, Record
+from store.port import Batch, Change, Record, Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +41,7 @@ class Memory:
         self.observers: list[Observer] = []
         self.after: list[Callable[[Batch], None]] = []
         self._moved = asyncio.Event()
+        self._resets = 0
 
     def table(self, kind: Kind[M]) -> Records[M]:
         """The table of a kind, made at the first call. All must be made before the process runs."""
@@ -52,14 +53,17 @@ class Memory:
         return table  # type: ignore[return-value]
 
     async def shown(self, version: int) -> None:
-        """Return when everything up to a version is in, however long that takes."""
+        """Return when everything up to a version is in, however long that takes. Raises Unavailable on a new epoch."""
+        resets = self._resets
         while self.version < version:
             await self._moved.wait()
+            if self._resets != resets:
+                raise Unavailable("the store has another history")
 
     async def shown_soon(self, version: int, timeout_s: float) -> None:
         """The same, but return when the time is over."""
         if self.version < version:
-            with suppress(TimeoutError):
+            with suppress(TimeoutError, Unavailable):
                 async with asyncio.timeout(timeout_s):
                     await self.shown(version)
 
@@ -70,7 +74,8 @@ class Memory:
             observer.forget()
         for table in self._tables.values():
             table.clear()
-        self.version = 0
+        self._resets += 1
+        self._move(0)
 
     def load(self, records: list[Record]) -> None:
         for record in records:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from control.errors import RecordChanged
 from serving.clock import Clock
-from serving.errors import HqError
+from serving.errors import ServiceError
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class Reconciler:
         try:
             again_s = await self._run(key)
             self._attempts.pop(key, None)
-            with suppress(HqError):
+            with suppress(ServiceError):
                 await self._failures.clear(key)
             if again_s is not None:
                 due.add(key, self._clock.now() + again_s)
@@ -164,11 +164,11 @@ class Reconciler:
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1
         longest_s = min(BACKOFF_S[0] * 2 ** (attempt - 1), BACKOFF_S[1])
         due.hold(key, self._clock.now() + self._rng.uniform(longest_s / 2, longest_s))
-        text = str(error) if isinstance(error, HqError) else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, ServiceError) else f"{type(error).__name__}: {error}"
         log.warning(
-            "%s %s failed, attempt %d: %s", self.name, key, attempt, text, exc_info=not isinstance(error, HqError)
+            "%s %s failed, attempt %d: %s", self.name, key, attempt, text, exc_info=not isinstance(error, ServiceError)
         )
         try:
             await self._failures.show(key, text)
-        except HqError as unshown:
+        except ServiceError as unshown:
             log.info("%s %s: the failure is not stored: %s", self.name, key, unshown)

@@ -1,4 +1,4 @@
-"""What goes wrong at a front only, and how it passes on what a location says."""
+"""What goes wrong at a gateway only, and how it passes on what a location says."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from typing import Any, ClassVar, Final, get_args
 
 import grpc
 
+from hqapi.requests import CLUSTER_HEADER
 from hqclient.errors import HqApiError
-from serving.calls.meant import CLUSTER_HEADER
-from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, StartOver, Stop, TooLarge, Violation
+from serving.errors import (
+    Code,
+    FailedPrecondition,
+    InvalidRequest,
+    OutcomeUnknown,
+    Retry,
+    ServiceError,
+    StartOver,
+    TooLarge,
+    Violation,
+)
 
 NAME_IT: Final = f"name the location with the header {CLUSTER_HEADER}, or in meta.cluster where there is one"
 
@@ -39,7 +49,7 @@ class LocationsSilent(Retry):
         return {"locations": ",".join(self._names)}
 
 
-class Ambiguous(HqError):
+class Ambiguous(ServiceError):
     """Several locations have an instance of this id, and the caller named none."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
@@ -54,8 +64,8 @@ class Ambiguous(HqError):
         return {"locations": ",".join(self._owners)}
 
 
-class AskLocation(HqError):
-    """This is asked of a location itself. Agents never talk to a front: its loss must not look like theirs."""
+class AskLocation(ServiceError):
+    """This is asked of a location itself. Agents never talk to a gateway: its loss must not look like theirs."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "ASK_LOCATION"
@@ -90,8 +100,8 @@ def words_of(error: HqApiError, in_time: str) -> str:
     return error.message
 
 
-def relayed(error: HqApiError, location: str) -> HqError:
-    """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
+def relayed(error: HqApiError, location: str) -> ServiceError:
+    """What a location said, for the gateway's own caller: same code, reason and details, and whose word it is."""
     message = f"{location}: {words_of(error, 'before the deadline')}"
     unsure = "; it may or may not be stored: read to find out"
     if error.earlier_try_unknown:  # the last word is of a replica that knows nothing of the try before
@@ -101,7 +111,7 @@ def relayed(error: HqApiError, location: str) -> HqError:
     if not error.from_hq:
         return OutcomeUnknown(message + unsure) if error.outcome_unknown else Retry(message)
     code = error.code.name if error.code.name in _CODES else "INTERNAL"
-    base: type[HqError] = HqError
+    base: type[ServiceError] = ServiceError
     arguments: tuple[Any, ...] = (message,)
     if error.retry_delay_s is not None:
         base, arguments = Retry, (message, error.retry_delay_s)
@@ -109,7 +119,7 @@ def relayed(error: HqApiError, location: str) -> HqError:
         base, arguments = InvalidRequest, _violations(error)
     elif error.code is grpc.StatusCode.FAILED_PRECONDITION and error.violations:
         subject = error.violations[0].field
-        base, arguments = (Stop, (subject, message)) if subject else (StartOver, (message,))
+        base, arguments = (FailedPrecondition, (message, subject)) if subject else (StartOver, (message,))
     made = _kind(base.__name__, code, error.reason or base.reason)(*arguments)
     made.__dict__["_relayed"] = {**error.metadata, "cluster": location}
     return made
@@ -120,11 +130,11 @@ def _violations(error: HqApiError) -> tuple[Violation, ...]:
     return told or (Violation("", error.message),)
 
 
-_BASES: Final = {base.__name__: base for base in (HqError, Retry, InvalidRequest, Stop, StartOver)}
+_BASES: Final = {base.__name__: base for base in (ServiceError, Retry, InvalidRequest, FailedPrecondition, StartOver)}
 
 
 @lru_cache(maxsize=256)
-def _kind(base: str, code: str, reason: str) -> type[HqError]:
+def _kind(base: str, code: str, reason: str) -> type[ServiceError]:
     """The error tree has code and reason on classes: one more leaf for what a location said."""
     told = property(lambda self: self.__dict__.get("_relayed", {}))
     return type(f"Relayed{base}", (_BASES[base],), {"code": code, "reason": reason, "metadata": told})

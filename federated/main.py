@@ -12,28 +12,25 @@ from typing import Any, Final
 import click
 
 from federated.clock import SystemClock
-from federated.front import Front
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config import BadConfig, check_plain
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import BadConfig, ConfigFile, check_plain
 from federated.locations.locations import Locations
 from federated.server import Server
+from hqapi.rules import DENIED_BY_STATE
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
-from serving import garbage
-from serving.auth import settings
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import check_exposure, security_of
+from serving.auth import security as settings
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
-from serving.flags import Bytes, Duration, Flags, limits_of
-from serving.running import run, when_told_to_stop
-from serving.surroundings import Surroundings
+from serving.context import ServerContext
+from serving.flags import Bytes, Duration, Flags, limits_of, tracing_to
+from serving.process import freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
-from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
 
-_FLAGS: Final = Flags("HQ_FRONT_")
+_FLAGS: Final = Flags("HQ_FEDERATED_")
 _option = _FLAGS.option
 
 
@@ -94,11 +91,11 @@ def cli(**given: Any) -> None:
 
 
 def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
-    """How callers get in here, and what the front shows to its locations."""
+    """How callers get in here, and what the gateway shows to its locations."""
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "ticket_file")))
     try:
         check_exposure(given)
-        security = security_of(given, SystemClock(), None)
+        security = security_of(given, SystemClock(), None, DENIED_BY_STATE)
         _check_own(files, security)
         return security, Dialer(Credentials(files))
     except (BadSecurity, BadCredentials) as error:
@@ -106,7 +103,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:
-    """A question that came without a ticket would be asked in the front's own name. Raises BadSecurity."""
+    """A question that came without a ticket would be asked in the gateway's own name. Raises BadSecurity."""
     if (files.cert or files.ticket_file) and (security is None or security.gate is None):
         raise BadSecurity(
             "--location-cert and --location-ticket-file need --policy and --jwks: "
@@ -125,25 +122,25 @@ def _run(file: ConfigFile, given: dict[str, Any], security: Security | None, dia
 async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:
     clock, rng = SystemClock(), random.SystemRandom()
     locations = Locations(file, clock, rng, dialer, given["last_good_bytes"])
-    front = Front(locations, clock, rng, given["page_bytes"])
-    name = f"{socket.gethostname()}-front-{secrets.token_hex(4)}"
+    gateway = Gateway(locations, clock, rng, given["page_bytes"])
+    name = f"{socket.gethostname()}-federated-{secrets.token_hex(4)}"
     tracing = tracing_to(given["otlp"], "hq-federated", name)
-    shared = Surroundings(limits_of(given), clock, RequestIds(name), security, tracing)
+    shared = ServerContext(limits_of(given), clock, RequestIds(name), security, tracing)
     server = Server(
-        front,
+        gateway,
         shared,
         Addresses(
             given["grpc"],
             given["http"],
             given["grpc_mtls"],
             cors=given["cors_origin"],
-            env="HQ_FRONT_",
+            env="HQ_FEDERATED_",
             transport=given["transport"],
         ),
         given["grace"],
     )
     when_told_to_stop(server.stop)
-    garbage.freeze()
+    freeze_gc()
     await server.serve()
 
 

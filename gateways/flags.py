@@ -13,6 +13,10 @@ from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.discovery import Discovery, DiscoverySettings
 from hqclient.discovery.feed import FeedSettings
+from serving.auth import security as settings
+from serving.auth.security import Security
+from serving.auth.watched_files import BadSecurity
+from serving.clock import SystemClock
 from serving.flags import Duration, Flags, is_loopback, together
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,6 +43,8 @@ following: Final = together(
         help="Keeps the last good list for restarts while HQ is away. Gateways may share it.",
     ),
 )
+# Callers of a gateway are readers with tokens; a certificate is taken where gRPC is served.
+security_flags: Final = settings.flags(FLAGS)
 running: Final = together(
     option("--insecure", is_flag=True, help="Serve on non-loopback addresses without TLS or authentication."),
     option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
@@ -78,3 +84,16 @@ def _check_plain(servers: list[str], files: CredentialFiles, given: Mapping[str,
     for server in servers:
         if not is_loopback(server):
             raise click.UsageError(f"--hq {server} is on another machine: give --hq-ca for TLS, or --insecure")
+
+
+def security_from(given: Mapping[str, Any]) -> Security | None:
+    """How callers get in here; None: nobody is asked who they are, and it is plain text.
+
+    Raises:
+        UsageError: naming the flag.
+    """
+    try:
+        settings.check_exposure(given)
+        return settings.security_of(given, SystemClock(), "")
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error

@@ -20,12 +20,11 @@ from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Method
 from serving.clock import Clock
+from serving.context import ServerContext, process_metrics
 from serving.flags import is_loopback
 from serving.limiting.limits import Limits
-from serving.process_metrics import process_metrics
-from serving.running import run
-from serving.standard.pages import Page
-from serving.surroundings import Surroundings
+from serving.process import run
+from serving.standard.site import Site
 from serving.telemetry.logs import set_up_logs
 from serving.telemetry.metrics import Declared, Table
 from serving.transports import Addresses, Transports
@@ -54,8 +53,8 @@ class Gateway:
         self.health = GatewayHealth(self.picture)
         self.clock = clock
         name = f"{socket.gethostname()}-{kind}-{secrets.token_hex(4)}"
-        self.surroundings = Surroundings(limits, clock, RequestIds(name), security)
-        self.metrics = process_metrics(self.surroundings)
+        self.context = ServerContext(limits, clock, RequestIds(name), security)
+        self.metrics = process_metrics(self.context)
         self.metrics.register(Table(METRICS, Seen(self.picture, self.addressing)))
         self._discovery, self._services, self._grace_s = discovery, tuple(services), grace_s
         self._transports: Transports | None = None
@@ -65,11 +64,11 @@ class Gateway:
         self.metrics.register(Table(metrics, subject))
 
     def listen(
-        self, addresses: Addresses, methods: Sequence[Method] = (), pages: Mapping[str, Page] | None = None
+        self, addresses: Addresses, methods: Sequence[Method] = (), site: Site | None = None
     ) -> asyncio.Future[Addresses]:
         """Serve these; where, once it does."""
         self._transports = Transports(
-            methods, self.health, self.surroundings, self.metrics, addresses, self._grace_s, pages
+            methods, self.health, self.context, self.metrics, addresses, self._grace_s, site=site
         )
         return self._transports.listening
 

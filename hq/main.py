@@ -14,25 +14,23 @@ from typing import Any
 
 import click
 
-from hq.audit.commands import audit
+from hq.audit import audit
 from hq.backup.commands import backup, restore
 from hq.config import ReplicaConfig
-from hq.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from hq.process import options
-from hq.process.etcd_flags import etcd_config
-from hq.process.running import until_stopped
 from hq.process.server import Server
 from hq.process.welcome import for_trying, welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import check_exposure, security_of
+from hqapi.rules import DENIED_BY_STATE
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import limits_of, listening_by
-from serving.running import run
+from serving.flags import limits_of, listening_by, tracing_to
+from serving.process import run, until_stopped
+from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
-from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
+from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
 from store.epoch import FormatTooNew
 from store.port import Store
 
@@ -97,23 +95,25 @@ def dev(store: str, data: str, **given: Any) -> None:
 async def _serve(given: dict[str, Any], make_store: Callable[[], Store], security: Security | None) -> None:
     if given["worker"] is not None:
         end_with_parent()
-    await until_stopped(_server(given, make_store(), security))
+    server = _server(given, make_store(), security)
+    await until_stopped(server, server.replica.loaded)
 
 
 async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
-    from hq.embedded import EmbeddedEtcd
+    from store.embedded import EmbeddedEtcd
     from store.etcd import EtcdConfig, EtcdStore
     from store.memory import MemoryStore
 
     if kind == "memory":
-        await until_stopped(_server(given, MemoryStore()), lambda server: welcome(server, "memory"))
+        server = _server(given, MemoryStore())
+        await until_stopped(server, server.replica.loaded, lambda: welcome(server, "memory"))
         return
     etcd = EmbeddedEtcd(data)
     await etcd.start()
     try:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
         where, note = f"etcd at {etcd.endpoint}, data in {data}", for_trying(etcd.process.binary)
-        await until_stopped(server, lambda server: welcome(server, where, note), etcd.process.died())
+        await until_stopped(server, server.replica.loaded, lambda: welcome(server, where, note), etcd.process.died())
     finally:
         await etcd.stop()
 
@@ -228,7 +228,7 @@ def _security(given: dict[str, Any]) -> Security | None:
     if given["worker"] is not None and given["audit_log"]:
         given = {**given, "audit_log": f"{given['audit_log']}.worker-{given['worker']}"}  # each renames its own
     try:
-        return security_of(given, SystemClock(), given["cluster"])
+        return security_of(given, SystemClock(), given["cluster"], DENIED_BY_STATE)
     except BadSecurity as error:
         raise click.UsageError(str(error)) from error
 

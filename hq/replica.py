@@ -16,28 +16,30 @@ from itertools import groupby
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hq.config import ReplicaConfig
-from hq.doubt import Census, Standing, Strangers, standing
-from hq.liveness.beats import Beats
-from hq.liveness.hearing import Hearing
+from hq.epoch_trust import Census, Standing, Strangers, standing
+from hq.errors import EpochDoubted
+from hq.liveness.heartbeats import Heartbeats
+from hq.liveness.liveness import Liveness, liveness_times
+from hq.liveness.refusals import PublishedRefusals
 from hq.liveness.tracker import Tracker
-from hq.liveness.watchman import Watchman, liveness_times
 from hq.memory.cache import Cache
+from hq.memory.decoder import Quarantined
 from hq.memory.fanout import Fanout
 from hq.memory.history import History, Step, WatchedEvent
-from hq.memory.quarantine import Quarantined
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import Clock
-from serving.errors import EpochDoubted, HqError, NotLoaded
-from store import keys as k
+from serving.errors import NotLoaded, ServiceError
+from serving.storage.errors import served
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
-from store.port import Batch, Change, Record, Store, Write
+from store.keys import word_of
+from store.port import Batch, Change, Record, Store, Unavailable, Write
 from store.session import Session
-from store.words import word_of
 
 log = logging.getLogger(__name__)
 
@@ -74,15 +76,17 @@ class Replica:
         self.epoch = Epoch(store, names, rng)
         self.follower = Follower(store, names, self, self.epoch, rng)
         idle_s = min(3.0, config.liveness_timeout_s / 3)
-        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s))
-        self.session = Session(store, names, me, self.epoch, rng, self.cache.wait_for)
-        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng)
+        self.fence = Fence(store, names, me, self.epoch, self.follower, clock, rng, FenceTimes(idle_s=idle_s), served)
+        self.session = Session(store, names, me, self.epoch, rng, self._watched)
+        self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng, errors=served)
         tracker = Tracker(liveness_times(config), clock)
-        self.beats = Beats(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng)
-        self.watchman = Watchman(config, self.cache, names, tracker, self.beats, self.fence, self.committer, clock, rng)
-        refusals, timeout_s = self.watchman.refusals, config.liveness_timeout_s
-        self.hearing = Hearing(store, names, me, self.epoch, refusals, clock, rng, timeout_s)
-        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s)
+        self.heartbeats = Heartbeats(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng)
+        self.liveness = Liveness(
+            config, self.cache, names, tracker, self.heartbeats, self.fence, self.committer, clock, rng
+        )
+        refusals, timeout_s = self.liveness.refusals, config.liveness_timeout_s
+        self.hearing = PublishedRefusals(store, names, me, self.epoch, refusals, clock, rng, timeout_s)
+        self.compactor = Compactor(store, names, me, self.epoch, clock, rng, config.compact_every_s, k.PER_REPLICA)
 
     async def run(self) -> None:
         """Follow, write and judge for ever."""
@@ -90,11 +94,11 @@ class Replica:
             tasks.create_task(self.follower.run(), name="follower")
             tasks.create_task(self.fence.run(), name="fence")
             tasks.create_task(self.committer.run(), name="committer")
-            tasks.create_task(self.beats.run(), name="beats")
+            tasks.create_task(self.heartbeats.run(), name="beats")
             tasks.create_task(self.hearing.run(), name="hearing")
             tasks.create_task(self.compactor.run(), name="compactor")
             tasks.create_task(self._finish_loading_each_time(), name="loading")
-            tasks.create_task(self.watchman.sweep.run(), name="sweep")
+            tasks.create_task(self.liveness.sweep.run(), name="sweep")
 
     async def _finish_loading_each_time(self) -> None:
         while True:
@@ -109,12 +113,12 @@ class Replica:
         """After a listing: replay what came since, prove it with a fence, and start to measure silence."""
         try:
             await self.fence.passed()
-        except HqError as error:
+        except ServiceError as error:
             log.info("not loaded yet: %s", error)
             await asyncio.sleep(_RETRY_S)  # a fence that has ended says so at once, for ever
             return
         if self.follower.applied and not self.loaded.is_set() and not self.restoring:
-            self.watchman.tracker.start(
+            self.liveness.tracker.start(
                 self.cache.entries(), "this replica has just started and may have missed heartbeats"
             )
             self.loaded.set()
@@ -128,7 +132,7 @@ class Replica:
         """
         while self.loaded.is_set() and self.standing().may_recover:
             if self.standing().is_recovered:
-                with suppress(HqError):  # next time
+                with suppress(ServiceError):  # next time
                     reason = "at least half of the previous epoch's instances are present"
                     await self.confirm_epoch(f"replica {self.config.replica}", reason, self.clock.now() + _CONFIRM_S)
             with suppress(TimeoutError):
@@ -148,7 +152,7 @@ class Replica:
     def standing(self) -> Standing:
         """Whether what the store holds is believed, and what speaks for and against it."""
         now = Census(len(self.cache), self.cache.ready())
-        confirmed, strangers = self.watchman.orders.confirmed, self.strangers.count(self.clock.now())
+        confirmed, strangers = self.liveness.orders.confirmed, self.strangers.count(self.clock.now())
         return standing(now, self.cache.epoch_record, confirmed, strangers)
 
     def check_loaded(self) -> None:
@@ -190,12 +194,19 @@ class Replica:
         """Return when whoever wrote this version can read it here; soon in any case, for it is stored."""
         await self.catch_up(version, _SHOWN_S)
 
+    async def _watched(self, version: int) -> None:
+        """Return when everything up to a version has come through the watch. Raises Unavailable on a new epoch."""
+        try:
+            await self.cache.wait_for(version)
+        except NotLoaded as error:
+            raise Unavailable(str(error)) from error
+
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         first = not self.loaded.is_set()
         if not first:
-            self.epoch.remember(*self.standing().remembered())
+            self.epoch.remember(self.standing().remembered().encoded())
             self.strangers.clear()
         self.loaded.clear()
         self._unloaded.set()
@@ -203,8 +214,8 @@ class Replica:
         self.fence.forget()
         self.cache.reset()
         self.committer.forget()
-        self.watchman.tracker.reset()
-        self.watchman.orders.reset()
+        self.liveness.tracker.reset()
+        self.liveness.orders.reset()
         self.history.reset(0)
         self.fanout.lose_all("the store has a new history")
         if not first:
@@ -222,7 +233,7 @@ class Replica:
     def listed(self, revision: int) -> None:
         self.cache.advance(revision)
         self.history.reset(revision)
-        self.fanout.version = revision
+        self.fanout.version = self.fanout.changed = revision
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
         self.committer.observe(batch, collapsed=collapsed)
@@ -231,9 +242,9 @@ class Replica:
             self.history.reset(batch.revision)
             self._apply_version(batch, collapsed=True)
             because = "the store's history was compacted past this replica's position"
-            self.watchman.tracker.deadlines.restart(self.clock.now(), because)
+            self.liveness.tracker.deadlines.restart(self.clock.now(), because)
             return
-        # Version by version: a beat is judged by the status that was current at its place in the store's order.
+        # Version by version: a heartbeat is judged by the status that was current at its place in the store's order.
         for version, changes in groupby(batch.changes, key=lambda change: change.revision):
             self._apply_version(Batch(version, list(changes)), collapsed=False)
 
@@ -241,7 +252,7 @@ class Replica:
         events = self.cache.apply(batch, collapsed=collapsed)
         if self.loaded.is_set():
             for event in events:
-                self.watchman.tracker.observe(event)
+                self.liveness.tracker.observe(event)
         if events:
             step = Step(batch.revision, [WatchedEvent(event) for event in events], collapsed)
             self.history.add(step)
@@ -256,12 +267,12 @@ class Replica:
 
     def keys(self) -> Iterable[bytes]:
         yield from self.cache.keys()
-        yield from (self.key_names.of(k.OPS, name) for name in self.watchman.orders.names())
+        yield from (self.key_names.of(k.OPS, name) for name in self.liveness.orders.names())
         if self.restoring:
             yield self.key_names.restore
 
     def _apply_other(self, change: Change, *, collapsed: bool) -> None:
-        """Everything that is no instance: beats, fences, orders, marks."""
+        """Everything that is no instance: heartbeats, fences, orders, marks."""
         name = self.key_names.name(change.key)
         if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
             return
@@ -271,7 +282,7 @@ class Replica:
             self._saw_peer(name.rest)
             self.fence.seen(change.key, word_of(change.value), change.revision)
         elif name.kind in (k.BEATS, k.HEARING) and change.value is not None:
-            part = self.beats if name.kind == k.BEATS else self.hearing
+            part = self.heartbeats if name.kind == k.BEATS else self.hearing
             self._saw_peer(name.rest)
             self._take(change, name, lambda: part.observe(name.rest, change.value or b""))
         elif name.kind == k.OPS:
@@ -283,7 +294,7 @@ class Replica:
 
     def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
         live = live and self.loaded.is_set()
-        self._take(change, name, lambda: self.watchman.orders.take(name.rest, change.value, live=live))
+        self._take(change, name, lambda: self.liveness.orders.take(name.rest, change.value, live=live))
 
     def _take(self, change: Change, name: k.Name, take: Callable[[], None]) -> None:
         """Take a record in, or put it into quarantine."""

@@ -1,4 +1,4 @@
-"""Flags that every server of hq.v1 has, and the words they are written in."""
+"""Flags that every server has, and the words they are written in."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from serving.limiting.limits import Limits
 from serving.telemetry.logs import FORMATS
+
+if TYPE_CHECKING:
+    from serving.telemetry.tracing import Tracing
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -131,6 +134,20 @@ def together(*options: Callable[[F], F]) -> Callable[[F], F]:
 def limits_of(given: Mapping[str, Any]) -> Limits:
     """The limits that the flags say."""
     return Limits(**{field.name: given[field.name] for field in dataclasses.fields(Limits)})
+
+
+def tracing_to(endpoint: str, service: str, instance: str) -> Tracing | None:
+    """Traces to this collector; None: nobody asked for them. Raises UsageError if the packages are missing."""
+    if not endpoint:
+        return None
+    if not endpoint.startswith(("http://", "https://")):
+        raise click.UsageError(f"--otlp {endpoint}: write the collector's URL, e.g. http://127.0.0.1:4318")
+    try:
+        from serving.telemetry.tracing import Tracing
+    except ImportError as error:
+        words = f"--otlp needs packages that are not installed: pip install 'hq[otel]' ({error})"
+        raise click.UsageError(words) from None
+    return Tracing.to(endpoint, service, instance)
 
 
 def is_loopback(address: str) -> bool:

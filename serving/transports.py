@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 from serving.auth import security
 from serving.auth.tls import ServerTls
 from serving.calls.methods import Method
+from serving.context import ServerContext
 from serving.flags import listening_by
 from serving.grpc.server import GrpcServer
-from serving.health import Health
 from serving.http.server import HttpServer
+from serving.standard.health import Health
 from serving.standard.pages import Page
 from serving.standard.site import Site
-from serving.surroundings import Surroundings
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server as TransportServer
 
@@ -54,7 +54,7 @@ class Transports:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         grace_s: float,
@@ -169,12 +169,12 @@ class _One:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         pages: Mapping[str, Page],
         agents: Sequence[Method],
-        beside: Surroundings,
+        beside: ServerContext,
         site: Site | None,
     ) -> None:
         self._addresses = addresses
@@ -226,7 +226,7 @@ class _Two:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         metrics: CollectorRegistry,
         addresses: Addresses,
         pages: Mapping[str, Page],

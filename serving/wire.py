@@ -1,4 +1,4 @@
-"""The one place that turns errors into gRPC statuses, Connect errors, HTTP statuses and items of batches."""
+"""The one place that turns errors into gRPC statuses, Connect errors and HTTP statuses."""
 
 from __future__ import annotations
 
@@ -15,19 +15,9 @@ from google.protobuf import any_pb2, json_format
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 
-from hqpb.v1 import service_pb2
 from serving.calls.methods import Call
-from serving.errors import (
-    Code,
-    HqError,
-    InvalidRequest,
-    OutcomeUnknown,
-    Retry,
-    StartOver,
-    Stop,
-    Violation,
-)
-from serving.errors.exchanges import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
+from serving.errors import Code, FailedPrecondition, InvalidRequest, OutcomeUnknown, Retry, ServiceError, Violation
+from serving.protocol_errors import MethodNotAllowed, UnsupportedEncoding, UnsupportedMediaType
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +25,7 @@ DOMAIN: Final = "hq"
 
 # A status travels in HTTP/2 trailers, twice: as (percent-encoded) text and in the details. gRPC peers refuse
 # more than 8 KiB of them by default, so both are cut.
-_MAX_MESSAGE_BYTES: Final = 1024
+MAX_MESSAGE_BYTES: Final = 1024
 _MAX_VIOLATIONS_BYTES: Final = 2048
 
 _HTTP_STATUS: Final[dict[Code, int]] = {  # the mapping of the Connect protocol
@@ -71,8 +61,8 @@ _HTTP_STATUS_BY_REASON: Final = {  # where HTTP has a more telling status than C
 _UNSURE: Final = "; if it was a write, it may or may not be stored: read to find out"
 
 
-def as_hq_error(error: BaseException, call: Call) -> HqError:
-    """What to tell the caller: an HqError is itself, anything unexpected is logged and kept to ourselves.
+def as_service_error(error: BaseException, call: Call) -> ServiceError:
+    """What to tell the caller: an ServiceError is itself, anything unexpected is logged and kept to ourselves.
 
     Raises:
         KeyboardInterrupt, SystemExit: they are none of the caller's business.
@@ -84,23 +74,23 @@ def as_hq_error(error: BaseException, call: Call) -> HqError:
     return told
 
 
-def _as_hq_error(error: BaseException, call: Call) -> HqError:
-    if isinstance(error, HqError):
+def _as_hq_error(error: BaseException, call: Call) -> ServiceError:
+    if isinstance(error, ServiceError):
         return error
     if isinstance(error, TimeoutError):
         return OutcomeUnknown(f"no response before the deadline{_UNSURE}")
     if isinstance(error, asyncio.CancelledError):
         return OutcomeUnknown(f"the call was aborted by a replica that is shutting down{_UNSURE}")
     log.error("call %s failed unexpectedly", call.request_id, exc_info=error)
-    return HqError(f"internal error; see call {call.request_id} in the log")
+    return ServiceError(f"internal error; see call {call.request_id} in the log")
 
 
 # --- google.rpc ---------------------------------------------------------------------------------------------
 
 
-def status_of(error: HqError) -> status_pb2.Status:
+def status_of(error: ServiceError) -> status_pb2.Status:
     """The error as google.rpc.Status with its details, small enough for gRPC's trailers."""
-    status = status_pb2.Status(code=grpc_code(error).value[0], message=_cut(str(error), _MAX_MESSAGE_BYTES))
+    status = status_pb2.Status(code=grpc_code(error).value[0], message=cut(str(error), MAX_MESSAGE_BYTES))
     if error.plain_details is not None:
         status.details.extend(error.plain_details)
         return status
@@ -111,12 +101,12 @@ def status_of(error: HqError) -> status_pb2.Status:
     return status
 
 
-def grpc_code(error: HqError) -> grpc.StatusCode:
+def grpc_code(error: ServiceError) -> grpc.StatusCode:
     """The gRPC status code of an error."""
     return grpc.StatusCode[error.code]
 
 
-def grpc_trailers(error: HqError, status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
+def grpc_trailers(error: ServiceError, status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
     """Trailing metadata: the details, and the delay for clients that retry by themselves."""
     trailers: list[tuple[str, str | bytes]] = [("grpc-status-details-bin", status.SerializeToString())]
     if isinstance(error, Retry):
@@ -126,7 +116,7 @@ def grpc_trailers(error: HqError, status: status_pb2.Status) -> tuple[tuple[str,
     return tuple(trailers)
 
 
-def _details(error: HqError) -> Iterator[Message]:
+def _details(error: ServiceError) -> Iterator[Message]:
     yield error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata)
     if isinstance(error, Retry):
         info = error_details_pb2.RetryInfo()
@@ -134,9 +124,8 @@ def _details(error: HqError) -> Iterator[Message]:
         yield info
     elif isinstance(error, InvalidRequest):
         yield _bad_request(error.violations)
-    elif isinstance(error, Stop | StartOver):
-        subject = error.subject if isinstance(error, Stop) else ""
-        yield _precondition_failure(error.reason, subject, str(error))
+    elif isinstance(error, FailedPrecondition):
+        yield _precondition_failure(error.reason, error.subject, str(error))
     if error.request_id:
         yield error_details_pb2.RequestInfo(request_id=error.request_id)
 
@@ -145,7 +134,7 @@ def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequ
     bad = error_details_pb2.BadRequest()
     for index, violation in enumerate(violations):
         bad.field_violations.add(
-            field=_cut(violation.field, 256), description=_cut(violation.description, _MAX_MESSAGE_BYTES)
+            field=cut(violation.field, 256), description=cut(violation.description, MAX_MESSAGE_BYTES)
         )
         if bad.ByteSize() > _MAX_VIOLATIONS_BYTES and index > 0:
             left = len(violations) - index
@@ -158,12 +147,12 @@ def _bad_request(violations: tuple[Violation, ...]) -> error_details_pb2.BadRequ
 
 def _precondition_failure(reason: str, subject: str, text: str) -> error_details_pb2.PreconditionFailure:
     failure = error_details_pb2.PreconditionFailure()
-    description = _cut(text, _MAX_MESSAGE_BYTES)
-    failure.violations.add(type=reason, subject=_cut(subject, 256), description=description)
+    description = cut(text, MAX_MESSAGE_BYTES)
+    failure.violations.add(type=reason, subject=cut(subject, 256), description=description)
     return failure
 
 
-def _cut(text: str, max_bytes: int) -> str:
+def cut(text: str, max_bytes: int) -> str:
     """At most so many bytes of UTF-8; what cannot be encoded (lone surrogates) is replaced."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= max_bytes:
@@ -174,17 +163,17 @@ def _cut(text: str, max_bytes: int) -> str:
 # --- Connect and HTTP ---------------------------------------------------------------------------------------
 
 
-def http_status(error: HqError) -> int:
+def http_status(error: ServiceError) -> int:
     """The HTTP status of an error: Connect's mapping, or a more telling one."""
     return _HTTP_STATUS_BY_REASON.get(error.reason) or _HTTP_STATUS[error.code]
 
 
-def retry_after_s(error: HqError) -> int | None:
+def retry_after_s(error: ServiceError) -> int | None:
     """Value of the Retry-After header: whole seconds, at least one; None where waiting does not help."""
     return max(1, math.ceil(error.retry_delay_s)) if isinstance(error, Retry) else None
 
 
-def error_headers(error: HqError) -> list[tuple[bytes, bytes]]:
+def error_headers(error: ServiceError) -> list[tuple[bytes, bytes]]:
     """Headers that say what to do about an error."""
     delay_s = retry_after_s(error)
     if delay_s is not None:
@@ -200,7 +189,7 @@ def error_headers(error: HqError) -> list[tuple[bytes, bytes]]:
     return []
 
 
-def connect_error(error: HqError) -> dict[str, Any]:
+def connect_error(error: ServiceError) -> dict[str, Any]:
     """The error as the Connect protocol's JSON object: code, message, details."""
     status = status_of(error)
     code = "canceled" if error.code == "CANCELLED" else error.code.lower()
@@ -211,12 +200,12 @@ def connect_error(error: HqError) -> dict[str, Any]:
     return {"code": code, "message": status.message, "details": details}
 
 
-def connect_error_body(error: HqError) -> bytes:
+def connect_error_body(error: ServiceError) -> bytes:
     """Body of a failed unary call."""
     return _compact(connect_error(error))
 
 
-def end_of_stream(error: HqError | None, trailers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
+def end_of_stream(error: ServiceError | None, trailers: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
     """Payload of the last envelope of a stream."""
     told: dict[str, Any] = {} if error is None else {"error": connect_error(error)}
     if trailers:
@@ -242,18 +231,3 @@ def _connect_any(detail: any_pb2.Any) -> dict[str, Any]:
 
 def _compact(value: dict[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-# --- items of batches ---------------------------------------------------------------------------------------
-
-
-def item_error(error: HqError) -> service_pb2.ItemError:
-    """The error of one item of a batch."""
-    violations = error.violations if isinstance(error, InvalidRequest) else ()
-    return service_pb2.ItemError(
-        code=grpc_code(error).value[0],
-        reason=error.reason,
-        message=_cut(str(error), _MAX_MESSAGE_BYTES),
-        field=_cut(violations[0].field, 256) if violations else "",
-        current_version=int(error.metadata.get("current_version", 0)),
-    )

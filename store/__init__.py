@@ -1,0 +1,1 @@
+"""Small data in etcd, followed in memory: sessions, fences, group commit, epochs. Knows nothing of what it holds."""

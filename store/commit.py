@@ -17,39 +17,39 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
 
-from serving.clock import Clock
-from serving.errors import (
-    HqError,
-    OutcomeUnknown,
-    Overloaded,
-    ShuttingDown,
-    StoreUnavailable,
-    TooLarge,
-)
-from serving.telemetry.histogram import Histogram
 from store.epoch import Epoch
-from store.flight import Conflict, Flight, Guarded, Item, fail
-from store.keys import COMMITS, Keys
-from store.port import Applied, Batch, Commit, Compare, NoSpace, Rejected, Store, UnknownOutcome, Write
-from store.queue import MAX_WRITES, Queue
+from store.flight import MAX_WRITES, Closed, Conflict, Flight, Guarded, Item, Queue, QueueFull, TimedOut, fail
+from store.keys import COMMITS, Keys, new_word
+from store.port import (
+    Applied,
+    Batch,
+    Clock,
+    Commit,
+    Compare,
+    NoSpace,
+    Rejected,
+    Store,
+    StoreError,
+    Unavailable,
+    UnknownOutcome,
+    Write,
+)
 from store.session import Session
-from store.words import new_word
 
-__all__ = ["MAX_WRITES", "Committer", "Conflict", "Guarded"]
+__all__ = ["MAX_WRITES", "Closed", "Committer", "Conflict", "Guarded", "QueueFull", "TimedOut"]
 
 log = logging.getLogger(__name__)
 
-GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)
+_CLOSING = "this replica is shutting down"
 
 
 class Committer:
     """Takes writes, answers each after its commit, and never guesses.
 
     Attributes:
-        group_sizes: of the transactions that were committed, in writes; for metrics.
+        grouped: called with how many writes each transaction had; for metrics.
         writes: how many were stored.
         unknown: how many transactions had an unknown outcome that was settled.
     """
@@ -66,15 +66,17 @@ class Committer:
         *,
         timeout_s: float = 2.5,
         queue_limit: int = 20_000,
+        errors: Callable[[StoreError], Exception] = lambda error: error,
     ) -> None:
+        """`errors`: what callers of `commit` are to see instead of a StoreError."""
         self._store, self._epoch, self._session, self._clock, self._rng = store, epoch, session, clock, rng
         self._word_key = keys.of(COMMITS, replica)
-        self._timeout_s, self._queue_limit = timeout_s, queue_limit
+        self._timeout_s, self._queue_limit, self._errors = timeout_s, queue_limit, errors
         self._queue = Queue()
         self._group: list[Item] = []  # taken out of the queue, not all answered yet
         self._flight: Flight | None = None
         self._closed = False
-        self.group_sizes = Histogram(GROUP_SIZES)
+        self.grouped: Callable[[int], None] = lambda _: None
         self.writes = self.unknown = 0
 
     async def commit(
@@ -95,20 +97,22 @@ class Committer:
 
         Raises:
             Conflict: a condition did not hold.
-            DeadlineExceeded, StoreUnavailable, StoreFull, Overloaded, TooLarge, ShuttingDown: nothing was stored, and
-                nothing will be.
-            OutcomeUnknown: it was sent, and the deadline came before its outcome was settled.
+            TimedOut, Unavailable, NoSpace, QueueFull, Rejected, Closed: nothing was stored, and nothing will be. They
+                come as `errors` makes them.
+            UnknownOutcome: it was sent, and the deadline came before its outcome was settled.
         """
         if self._closed:
-            raise ShuttingDown("this replica is shutting down; nothing was stored")
+            raise self._errors(Closed(f"{_CLOSING}; nothing was stored"))
         if len(self._queue) >= self._queue_limit:
-            raise Overloaded("too many writes are waiting for the store")
+            raise self._errors(QueueFull("too many writes are waiting for the store"))
         loop = asyncio.get_running_loop()
         item = Item(subject, write, write_id, guards, loop.create_future())
         self._queue.add(item)
         expiry = loop.call_later(max(0.0, deadline - self._clock.now()), item.expire)
         try:
             return await item.done
+        except StoreError as error:
+            raise self._errors(error) from None
         finally:
             expiry.cancel()
             self._queue.drop(item)
@@ -124,7 +128,7 @@ class Committer:
         if self._flight is not None:
             self._flight.blind = True
         waiting = [*(item for item in self._group if not item.sent), *self._queue.clear()]
-        fail(waiting, StoreUnavailable("the store was replaced; nothing was stored"))
+        fail(waiting, Unavailable("the store was replaced; nothing was stored"))
 
     async def run(self) -> None:
         """Commit for ever."""
@@ -138,8 +142,8 @@ class Committer:
     def _close(self) -> None:
         self._closed = True
         waiting = [item for item in (*self._group, *self._queue) if not item.sent]
-        fail(waiting, ShuttingDown("this replica is shutting down; nothing was stored"))
-        fail(self._group, OutcomeUnknown("this replica is shutting down before the store has responded"))
+        fail(waiting, Closed(f"{_CLOSING}; nothing was stored"))
+        fail(self._group, UnknownOutcome(f"{_CLOSING} before the store has responded"))
 
     async def _commit_group(self) -> None:
         group = self._group
@@ -153,7 +157,7 @@ class Committer:
         """One transaction, up to the answers of its writers; return whether it was refused as a whole."""
         try:
             await self._session.ready(self._timeout_s)
-        except HqError as error:
+        except StoreError as error:
             fail(items, error)
             return False
         # Whoever has gone meanwhile was told that nothing was stored.
@@ -179,11 +183,11 @@ class Committer:
         except Rejected as error:
             flight.call_off()
             if len(flight.items) == 1:
-                fail(flight.items, TooLarge(f"the store refused the write: {error}"))
+                fail(flight.items, Rejected(f"the store refused the write: {error}"))
             return True
         except NoSpace as error:
             return await self._without_space(flight, error)
-        except HqError as error:
+        except StoreError as error:
             fail(flight.items, error)
         return False
 
@@ -200,7 +204,7 @@ class Committer:
             fail(flight.items, Guarded("the store has changed since this write began; nothing was stored", 0.1))
 
     def _land(self, flight: Flight, commit: Commit) -> None:
-        self.group_sizes.add(len(flight.items))
+        self.grouped(len(flight.items))
         for item, outcome in zip(flight.items, commit.outcomes, strict=False):
             if isinstance(outcome, Applied):
                 self.writes += 1
@@ -221,7 +225,7 @@ class Committer:
                 await self._session.watched(record.modified)
                 self._sort_out(flight)
                 return False
-        except HqError as failure:
+        except StoreError as failure:
             await self._settle(flight, UnknownOutcome(f"{error}; {failure}"))
             return False
         # What only deletes makes room, and may be let through if nothing is put beside it.

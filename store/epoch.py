@@ -1,7 +1,7 @@
 """The identity of the store's history, and the format of what lies in it.
 
-etcd restored from a snapshot may show the same cluster id and a lower or higher revision: nothing in etcd tells. So HQ
-keeps a word of its own. Whoever notices another history replaces the word, and every version and token is void.
+etcd restored from a snapshot may show the same cluster id and a lower or higher revision: nothing in etcd tells. So the
+store holds a word of ours. Whoever notices another history replaces the word, and every version and token is void.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from contextlib import suppress
 
 from google.protobuf.message import DecodeError
 
-from hqpb.storage.v1 import storage_pb2
-from store.keys import Keys
+from store.keys import Keys, new_word
 from store.port import Compare, Record, Store, Unavailable, UnknownOutcome, Write
-from store.words import new_word
+from storepb.v1 import store_pb2
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +24,11 @@ _PREDECESSORS_KEPT = 100
 
 
 class FormatTooNew(Exception):
-    """A newer version of HQ wrote this store, in a format that this one does not understand: upgrade this replica."""
+    """A newer version wrote this store, in a format that this one does not understand: upgrade this process."""
 
 
 class Epoch:
-    """The epoch that this replica believes in.
+    """The epoch that this process believes in.
 
     Attributes:
         current: its word; empty before the first `settle`.
@@ -40,7 +39,7 @@ class Epoch:
         self._store, self._keys, self._rng = store, keys, rng
         self._record = b""
         self._read_at = self._format_read_at = 0
-        self._instances = self._ready = 0
+        self._note = b""
         self.current = ""
         self.is_first = True
 
@@ -48,9 +47,9 @@ class Epoch:
         """The condition that the store still has this history."""
         return Compare(self._keys.epoch, "value", self._record)
 
-    def remember(self, instances: int, ready: int) -> None:
-        """So many there were when this history ended: a successor that this replica makes will say so."""
-        self._instances, self._ready = instances, ready
+    def remember(self, note: bytes) -> None:
+        """Encoded fields, of the owner's own, that a successor made by this process shall have behind the store's."""
+        self._note = note
 
     def stands_in(self, record: Record | None) -> bool:
         """Whether the record of the epoch, just read, is the one believed in."""
@@ -63,11 +62,12 @@ class Epoch:
     def check_format(self, value: bytes | None, revision: int) -> None:
         """The record of the format at a revision, unless that is old news. Raises FormatTooNew.
 
-        A newer HQ may raise it while this one runs. A record that is gone or broken says nothing: starts refuse it.
+        A newer version may raise it while this one runs. A record that is gone or broken says nothing: starts refuse
+        it.
         """
         if value is not None and revision > self._format_read_at:
             with suppress(DecodeError):
-                _refuse_newer(storage_pb2.FormatRecord.FromString(value))
+                _refuse_newer(store_pb2.FormatRecord.FromString(value))
 
     async def settle(self) -> None:
         """Read the epoch, or make the first one. Raises FormatTooNew, Unavailable, NoSpace."""
@@ -97,29 +97,27 @@ class Epoch:
     async def _settle_format(self) -> None:
         record, self._format_read_at = await self._store.get(self._keys.format)
         try:
-            stored = storage_pb2.FormatRecord.FromString(record.value) if record else storage_pb2.FormatRecord()
+            stored = store_pb2.FormatRecord.FromString(record.value) if record else store_pb2.FormatRecord()
         except DecodeError as error:
             where = self._keys.format.decode()
             raise Unavailable(f"the storage format record at {where} is invalid: repair or delete it") from error
         _refuse_newer(stored)
         if stored.format < FORMAT:
-            mine = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT)
+            mine = store_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT)
             await self._try_to_put(self._keys.format, record, mine.SerializeToString())
             await self._settle_format()
 
-    async def _replace(self, record: Record | None, theirs: storage_pb2.EpochRecord) -> None:
+    async def _replace(self, record: Record | None, theirs: store_pb2.EpochRecord) -> None:
         """Try to make a successor of their epoch and ours; whatever becomes of it, the caller reads again."""
         known = [*theirs.predecessor, theirs.epoch, self.current]
         past = [word for i, word in enumerate(known) if word and word not in known[:i]]
-        new = storage_pb2.EpochRecord(
+        new = store_pb2.EpochRecord(
             epoch=f"{new_word(self._rng):016x}",
             predecessor=past[-_PREDECESSORS_KEPT:],
-            instances_before=self._instances,
-            ready_before=self._ready,
         )
         level = logging.WARNING if past else logging.INFO  # the first one of a new store surprises nobody
         log.log(level, "proposing epoch %s", new.epoch)
-        await self._try_to_put(self._keys.epoch, record, new.SerializeToString())
+        await self._try_to_put(self._keys.epoch, record, new.SerializeToString() + self._note)
 
     async def _try_to_put(self, key: bytes, old: Record | None, value: bytes) -> None:
         """Put if the record is still the old one."""
@@ -129,22 +127,22 @@ class Epoch:
         except UnknownOutcome as error:
             raise Unavailable(str(error)) from error
 
-    def _believe(self, record: Record, theirs: storage_pb2.EpochRecord, head: int) -> None:
+    def _believe(self, record: Record, theirs: store_pb2.EpochRecord, head: int) -> None:
         self._record, self._read_at = record.value, head
         self.current, self.is_first = theirs.epoch, not theirs.predecessor
 
 
-def _refuse_newer(stored: storage_pb2.FormatRecord) -> None:
+def _refuse_newer(stored: store_pb2.FormatRecord) -> None:
     if stored.oldest_reader > FORMAT:
         raise FormatTooNew(
             f"the store is in format {stored.format}, which needs a reader of format {stored.oldest_reader} or "
-            f"newer; this version of HQ reads format {FORMAT}: upgrade this replica"
+            f"newer; this version reads format {FORMAT}: upgrade this process"
         )
 
 
-def _decoded(record: Record | None) -> storage_pb2.EpochRecord:
+def _decoded(record: Record | None) -> store_pb2.EpochRecord:
     """Empty if there is none, or none that can be read."""
     try:
-        return storage_pb2.EpochRecord.FromString(record.value) if record else storage_pb2.EpochRecord()
+        return store_pb2.EpochRecord.FromString(record.value) if record else store_pb2.EpochRecord()
     except DecodeError:
-        return storage_pb2.EpochRecord()
+        return store_pb2.EpochRecord()

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from store.etcd_errors import TokenRefused, WatchTokenRefused
+import grpc
+
+from store.etcd_errors import Metadata, Token, TokenRefused, WatchTokenRefused
 from store.etcd_rpc import EtcdWatch, Member
-from store.etcd_tls import EtcdTls
-from store.etcd_token import Metadata, Token
 from store.port import (
     Commit,
     Compare,
@@ -38,28 +37,40 @@ _LEAST_TIMEOUT_S = 0.1
 _DRAIN_S = 30.0
 
 
+class Credentials(Protocol):
+    """What a channel to etcd shows and trusts, made of files that may be replaced meanwhile."""
+
+    @property
+    def current(self) -> grpc.ChannelCredentials:
+        """Those that are in force."""
+        ...
+
+    @property
+    def fault(self) -> str:
+        """Why the files as they are now are not in force; empty: they are."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether `current` is another one since this was asked."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EtcdConfig:
     """Where etcd is and how to speak with it.
 
     Attributes:
         endpoints: host:port of the members, any order.
-        ca, cert, key: files in PEM form; ca alone: TLS without a client certificate; none: plain text.
+        credentials: for TLS; None: plain text.
         user, password: for etcd's own authentication; empty: none.
         read_timeout_s: for one try at one member.
     """
 
     endpoints: tuple[str, ...]
-    ca: str = ""
-    cert: str = ""
-    key: str = ""
+    credentials: Credentials | None = None
     user: str = ""
     password: str = field(default="", repr=False)
     read_timeout_s: float = 3.0
-
-    def tls(self) -> EtcdTls | None:
-        """None for plain text. Raises BadSecurity."""
-        return EtcdTls(self.ca, self.cert, self.key, time.monotonic) if self.ca else None
 
 
 class EtcdStore:
@@ -67,7 +78,7 @@ class EtcdStore:
 
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config
-        self._tls = config.tls()
+        self._tls = config.credentials
         self._members = self._made()
         self._tokens = {member.endpoint: self._token_for(member) for member in self._members}
         self._current = 0

@@ -1,11 +1,14 @@
-"""What a failed call to etcd means: certainly not done, or unknown. Told by gRPC status and the words beside it.
+"""What a failed call to etcd means: certainly not done, or unknown, or that its token must be fetched anew.
 
-Unknown is the answer to everything that is not listed here, for a wrong "certainly not" would make HQ lie.
+Told by gRPC status and the words beside it.
+
+Unknown is the answer to everything that is not listed here, for a wrong "certainly not" would be a lie.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import grpc
@@ -19,6 +22,8 @@ from store.port import (
     Unavailable,
     UnknownOutcome,
 )
+
+Metadata = tuple[tuple[str, str], ...]
 
 FULL = "etcd is full: raise its --quota-backend-bytes, or remove data, compact, defragment; then disarm the alarm"
 CLOSED = "the connection to the store was closed"
@@ -88,3 +93,30 @@ def _certainly_not_done(code: grpc.StatusCode, details: str) -> bool:
         or (code is grpc.StatusCode.UNAVAILABLE and details.startswith(_NEVER_SENT))
         or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and details == "etcdserver: too many requests")
     )
+
+
+class Token:
+    """Fetched when first needed and again when it was refused, once for all who wait for it.
+
+    etcd forgets tokens after five minutes without use, at its restart and when the user changes.
+    """
+
+    def __init__(self, fetch: Callable[[], Awaitable[str]] | None) -> None:
+        """Without `fetch` there is no authentication."""
+        self._fetch = fetch
+        self._value = ""
+        self._fetching = asyncio.Lock()
+
+    async def metadata(self) -> Metadata:
+        """What goes with a call. Raises what `fetch` raises."""
+        if self._fetch is None:
+            return ()
+        async with self._fetching:
+            if not self._value:
+                self._value = await self._fetch()
+        return (("token", self._value),)
+
+    def refused(self, metadata: Metadata) -> None:
+        """A call with this metadata was refused; a newer token than that stays."""
+        if metadata == (("token", self._value),):
+            self._value = ""

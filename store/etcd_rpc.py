@@ -16,13 +16,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from store.etcd_errors import (
     CLOSED,
+    Metadata,
     TokenRefused,
     cancelled_by_close,
     raise_for_call,
     raise_for_cancelled_watch,
     raise_for_watch,
 )
-from store.etcd_token import Metadata
 from store.port import (
     Applied,
     Batch,

@@ -12,17 +12,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from serving.clock import Clock
-from serving.errors import Retry, ShuttingDown, StoreUnavailable
 from store.epoch import Epoch
+from store.flight import Closed
 from store.follow import Follower
-from store.keys import FENCE, Keys
-from store.port import NoSpace, Rejected, Store, UnknownOutcome, Write
-from store.words import encode_word, new_word
+from store.keys import FENCE, Keys, encode_word, new_word
+from store.port import Clock, NoSpace, Store, StoreError, Unavailable, UnknownOutcome, Write
 
 log = logging.getLogger(__name__)
 
@@ -65,9 +63,11 @@ class Fence:
         clock: Clock,
         rng: random.Random,
         times: FenceTimes | None = None,
+        errors: Callable[[StoreError], Exception] = lambda error: error,
     ) -> None:
+        """`errors`: what callers of `passed` are to see instead of a StoreError."""
         self._store, self._keys, self._epoch, self._follower = store, keys, epoch, follower
-        self._clock, self._rng, self._times = clock, rng, times or FenceTimes()
+        self._clock, self._rng, self._times, self._errors = clock, rng, times or FenceTimes(), errors
         self._key = keys.of(FENCE, replica)
         self._waiting: list[asyncio.Future[int]] = []
         self._asked = asyncio.Event()
@@ -88,11 +88,11 @@ class Fence:
         """Return the version of a fence that was sent after this call, once it has come back.
 
         Raises:
-            StoreUnavailable: it did not come back; nothing is known.
-            ShuttingDown: nor will it.
+            Unavailable: it did not come back; nothing is known.
+            Closed: nor will it.
         """
         if self._closed:
-            raise ShuttingDown("this replica is shutting down")
+            raise self._errors(Closed("this replica is shutting down"))
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         self._asked.set()
@@ -117,7 +117,7 @@ class Fence:
                 await self._serve()
         finally:
             self._closed = True
-            _fail([*self._callers, *self._waiting], ShuttingDown("this replica is shutting down"))
+            self._fail([*self._callers, *self._waiting], Closed("this replica is shutting down"))
 
     async def _serve(self) -> None:
         """One fence, for all who asked before it."""
@@ -126,9 +126,9 @@ class Fence:
         sent_at = self._sent_at = self._clock.now()
         try:
             version = await self._round()
-        except (StoreUnavailable, NoSpace, UnknownOutcome, Rejected) as error:
+        except StoreError as error:
             self.error = str(error)
-            _fail(self._callers, StoreUnavailable(self.error))
+            self._fail(self._callers, Unavailable(self.error))
             await asyncio.sleep(self._times.retry_s)
         else:
             self.proven_at, self.error = sent_at, ""
@@ -150,7 +150,7 @@ class Fence:
             async with asyncio.timeout(self._times.timeout_s):
                 await self._follower.following.wait()
         except TimeoutError:
-            raise StoreUnavailable("no watch on the store is open") from None
+            raise Unavailable("no watch on the store is open") from None
         word = new_word(self._rng)
         came_back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._awaited = (word, came_back)
@@ -176,7 +176,7 @@ class Fence:
         put = Write((), ((self._key, value),))
         commit = await self._store.commit((self._epoch.guard(),), (put,), self._times.timeout_s)
         if not commit.guarded:
-            raise StoreUnavailable("the store has another epoch")
+            raise Unavailable("the store has another epoch")
 
     async def _without_writing(self) -> int:
         """A full store takes no puts: read how far it is instead, and see whether everything up to there has come."""
@@ -184,7 +184,7 @@ class Fence:
         before = follower.applied
         record, head = await self._store.get(self._keys.epoch)
         if not self._epoch.stands_in(record):
-            raise StoreUnavailable("the store has another epoch")
+            raise Unavailable("the store has another epoch")
         try:
             async with asyncio.timeout(self._times.timeout_s):
                 while max(follower.applied, self._proven_head) < head:
@@ -201,15 +201,14 @@ class Fence:
         count, modified, _ = await self._store.newest(self._keys.prefix, self._keys.end)
         return modified <= self._follower.applied and count == self._follower.key_count
 
-    def _behind(self, before: int) -> StoreUnavailable:
+    def _behind(self, before: int) -> Unavailable:
         """The fence did not come back. A watch that brought nothing else is dead, whatever its connection says."""
         if self._follower.applied == before:
             self._follower.cut()
-        return StoreUnavailable("the watch is lagging: this replica's own fence was not seen")
+        return Unavailable("the watch is lagging: this replica's own fence was not seen")
 
-
-def _fail(futures: Sequence[asyncio.Future[int]], error: Retry) -> None:
-    for future in futures:
-        if not future.done():
-            future.set_exception(type(error)(str(error)))
-            future.exception()  # the caller may be gone
+    def _fail(self, futures: Sequence[asyncio.Future[int]], error: StoreError) -> None:
+        for future in futures:
+            if not future.done():
+                future.set_exception(self._errors(type(error)(str(error))))
+                future.exception()  # the caller may be gone

@@ -1,4 +1,4 @@
-"""Writes that share one transaction, and what the watch has brought of it.
+"""Writes on their way: those that wait for the next transaction, those in it, and what the watch has brought of it.
 
 A put is known again by the write id at the head of its value. A deletion carries none, so each transaction puts a word
 under a key of this replica's own: where that word came, the transaction was stored, and so did each of its writes that
@@ -12,13 +12,18 @@ not: once it is full it refuses all).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 
-from serving.errors import DeadlineExceeded, HqError, OutcomeUnknown, StoreUnavailable
-from store.port import Batch, Compare, Record, Write
-from store.words import encode_word, word_of
+from store.keys import encode_word, word_of
+from store.port import Batch, Compare, Record, StoreError, Unavailable, UnknownOutcome, Write
+
+MAX_WRITES = 100
+MAX_BYTES = 1 << 20
+LINGER_S, PAUSE_S = 0.03, 0.003
+PLENTY = 32  # writes; fewer wait for company
 
 
 class Conflict(Exception):
@@ -29,10 +34,20 @@ class Conflict(Exception):
         self.modified = modified
 
 
-class Guarded(StoreUnavailable):
+class Guarded(Unavailable):
     """The epoch, the session or a guard of the caller's own was not as expected; nothing was stored."""
 
-    reason = "GUARDED"
+
+class TimedOut(StoreError):
+    """The caller's deadline came first; nothing was stored."""
+
+
+class QueueFull(StoreError):
+    """Too many writes wait; nothing was stored."""
+
+
+class Closed(StoreError):
+    """This process is shutting down; nothing was stored."""
 
 
 @dataclass(eq=False, slots=True)
@@ -70,9 +85,90 @@ class Item:
     def expire(self) -> None:
         """The deadline of the caller has come."""
         if self.sent:
-            self.fail(OutcomeUnknown(f"unknown so far whether the write of {self.subject} was stored"))
+            self.fail(UnknownOutcome(f"unknown so far whether the write of {self.subject} was stored"))
         else:
-            self.fail(DeadlineExceeded(f"the store did not respond in time; nothing of {self.subject} was stored"))
+            self.fail(TimedOut(f"the store did not respond in time; nothing of {self.subject} was stored"))
+
+
+class Queue:
+    """What waits. Items whose callers have gone are left out of groups."""
+
+    def __init__(self) -> None:
+        self._items: dict[Item, None] = {}
+        self._arrived = asyncio.Event()
+        self._plenty = asyncio.Event()
+        self._among_many = False
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(list(self._items))
+
+    def add(self, item: Item) -> None:
+        self._items[item] = None
+        self._arrived.set()
+        if len(self._items) >= PLENTY:
+            self._plenty.set()
+
+    def drop(self, item: Item) -> None:
+        """It waits no more, if it did."""
+        self._items.pop(item, None)
+
+    def put_back(self, items: Iterable[Item]) -> None:
+        """They go first, for they came first."""
+        self._items = {item: None for item in (*items, *self._items) if not item.done.done()}
+        self._arrived.set()
+
+    def clear(self) -> list[Item]:
+        """Return what waited."""
+        items, self._items = list(self._items), {}
+        return items
+
+    async def group(self) -> list[Item]:
+        """Wait for the next group and take it out; empty if all callers went away."""
+        await self._arrived.wait()
+        await asyncio.sleep(0)  # whoever asks again and again must not keep the loop from callers who want to leave
+        if len(self) < PLENTY:
+            await self._joined()
+        group = self._take()
+        self._among_many = len(group) > 1
+        if not self._items:
+            self._arrived.clear()
+        return group
+
+    async def _joined(self) -> None:
+        """Let calls that arrive together join the same transaction; a writer who is alone does not wait for others.
+
+        Among many, wait while more keep coming: their calls need some turns of the loop each to get here. But no longer
+        than until plenty are here: the others are received and answered while the store is busy with these.
+        """
+        loop = asyncio.get_running_loop()
+        self._plenty.clear()
+        until = loop.time() + LINGER_S
+        before = 0
+        while (self._among_many or len(self) > 1) and before < len(self) < PLENTY and loop.time() < until:
+            before = len(self)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSE_S):
+                    await self._plenty.wait()
+
+    def _take(self) -> list[Item]:
+        """In order of arrival, one per subject, equal guards, within etcd's limits."""
+        group: list[Item] = []
+        subjects: set[str] = set()
+        size = 0
+        for item in self._items:
+            if group and (len(group) >= MAX_WRITES or size + item.write.size_bytes > MAX_BYTES):
+                break
+            alike = not group or item.guards == group[0].guards
+            if alike and item.subject not in subjects and not item.done.done():
+                group.append(item)
+                size += item.write.size_bytes
+            subjects.add(item.subject)  # also when left: a later write of the same subject must not overtake
+        for item in group:
+            del self._items[item]
+        return group
 
 
 class Flight:
@@ -117,7 +213,7 @@ class Flight:
             if item.seen_at:
                 item.answer(item.seen_at)
             elif self.blind:
-                item.fail(OutcomeUnknown("the watch on the store was lost before this write was seen"))
+                item.fail(UnknownOutcome("the watch on the store was lost before this write was seen"))
             else:
                 again.append(item)
         return again
@@ -139,7 +235,7 @@ class Flight:
                 item.seen_at = revision
 
 
-def fail(items: Iterable[Item], error: HqError) -> None:
+def fail(items: Iterable[Item], error: StoreError) -> None:
     """All of them, each with a copy."""
     for item in items:
         item.fail(copy(error))

@@ -21,10 +21,9 @@ from enum import Enum, auto
 from typing import Protocol
 
 from store.anchor import Anchor
-from store.difference import Difference
 from store.epoch import Epoch
 from store.keys import Keys
-from store.listing import listing, marked_revision
+from store.listing import Difference, listing, marked_revision
 from store.port import (
     Batch,
     Change,

@@ -1,21 +1,22 @@
-"""Names of the keys below the prefix, and how to take them apart.
+"""Names of the store's own keys below a prefix, the random words in them, and how to take keys apart.
 
-An id never holds `/`, so no id can reach into another one's keys; ids that are prefixes of others are told apart
+A name never holds `/`, so none can reach into another one's keys; names that are prefixes of others are told apart
 because every key is read and compared whole.
 """
 
 from __future__ import annotations
 
+import random
 from typing import NamedTuple
 
-SPEC, SECRETS, STATUS = "spec", "secrets", "status"
-BEATS, FENCE, SESSION, COMMITS, HEARING = "beats", "fence", "session", "commits", "hearing"
-EPOCH, FORMAT, COMPACTION, OPS, RESTORE = "epoch", "format", "compaction", "ops", "restore"
-DEFAULT_PREFIX = "/hq/v1/"
+from storepb.v1 import store_pb2
+
+FENCE, SESSION, COMMITS = "fence", "session", "commits"  # of each process
+EPOCH, FORMAT, COMPACTION = "epoch", "format", "compaction"
 
 
 class Name(NamedTuple):
-    """A key taken apart: its kind (one of the words above) and the rest, e.g. an instance id or a replica."""
+    """A key taken apart: its kind (such as one of the words above) and the rest, e.g. an id or a process."""
 
     kind: str
     rest: str
@@ -32,35 +33,35 @@ def prefix_end(prefix: bytes) -> bytes:
 class Keys:
     """Makes and reads the keys below one prefix. The prefix ends in a slash."""
 
-    def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:
+    def __init__(self, prefix: str) -> None:
         self.prefix = (prefix.rstrip("/") + "/").encode()
         self.end = prefix_end(self.prefix)
         self.epoch = self.of(EPOCH)
         self.format = self.of(FORMAT)
         self.compaction = self.of(COMPACTION)
-        self.restore = self.of(RESTORE)
-        self.guard = self.of(OPS, "guard")
-        self.confirmed = self.of(OPS, "epoch")
-        self.beats = self.of(BEATS, "")
-        self.hearing = self.of(HEARING, "")
 
     def of(self, kind: str, rest: str | None = None) -> bytes:
-        """The key of a kind and, say, an instance id."""
+        """The key of a kind and, say, an id."""
         return self.prefix + (kind if rest is None else f"{kind}/{rest}").encode()
 
-    def spec(self, instance_id: str) -> bytes:
-        return self.of(SPEC, instance_id)
-
-    def secrets(self, instance_id: str) -> bytes:
-        return self.of(SECRETS, instance_id)
-
-    def status(self, instance_id: str) -> bytes:
-        return self.of(STATUS, instance_id)
-
-    def suspension(self, node: str) -> bytes:
-        return self.of(OPS, f"suspend/{node}")
-
     def name(self, key: bytes) -> Name:
-        """Take a key below the prefix apart; bytes that are no UTF-8 are replaced, they belong to no record of HQ."""
+        """Take a key below the prefix apart; bytes that are not UTF-8 are replaced: no record of ours has them."""
         kind, _, rest = key[len(self.prefix) :].decode("utf-8", "replace").partition("/")
         return Name(kind, rest)
+
+
+def new_word(rng: random.Random) -> int:
+    """Never 0, and unlike any other ever made."""
+    return rng.getrandbits(63) | 1
+
+
+def encode_word(word: int) -> bytes:
+    return store_pb2.Word(word=word).SerializeToString()
+
+
+def word_of(value: bytes) -> int:
+    """The word in the value of a fence, session or commits key, or the write id of any record; 0 if there is none.
+
+    All of them begin with a fixed64 field 1, so nothing needs to be decoded.
+    """
+    return int.from_bytes(value[1:9], "little") if value[:1] == b"\x09" and len(value) >= 9 else 0

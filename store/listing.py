@@ -1,21 +1,31 @@
-"""Reading everything below a prefix, page by page at one revision."""
+"""Reading everything below a prefix, page by page at one revision; and what such a listing shows otherwise than known.
+
+etcd counts all keys of a range, however few of them it returns. A page that reaches to the end of everything costs as
+much as everything, and a listing made of such pages grows with the square of the number of keys. So a page reaches just
+beyond what it can return, as far as keys of the last page lay apart, and further where that one was not full. A wrong
+guess costs time and no keys: a page ends where it ends, and the next one begins there.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hqpb.storage.v1 import storage_pb2
 from store.keys import Keys
-from store.port import Page, Record, Store
-from store.stride import Stride
+from store.port import Change, Page, Record, Store
+from storepb.v1 import store_pb2
 
 _PAGE_BYTES = 1 << 20
 _FIRST_PAGE = 500
 _LARGEST_PAGE = 20_000
+_WIDTH = 48  # bytes of a key that are looked at, read as one number
+_AIM = 4  # times as many keys as a page returns
+_GROWTH = 256  # at most, from one page to the next: a family of keys (say, of a service) ends, and a wide gap follows
+_KEYS_PER_TURN = 2_000  # some 2 ms
 
 
 class Part(NamedTuple):
@@ -43,6 +53,35 @@ async def listing(store: Store, keys: Keys, revision: int = 0) -> AsyncGenerator
             page = await ahead
     finally:
         await pages.close()
+
+
+class Stride:
+    """Guesses where ranges end, from the keys of the range before."""
+
+    def __init__(self, prefix: bytes, end: bytes) -> None:
+        """`end` is the first key behind all keys with the prefix."""
+        self._prefix, self._end = prefix, end
+        self._step = 0  # as numbers go; 0: nothing is known yet
+
+    def reach(self, start: bytes) -> bytes:
+        """The end of the range that begins at `start`: behind it, and never behind the end of all."""
+        reached = self._number(start) + self._step
+        if not self._step or reached >= 1 << 8 * _WIDTH:
+            return self._end
+        return self._prefix + reached.to_bytes(_WIDTH, "big")
+
+    def saw(self, keys: Sequence[bytes], stop: bytes, limit: int) -> None:
+        """A page brought these keys, which are all there are up to `stop`; it may have `limit` of them."""
+        if not keys:
+            self._step *= _GROWTH
+            return
+        covered = max(1, self._number(stop) - self._number(keys[0]))
+        self._step = covered * min(_AIM * limit // len(keys), _GROWTH)
+
+    def _number(self, key: bytes) -> int:
+        if key == self._end:
+            return 1 << 8 * _WIDTH
+        return int.from_bytes(key[len(self._prefix) :][:_WIDTH].ljust(_WIDTH, b"\0"), "big")
 
 
 class _Pages:
@@ -83,6 +122,38 @@ async def marked_revision(store: Store, keys: Keys) -> int:
     """The revision that history was last compacted at, says the mark; 0 if there is none that can be read."""
     mark, _ = await store.get(keys.compaction)
     try:
-        return max(0, storage_pb2.CompactionRecord.FromString(mark.value).revision) if mark else 0
+        return max(0, store_pb2.CompactionRecord.FromString(mark.value).revision) if mark else 0
     except DecodeError:
         return 0
+
+
+class Difference:
+    """What a listing shows otherwise than it is known, found page by page: of what is the same, only keys are held.
+
+    Attributes:
+        changes: puts that came behind it, a key at most once.
+        key_count: how many keys were listed.
+    """
+
+    def __init__(self, since: int) -> None:
+        self._since = since
+        self._unseen: set[bytes] = set()
+        self.changes: list[Change] = []
+        self.key_count = 0
+
+    async def know(self, keys: Iterable[bytes]) -> None:
+        """These were there; before the first page. The loop has turns meanwhile: nobody may change them."""
+        left = iter(keys)
+        while portion := list(islice(left, _KEYS_PER_TURN)):
+            self._unseen.update(portion)
+            await asyncio.sleep(0)
+
+    def see(self, records: Sequence[Record]) -> None:
+        """A page of the listing."""
+        self.key_count += len(records)
+        self._unseen.difference_update([record.key for record in records])
+        self.changes += [Change(*record) for record in records if record.modified > self._since]
+
+    def gone(self, revision: int) -> Iterator[Change]:
+        """What was there and is not listed, when all pages were seen."""
+        return (Change(key, None, 0, revision) for key in self._unseen)

@@ -1,6 +1,6 @@
-"""The port between HQ and its store: an ordered, versioned, watchable map of keys to bytes.
+"""The port between a server and its store: an ordered, versioned, watchable map of keys to bytes.
 
-Two implementations, one suite of contract tests: `etcd.py`, and `memory.py` for unit tests and `hq dev --store memory`.
+Two implementations, one suite of contract tests: `etcd.py`, and `memory.py` for unit tests and trying things out.
 The port speaks of *revisions* in etcd's sense (the store's counter); everywhere above it the word is *version*.
 """
 
@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol
-
-from serving.errors import StoreFull, StoreUnavailable
 
 
 class Record(NamedTuple):
@@ -107,6 +105,18 @@ class Commit:
     outcomes: list[Applied | Refused]
 
 
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never steps, that of the event loop; only differences mean anything."""
+        ...
+
+
+class StoreError(Exception):
+    """Base of what a store, or what stands on it, fails at, but for what its user must handle (Compacted, Conflict)."""
+
+
 class Compacted(Exception):
     """The history asked for is gone; `revision` is the oldest one that is left, 0 if the store does not tell."""
 
@@ -115,23 +125,27 @@ class Compacted(Exception):
         self.revision = revision
 
 
-class Disconnected(StoreUnavailable):
+class Unavailable(StoreError):
+    """The store could not be reached, or refused: certainly not stored."""
+
+    def __init__(self, message: str, retry_delay_s: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_delay_s = retry_delay_s
+
+
+class Disconnected(Unavailable):
     """A watch ended or could not be opened; start it again behind the last revision that was seen."""
 
 
-class Rejected(Exception):
+class Rejected(StoreError):
     """The store refused the transaction as a whole (too large, malformed): certainly not stored."""
 
 
-class UnknownOutcome(Exception):
+class UnknownOutcome(StoreError):
     """The store did not answer: the transaction may have taken place, or may still do so."""
 
 
-class Unavailable(StoreUnavailable):
-    """The store could not be reached, or refused: certainly not stored."""
-
-
-class NoSpace(StoreFull):
+class NoSpace(StoreError):
     """The store's quota is used up: certainly not stored."""
 
 
@@ -162,7 +176,10 @@ class MemberStatus:
 
 
 class Store(Protocol):
-    """What HQ needs of a store. Every method raises Unavailable, commits NoSpace, UnknownOutcome and Rejected too."""
+    """What a server needs of a store.
+
+    Every method raises Unavailable; commits raise NoSpace, UnknownOutcome and Rejected, too.
+    """
 
     async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
         """One transaction: if all guards hold, each write takes place for which its own conditions hold.

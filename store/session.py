@@ -11,11 +11,9 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from serving.errors import HqError
 from store.epoch import Epoch
-from store.keys import SESSION, Keys
-from store.port import Applied, Compare, Refused, Rejected, Store, Unavailable, UnknownOutcome, Write
-from store.words import encode_word, new_word, word_of
+from store.keys import SESSION, Keys, encode_word, new_word, word_of
+from store.port import Applied, Compare, Refused, Rejected, Store, StoreError, Unavailable, UnknownOutcome, Write
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +33,7 @@ class Session:
         rng: random.Random,
         watched: Callable[[int], Awaitable[None]],
     ) -> None:
-        """`watched` returns when everything up to a version has come through the watch; it fails on a new epoch."""
+        """`watched` returns when everything up to a version has come through the watch; Unavailable on a new epoch."""
         self._store, self._epoch, self._rng, self.watched = store, epoch, rng, watched
         self._key = keys.of(SESSION, replica)
         self._word = self._revision = 0
@@ -58,7 +56,7 @@ class Session:
         self._doubts += 1
 
     async def ready(self, timeout_s: float) -> None:
-        """Return when the word stands in the store. Raises StoreUnavailable, NoSpace."""
+        """Return when the word stands in the store. Raises Unavailable, NoSpace."""
         if not self._doubted and not self.is_changing:
             return
         try:
@@ -96,7 +94,7 @@ class Session:
                         return
                     # A try before this one arrived after all, or somebody deleted the key: go on from there.
                     self._revision = outcome.modified[self._key]
-                except (UnknownOutcome, HqError, Rejected) as error:
+                except StoreError as error:
                     log.warning("opening a new session: %s", error)
                     await asyncio.sleep(self._rng.uniform(delay_s / 2, delay_s))
                     delay_s = min(delay_s * 2, _RETRY_S[1])

@@ -26,8 +26,8 @@ examples). In JSON, names are camelCase, 64-bit integers are strings, and times 
 `"2026-11-21T03:00:00Z"` and `"1.5s"`.
 
 Errors have a status, a reason for programs (`google.rpc.ErrorInfo`), and where it helps the fields concerned
-(`BadRequest`) and when to try again (`RetryInfo`); `serving/errors/` lists all of them, grouped by what a caller does
-next.
+(`BadRequest`) and when to try again (`RetryInfo`); `serving/errors.py` and `hq/errors.py` list all of them,
+ordered by what a caller does next.
 """
 
 # Where a file's descriptor keeps the comments of what: numbers of fields in descriptor.proto.

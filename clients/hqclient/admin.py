@@ -22,7 +22,7 @@ class Admin(Caller):
     async def release_guard(
         self, *, by: str, reason: str, duration_s: float | None = None, timeout_s: float | None = None
     ) -> pb.ReleaseGuardResponse:
-        """Let flips through for a while, whatever the share of silent revisions."""
+        """Let expiries through for a while, whatever the share of silent revisions."""
         request = pb.ReleaseGuardRequest(duration=duration(duration_s), reason=reason, by=by)
         return await self.call(lambda hq: hq.admin.ReleaseGuard, request, timeout_s=timeout_s)
 
@@ -66,7 +66,7 @@ class Admin(Caller):
     async def list_transitions(
         self, instance_id: str = "", *, page_size: int = 0, timeout_s: float | None = None
     ) -> pb.ListTransitionsResponse:
-        """Recent flips and recoveries with their receipts, newest first."""
+        """Recent expiries and recoveries with their receipts, newest first."""
         request = pb.ListTransitionsRequest(instance_id=instance_id, page_size=page_size)
         return await self.call(
             lambda hq: hq.admin.ListTransitions, request, safety=Safety.REPEATABLE, timeout_s=timeout_s

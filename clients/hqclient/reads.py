@@ -12,8 +12,10 @@ from hqpb.v1 import service_pb2 as pb
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
-Req = TypeVar("Req", pb.GetInstanceRequest, pb.FindInstancesRequest, pb.CountInstancesRequest)
-Res = TypeVar("Res", pb.GetInstanceResponse, pb.FindInstancesResponse, pb.CountInstancesResponse)
+Req = TypeVar("Req", pb.GetInstanceRequest, pb.FindInstancesRequest, pb.CountInstancesRequest, pb.ListSilencesRequest)
+Res = TypeVar(
+    "Res", pb.GetInstanceResponse, pb.FindInstancesResponse, pb.CountInstancesResponse, pb.ListSilencesResponse
+)
 
 
 class Reads(Caller):
@@ -68,6 +70,26 @@ class Reads(Caller):
         """How many instances pass a filter and how many of those are ready, by service, node or revision."""
         request = pb.CountInstancesRequest(filter=where, group_by=by, read=read)
         return await self._read(lambda hq: hq.instances.CountInstances, request, timeout_s)
+
+    async def silences(
+        self,
+        where: pb.InstanceFilter | None = None,
+        *,
+        page_size: int = 0,
+        read: pb.ReadOptions | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[pb.ListSilencesResponse]:
+        """How long ago the instances were heard that pass a filter, page by page, in order of their ids.
+
+        Each page has `timeout_s` of its own.
+        """
+        request = pb.ListSilencesRequest(filter=where, page_size=page_size, read=read)
+        while True:
+            page = await self._read(lambda hq: hq.instances.ListSilences, request, timeout_s)
+            yield page
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
 
     async def get_revision(
         self, instance_id: str, revision_id: str = "", *, node: str = "", timeout_s: float | None = None

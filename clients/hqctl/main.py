@@ -6,9 +6,9 @@ import click
 
 from hqcli.group import LazyGroup
 from hqclient.credential_files import CredentialFiles
+from hqctl.asking.cluster import cluster_option, naming_cluster
 from hqctl.asking.examples import with_examples
 from hqctl.asking.exits import MEANINGS
-from hqctl.asking.naming import cluster_option, naming_cluster
 from hqctl.asking.session import complain, connection_options
 
 # Name: module, attribute, help in one line.
@@ -26,18 +26,18 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "revision": ("revising", "revision", "Show, put, delete or activate single revisions."),
     "wait": ("waiting", "wait", "Wait until instances are ready or deleted."),
     "report": ("reporting", "report", "Report the status of a revision, as an agent would."),
-    "guard": ("guarding", "guard", "Show, release or force the guard, which holds expiries."),
-    "epoch": ("epoch", "epoch", "Show or confirm the contents of a replaced store."),
-    "status": ("surveying", "status", "Show what is wrong, since when, why, and what to do next."),
-    "top": ("ranking", "top", "Show services by size, readiness and churn."),
-    "events": ("happening", "events", "Show recent expiries and recoveries, and how they were decided."),
-    "quarantine": ("quarantining", "quarantine", "Show records that could not be decoded."),
-    "suspend": ("planning", "suspend", "Suspend expiry on a node during planned work."),
-    "resume": ("planning", "resume", "End planned work on a node early."),
-    "suspensions": ("planning", "suspensions", "List suspended nodes."),
-    "ticket": ("ticketing", "ticket", "Sign and inspect tokens (JWT) that authenticate a caller."),
-    "config": ("contexts", "config", "Show and choose contexts of the config file."),
-    "completion": ("completing", "completion", "Print the completion script of bash, zsh or fish."),
+    "guard": ("orders", "guard", "Show, release or force the guard, which holds expiries."),
+    "epoch": ("store", "epoch", "Show or confirm the contents of a replaced store."),
+    "status": ("status", "status", "Show what is wrong, since when, why, and what to do next."),
+    "top": ("counting", "top", "Show services by size, readiness and churn."),
+    "events": ("events", "events", "Show recent expiries and recoveries, and how they were decided."),
+    "quarantine": ("store", "quarantine", "Show records that could not be decoded."),
+    "suspend": ("orders", "suspend", "Suspend expiry on a node during planned work."),
+    "resume": ("orders", "resume", "End planned work on a node early."),
+    "suspensions": ("orders", "suspensions", "List suspended nodes."),
+    "ticket": ("token", "ticket", "Sign and inspect tokens (JWT) that authenticate a caller."),
+    "config": ("setup", "config", "Show and choose contexts of the config file."),
+    "completion": ("setup", "completion", "Print the completion script of bash, zsh or fish."),
 }
 ALIASES = {"list": "find", "ls": "find", "transitions": "events"}
 

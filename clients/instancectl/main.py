@@ -14,7 +14,7 @@ from typing import NoReturn
 
 import click
 
-from hqcli.connection import addresses_in, credential_options
+from hqcli.options import addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.processes.output import OutputSettings
 from instancectl.sections.restart import RestartSettings

@@ -14,6 +14,16 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "activate": ("switcher", "activate", "Make an existing revision the READY one."),
     "rollback": ("switcher", "rollback", "Make the previous revision READY again."),
     "status": ("status", "status", "Show the agents' progress."),
+    "service": ("services", "service", "Nanny: create, list, show services."),
+    "snapshot": ("services", "snapshot", "Nanny: add and look at snapshots."),
+    "target": ("targets", "target", "Nanny: set the target of a snapshot; ACTIVE rolls it out."),
+    "pause": ("targets", "pause", "Nanny: pause the actions of a service."),
+    "resume": ("targets", "resume", "Nanny: resume them."),
+    "stop": ("targets", "stop", "Nanny: switch a service off."),
+    "instances": ("services", "instances", "Nanny: list instances, or set the target of one."),
+    "history": ("services", "history", "Nanny: show who did what."),
+    "watch": ("services", "watch", "Nanny: follow a service."),
+    "control": ("targets", "control", "Nanny: show who acts, freeze, unfreeze, open."),
 }
 
 EXIT_CODES = "\b\nExit codes:\n" + "\n".join(f"  {code:3d}  {text}" for code, text in MEANINGS.items())
@@ -21,20 +31,21 @@ WHERE = """\b
 Installations: --installation NAME=HOST:PORT,HOST:PORT (may be repeated), else
 `installations` in the description, else in --config FILE (NANNY_CONFIG, or
 ~/.config/nanny.yaml), else HQ_SERVER, else 127.0.0.1:7071. Each is reported
-separately. NO_COLOR switches colours off."""
+separately. NO_COLOR switches colours off. Commands marked `Nanny` go to the
+service Nanny at --nanny or NANNY_SERVER."""
 
 
-def _complain(text: str) -> None:
-    from nannyctl.session import complain
+def complain(text: str) -> None:
+    from nannyctl.session import complain as say
 
-    complain(text)
+    say(text)
 
 
 @click.command(
     cls=LazyGroup,
     package="nannyctl.commands",
     commands_by_name=COMMANDS,
-    complain=_complain,
+    complain=complain,
     epilog=f"{WHERE}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

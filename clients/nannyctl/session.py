@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
-from hqcli.connection import credential_options
 from hqcli.documents import BadDocument
+from hqcli.options import credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqctl.asking.exits import Exit as HqctlExit
 from hqctl.asking.exits import exit_of, is_no_hq

@@ -52,6 +52,11 @@ class Registry:
             NAME, self._client.call(lambda hq: hq.instances.FindInstances, request, safety=Safety.REPEATABLE)
         )
 
+    async def lacking(self, service: str, size: int) -> pb.FindInstancesResponse | Trouble:
+        """Some instances of a service that are not ready."""
+        where = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_NOT_READY)
+        return await self.page(where, size)
+
     async def explain(self, cluster: str, instance_id: str) -> pb.ExplainInstanceResponse | Trouble:
         """Why an instance is ready or not."""
         with _within(cluster):

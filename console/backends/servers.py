@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
+from console.backends.cms import Cms
+from console.backends.nanny import Nanny
 from console.backends.registry import Registry
 
 
@@ -12,11 +15,13 @@ class Servers:
     """Those that are there; None: the console was started without it."""
 
     registry: Registry
+    nanny: Nanny | None = None
+    cms: Cms | None = None
 
     def parts(self) -> frozenset[str]:
         """What there is to see, for the navigation."""
-        return frozenset(("registry",))
+        return frozenset(name for name in ("nanny", "cms") if getattr(self, name) is not None)
 
     async def close(self) -> None:
         """End every connection."""
-        await self.registry.close()
+        await asyncio.gather(*(one.close() for one in (self.registry, self.nanny, self.cms) if one is not None))

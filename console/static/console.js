@@ -115,9 +115,27 @@ function show(opener) {
     dialog.querySelectorAll(`[data-show="${name}"]`).forEach((one) => { one.textContent = value; });
     dialog.querySelectorAll(`[data-fill="${name}"]`).forEach((one) => { one.value = value; });
   }
+  const choices = (opener.dataset.choices || "").split(" ");
+  dialog.querySelectorAll("[data-choice]").forEach((one) => {
+    one.hidden = !choices.includes(one.dataset.choice);
+    one.querySelector("input").disabled = one.hidden;
+    one.querySelector("input").checked = false;
+  });
+  dialog.dispatchEvent(new Event("change"));
   if (opener.dataset.action) dialog.querySelector("form").action = opener.dataset.action;
   dialog.showModal();
 }
+
+// A field that belongs to one choice is shown with that choice only.
+document.addEventListener("change", (event) => {
+  const dialog = event.target.closest("dialog");
+  if (!dialog) return;
+  const chosen = dialog.querySelector("[name=target]:checked");
+  dialog.querySelectorAll("[data-with]").forEach((one) => {
+    one.hidden = !chosen || chosen.value !== one.dataset.with;
+    one.querySelector("input").disabled = one.hidden;
+  });
+}, true);
 
 document.addEventListener("submit", (event) => {
   const button = event.target.method === "post" && event.target.querySelector("button:not([type=button])");

@@ -54,7 +54,7 @@ def row(one: ipb.Instance) -> Row:
         cluster=one.meta.cluster,
         node=spec.node_name,
         state=state,
-        reason="" if state == "good" else spaced(worst.reason) if worst.reason else "never reported",
+        reason={"good": "", "unknown": "never reported"}.get(state, spaced(worst.reason) or "not ready"),
         message="" if state == "good" else worst.message,
         since=ready.last_transition_time if ready.HasField("last_transition_time") else None,
         endpoints=[f"{port.name} {host}:{port.number}" for port in spec.allocation.port],

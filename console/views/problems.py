@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from console.backends.asking import Trouble
+from console.views.instances import Row
 from console.views.urls import url
 from console.views.words import plural, relative, seconds, span
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 _ORDER: Final = {"bad": 0, "warn": 1, "note": 2}
+_REASONS: Final = 3
 _DEFAULT_SHARE: Final = 10  # one in ten may be away, where nobody set a budget
 
 
@@ -47,22 +49,43 @@ def floor_of(wanted: int, budgeted: int | None) -> int:
     return budgeted if budgeted is not None else wanted - max(1, wanted // _DEFAULT_SHARE)
 
 
-def service_problems(counts: Sequence[pb.InstanceCount], floors: Mapping[str, int]) -> list[Problem]:
-    """Services below their floor, and those whose instances never reported."""
+def lacking(counts: Iterable[pb.InstanceCount], floors: Mapping[str, int]) -> list[pb.InstanceCount]:
+    """Services below their floor, or without anything ready; those that lack the most first."""
+    found = [
+        one for one in counts if one.total and (one.ready < floor_of(one.total, floors.get(one.key)) or not one.ready)
+    ]
+    return sorted(found, key=lambda one: (one.ready - one.total, one.key))
+
+
+def common_reasons(rows: Iterable[Row]) -> str:
+    """Why these are not ready: the most common reasons first, each with what one of them says."""
+    groups: dict[str, list[Row]] = {}
+    for one in rows:
+        groups.setdefault(one.reason, []).append(one)
+    listed = sorted(groups.items(), key=lambda pair: -len(pair[1]))[:_REASONS]
+    said = [
+        f"{reason} ({len(those)})" + (f": {those[0].message}" if those[0].message else "") for reason, those in listed
+    ]
+    nodes = {one.node for those in groups.values() for one in those if one.node}
+    place = f" All on {next(iter(nodes))}." if len(nodes) == 1 and sum(map(len, groups.values())) > 1 else ""
+    return f"{'; '.join(said)}.{place}" if said else ""
+
+
+def service_problems(
+    below: Iterable[pb.InstanceCount], floors: Mapping[str, int], reasons: Mapping[str, str]
+) -> list[Problem]:
+    """Those of `lacking`, each with the reasons of its instances where they were looked up."""
     found = []
-    for one in counts:
+    for one in below:
         floor = floor_of(one.total, floors.get(one.key))
-        if one.ready >= floor and (one.ready or not one.total):
-            continue
         default = "" if one.key in floors else " (the default: a tenth may be away)"
         told = f"Its floor is {floor}{default}." if floor else "None is ready."
-        unknown = f" {plural(one.unknown, 'instance')} never reported." if one.unknown else ""
         found.append(
             Problem(
                 "bad",
                 f"{one.key or 'instances without a service'}: {one.ready} of {one.total} ready",
-                f"{told}{unknown}",
-                "Open the service: instances that are not ready stand first, each with its reason.",
+                told,
+                reasons.get(one.key, ""),
                 url("services", one.key) if one.key else url("instances"),
             )
         )

@@ -11,12 +11,11 @@ from federated.errors import LocationsSilent, Silence
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
 from federated.locations.plan import chosen
+from hqapi.requests import CLUSTER_HEADER, requested_cluster
 from hqpb.v1 import service_pb2
-from serving.auth.errors import Unauthenticated
-from serving.calls.meant import CLUSTER_HEADER, meant_cluster
 from serving.calls.methods import Call
 from serving.clock import Clock
-from serving.errors import StartOver, invalid
+from serving.errors import StartOver, Unauthenticated, invalid
 from serving.rights.access import UNCHECKED, Access
 
 
@@ -37,7 +36,7 @@ class Asking:
         demands: by location, the encoded field `read` that it alone gets.
         deadline: of the caller, on the injected clock; None: it set none.
         metadata: the caller's ticket, passed on.
-        access: what the caller may read, as the front's own policy says; the locations look for themselves.
+        access: what the caller may read, as the gateway's own policy says; the locations look for themselves.
     """
 
     names: Sequence[str]
@@ -63,7 +62,7 @@ class Asking:
         return name in self.demands or bool(read.consistency)
 
     def asker(self) -> bytes:
-        """Whose answers are kept apart: where the front itself lets nobody in, those of one ticket are its own."""
+        """Whose answers are kept apart: where the gateway itself lets nobody in, those of one ticket are its own."""
         if self.access.is_checked or not self.metadata:
             return b""
         return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
@@ -106,7 +105,7 @@ def passed_on(call: Call) -> Metadata:
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:
     """The locations that the caller means: all if it named none. Raises InvalidRequest."""
     names = chosen(locations.by_name, clusters, "filter.cluster")
-    meant = meant_cluster(call)
+    meant = requested_cluster(call)
     if not meant:
         return names
     chosen(locations.by_name, [meant], CLUSTER_HEADER)
@@ -128,7 +127,7 @@ def _demands(
         text = "a version needs its epoch across several locations: add the epoch, or name one cluster"
         raise invalid("read.min_version", text)
     found = [
-        n for n in names if (source := locations.by_name[n].presence.source) is not None and source.epoch == read.epoch
+        n for n in names if (source := locations.by_name[n].health.source) is not None and source.epoch == read.epoch
     ]
     if not found:
         raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the new versions")

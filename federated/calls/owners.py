@@ -63,7 +63,7 @@ class OwnerSearch:
             fields: by id, in which field the caller sent it.
 
         Raises:
-            HqError: an id is malformed.
+            ServiceError: an id is malformed.
         """
         found = await self._ask(fields, deadline, pb.ReadOptions(), call)
         if found.silent or len(found.by_id) == len(fields):

@@ -22,7 +22,7 @@ from gateways.process import Gateway, check_http, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
 from serving.flags import limits_of
-from serving.running import when_told_to_stop
+from serving.process import when_told_to_stop
 from serving.transports import Addresses
 
 

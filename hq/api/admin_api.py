@@ -7,8 +7,7 @@ from typing import Any
 from hq.registry.registry import Registry
 from hq.validation import check_confirmation, check_guard_order, check_id, check_page_size, check_suspension, require
 from hqpb.v1 import admin_pb2, service_pb2
-from serving.calls.methods import Answer, Call, Method
-from serving.calls.service import Service
+from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from serving.rights.rules import INSPECT, OPERATE, Role
 
@@ -125,6 +124,6 @@ class AdminApi:
 def _words(
     order: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest | admin_pb2.SuspendNodeRequest, call: Call
 ) -> tuple[int, str, str]:
-    """For how long in milliseconds, who, why. Who is known beats who it is said to be."""
+    """For how long in milliseconds, who, why. Whom the token names counts more than whom the order names."""
     identity = call.access.identity
     return order.duration.ToMilliseconds(), identity.name if identity else order.by, order.reason

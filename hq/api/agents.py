@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from google.protobuf.message import Message
 
+from hq.errors import Stop
 from hq.registry.registry import Registry
 from hq.registry.reports import Reporter
 from hq.validation import check_id, check_item_count, require
+from hqapi.requests import item_error
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import HqError, Stop
+from serving.errors import ServiceError
 from serving.rights.rules import Role
-from serving.wire import item_error
 
 _TAKEN = b"\x0a\x00"  # an encoded ReportResult without an error, as field `result`
 
@@ -66,7 +67,7 @@ class Agents:
         outcomes = await self._registry.reports.begin_many(list(request.begin), self._registry.deadline(call.deadline))
         results = []
         for item, outcome in zip(request.begin, outcomes, strict=True):
-            if isinstance(outcome, HqError):
+            if isinstance(outcome, ServiceError):
                 results.append(service_pb2.BeginResult(error=item_error(outcome)))
                 call.touched(item.instance_id, outcome=outcome.reason)
             else:
@@ -81,11 +82,11 @@ class Agents:
         answer.next_report_in.FromMilliseconds(round(self._registry.reports.next_report_in_s() * 1000))
         return MessageAnswer(answer)
 
-    def turned_away(self, request: Message | None, call: Call, error: HqError) -> None:
+    def turned_away(self, request: Message | None, call: Call, error: ServiceError) -> None:
         """A report was refused before anybody looked at it: for a reason of ours, that is not silence."""
         if not error.is_ours:
             return
-        refusals = self._registry.replica.watchman.refusals
+        refusals = self._registry.replica.liveness.refusals
         if isinstance(request, service_pb2.ReportStatusesRequest):
             reports = list(request.report)
         elif isinstance(request, service_pb2.ReportStatusRequest):
@@ -104,7 +105,7 @@ class Agents:
         if call.access.is_checked:
             call.access.check_node(node, (Role.AGENT,), field)
         else:
-            self._registry.replica.watchman.refusals.heard_from(call.host, node)
+            self._registry.replica.liveness.refusals.heard_from(call.host, node)
 
     async def report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
         require(check_item_count(len(request.report), "report"))

@@ -1,20 +1,80 @@
-"""Answers made of frames: the bytes of an answer are copied together, never encoded; JSON comes from kept twins."""
+"""Answers made of frames: bytes are copied together, never encoded; JSON is cached, masks decode."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from hq.api.mask import Mask
-from hq.api.twins import EventTwins, Twins, readable_json
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from hq.api.json_cache import EventJson, InstanceJson, readable_json
 from hq.memory import frames
 from hq.registry.reads import Found
 from hq.registry.source import Source
-from hq.registry.watches import Message
+from hq.registry.watches import Message as WatchMessage
+from hq.validation.typed_fields import is_map
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
+
+M = TypeVar("M", bound=Message)
+Tree = dict[str, "Tree"]  # by field name; an empty one stands for the whole field
+
+
+class Mask:
+    """The fields that a reader asked for. Unlike protobuf's own, its paths lead through lists, to all elements."""
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._tree: Tree = {}
+        # Short paths first: what a path names as a whole is not narrowed down by a longer one.
+        for path in sorted(paths, key=len):
+            _add(self._tree, path.split("."))
+
+    def applied(self, message: M) -> M:
+        """A copy that holds no other fields."""
+        return _pruned(message, self._tree)
+
+
+def _add(tree: Tree, names: list[str]) -> None:
+    *above, last = names
+    for name in above:
+        if tree.get(name) == {}:
+            return  # a shorter path names all of this
+        tree = tree.setdefault(name, {})
+    tree[last] = {}
+
+
+def _pruned(message: M, tree: Tree) -> M:
+    pruned = type(message)()
+    for field, value in message.ListFields():
+        below = tree.get(field.name)
+        if below is None:
+            continue
+        if below:
+            _set_pruned(pruned, field, value, below)
+        else:
+            _set_whole(pruned, field, value)
+    return pruned
+
+
+def _set_pruned(target: Message, field: FieldDescriptor, value: Any, tree: Tree) -> None:
+    into = getattr(target, field.name)
+    if field.is_repeated:
+        into.extend(_pruned(item, tree) for item in value)
+    else:
+        into.CopyFrom(_pruned(value, tree))
+
+
+def _set_whole(target: Message, field: FieldDescriptor, value: Any) -> None:
+    if is_map(field) or field.is_repeated:
+        getattr(target, field.name).MergeFrom(value)
+    elif field.message_type is not None:
+        getattr(target, field.name).CopyFrom(value)
+    else:
+        setattr(target, field.name, value)
+
 
 T = TypeVar("T")
 
@@ -56,18 +116,18 @@ class FramesAnswer:
     Both messages number their fields alike, so that one splice serves both; in JSON `single` says which it is.
     """
 
-    __slots__ = ("_codec", "_found", "_single", "_twins")
+    __slots__ = ("_codec", "_found", "_json_cache", "_single")
 
     def __init__(
         self,
         found: Found,
-        twins: Twins,
+        json_cache: InstanceJson,
         codec: SourceCodec,
         *,
         single: bool = False,
     ) -> None:
         self._found = found
-        self._twins, self._codec, self._single = twins, codec, single
+        self._json_cache, self._codec, self._single = json_cache, codec, single
 
     def proto(self) -> bytes:
         listing, source = self._found.listing, self._found.source
@@ -82,17 +142,17 @@ class FramesAnswer:
         entries, listing = self._found.entries, self._found.listing
         if listing is not None and listing.json:
             return self._json_of([listing.json])
-        twins = [twin for entry in entries if (twin := entry.json)]
-        return self._joined(twins) if len(twins) == len(entries) else self._made()
+        encoded = [one for entry in entries if (one := entry.json)]
+        return self._joined(encoded) if len(encoded) == len(entries) else self._made()
 
     async def _made(self) -> bytes:
-        return self._joined(await in_slices(self._twins.get, self._found.entries))
+        return self._joined(await in_slices(self._json_cache.get, self._found.entries))
 
-    def _joined(self, twins: list[bytes]) -> bytes:
+    def _joined(self, encoded: list[bytes]) -> bytes:
         listing = self._found.listing
-        if listing is not None and twins:
-            listing.json = b",".join(twins)
-        return self._json_of(twins)
+        if listing is not None and encoded:
+            listing.json = b",".join(encoded)
+        return self._json_of(encoded)
 
     def _proto_of(self, instances: Sequence[bytes]) -> bytes:
         token = frames.delimited(b"\x12", self._found.next_page_token.encode()) if self._found.next_page_token else b""
@@ -144,10 +204,10 @@ def _framed(instance: instance_pb2.Instance) -> bytes:
 class WatchAnswer:
     """One message of a watch. It is encoded once: then its events are gone."""
 
-    __slots__ = ("_codec", "_message", "_twins")
+    __slots__ = ("_codec", "_json_cache", "_message")
 
-    def __init__(self, message: Message, twins: EventTwins, codec: SourceCodec) -> None:
-        self._message, self._twins, self._codec = message, twins, codec
+    def __init__(self, message: WatchMessage, json_cache: EventJson, codec: SourceCodec) -> None:
+        self._message, self._json_cache, self._codec = message, json_cache, codec
 
     def proto(self) -> bytes:
         m = self._message
@@ -169,7 +229,7 @@ class WatchAnswer:
         m = self._message
         head = {"kind": service_pb2.WatchKind.Name(m.kind), "resumeToken": m.token, "reason": m.reason}
         told = json.dumps({name: value for name, value in head.items() if value}, ensure_ascii=False).encode()[:-1]
-        events = b',"events":[' + b",".join(await in_slices(self._twins.get, m.events)) + b"]" if m.events else b""
+        events = b',"events":[' + b",".join(await in_slices(self._json_cache.get, m.events)) + b"]" if m.events else b""
         m.events.clear()
         collapsed = b',"collapsed":true' if m.collapsed else b""
         return told + events + collapsed + b',"sources":[' + self._codec.json(m.source) + b"]}"
@@ -197,18 +257,18 @@ class Answers:
     def __init__(self, json_bytes: int) -> None:
         """`json_bytes`: of what is kept as JSON; a fifth of it are events of watches."""
         self._codec = SourceCodec()
-        self._twins, self._event_twins = Twins(json_bytes * 4 // 5), EventTwins(json_bytes // 5)
+        self._json_cache, self._event_json = InstanceJson(json_bytes * 4 // 5), EventJson(json_bytes // 5)
 
     def whole(self, found: Found, *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`), with everything."""
-        return FramesAnswer(found, self._twins, self._codec, single=single)
+        return FramesAnswer(found, self._json_cache, self._codec, single=single)
 
     async def found(self, found: Found, mask: Sequence[str], *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`); an empty mask asks for everything."""
         if mask:
-            return await MaskedAnswer(found, self._twins, self._codec, single=single).prepared(mask)
-        return FramesAnswer(found, self._twins, self._codec, single=single)
+            return await MaskedAnswer(found, self._json_cache, self._codec, single=single).prepared(mask)
+        return FramesAnswer(found, self._json_cache, self._codec, single=single)
 
-    def watch(self, message: Message) -> WatchAnswer:
+    def watch(self, message: WatchMessage) -> WatchAnswer:
         """A message of WatchInstances."""
-        return WatchAnswer(message, self._event_twins, self._codec)
+        return WatchAnswer(message, self._event_json, self._codec)

@@ -9,8 +9,7 @@ from google.protobuf.message import Message
 
 from hq.memory.entry import Entry
 from hq.registry.changes import SCHEDULER_PATHS
-from hq.registry.permits import Permit
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Permit, Precondition
 from hq.registry.registry import Registry
 from hq.validation import (
     check_id,
@@ -21,12 +20,12 @@ from hq.validation import (
     check_revision,
     require,
 )
+from hqapi.requests import item_error
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.access import WRITERS, Access
-from serving.wire import item_error
 
 
 class Edits:

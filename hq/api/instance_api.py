@@ -8,13 +8,14 @@ from hq.api.agents import Agents
 from hq.api.edits import Edits
 from hq.api.lookups import Lookups, parsed_find, parsed_get
 from hq.registry.registry import Registry
+from hqapi.requests import subject
+from hqapi.rules import ATTEND, ATTEND_FETCH, BEGIN, FETCH, REPORT, UPDATE, UPLOAD
 from hqpb.v1 import service_pb2
-from serving.calls.methods import Answer, Call, Method
-from serving.calls.service import Service
+from serving.calls.methods import Answer, Call, Method, Service
 from serving.errors import invalid
-from serving.rights.rules import ATTEND, ATTEND_FETCH, BEGIN, FETCH, READ, REPORT, UPDATE, UPLOAD, Rule
+from serving.rights.rules import READ, Rule
 
-_SERVICE = Service("hq.v1.InstanceService")
+_SERVICE = Service("hq.v1.InstanceService", subject)
 
 
 class InstanceApi:
@@ -39,6 +40,7 @@ class InstanceApi:
             _SERVICE.memoized(service_pb2.FindInstancesRequest, parsed_find, lookups.find, READ),
             _SERVICE.unary(service_pb2.CountInstancesRequest, lookups.count, READ),
             _SERVICE.streaming(service_pb2.WatchInstancesRequest, lookups.watch, READ),
+            _SERVICE.unary(service_pb2.ListSilencesRequest, lookups.silences, READ),
             _SERVICE.unary(service_pb2.ExplainInstanceRequest, lookups.explain, READ),
             *self._of_agents(FETCH),
         ]

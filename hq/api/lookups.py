@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from hq.api.answers import Answers
 from hq.memory.query import Query
-from hq.registry.guard_state import guard_in_short
-from hq.registry.permits import check_entry
+from hq.registry.explain import guard_in_short
+from hq.registry.preconditions import check_entry
 from hq.registry.reads import Found
 from hq.registry.registry import Registry
 from hq.validation import check_enums, check_field_mask, check_filter, check_id, check_page_size, require
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
-from serving.encoding.memo import Memo
+from serving.encoding.parsing import Memo
 from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT
@@ -104,6 +104,17 @@ class Lookups:
         )
         counts = [service_pb2.InstanceCount(**group._asdict()) for group in groups]
         return MessageAnswer(service_pb2.CountInstancesResponse(groups=counts, sources=[source.message()]))
+
+    async def silences(self, request: service_pb2.ListSilencesRequest, call: Call) -> Answer:
+        check_filter(request.filter)
+        require(check_page_size(request.page_size))
+        check_enums(request.read, "read")
+        call.access.check_filter(request.filter.service_id, request.filter.node_name)
+        return MessageAnswer(
+            await self._registry.silences.list(
+                Query(request.filter), request.page_size, request.page_token, request.read, call.deadline
+            )
+        )
 
     async def watch(self, request: service_pb2.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         query, token = self._queries(request.filter.SerializeToString(deterministic=True)), request.resume_token

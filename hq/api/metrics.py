@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from hq.replica import Replica
-from serving.telemetry.metrics import Declared
-from store.measured import MeasuredStore
+from serving.storage.measured import MeasuredStore
+from serving.telemetry.metrics import Declared, Histogram
+from store.commit import MAX_WRITES
 
+GROUP_SIZES: Final = (1, 2, 4, 8, 16, 32, 64, MAX_WRITES)
 _PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 
 
-class Subject(NamedTuple):
-    """A replica and the store as it asks it."""
+class Subject:
+    """A replica, the store as it asks it, and the sizes of its transactions, in writes."""
 
-    replica: Replica
-    store: MeasuredStore
+    def __init__(self, replica: Replica, store: MeasuredStore) -> None:
+        self.replica, self.store = replica, store
+        self.group_sizes = Histogram(GROUP_SIZES)
+        replica.committer.grouped = self.group_sizes.add
 
 
 def _staleness_s(r: Replica) -> float:
@@ -86,65 +90,70 @@ LIVENESS: Final = (
         "gauge",
         "hq_ready_revisions",
         "Revisions that are ready and have a deadline.",
-        lambda s: len(s.replica.watchman.tracker.deadlines),
+        lambda s: len(s.replica.liveness.tracker.deadlines),
     ),
     D(
         "counter",
-        "hq_flips_total",
+        "hq_expiries_total",
         "Revisions that expired (marked not ready for silence), by any replica.",
-        lambda s: s.replica.watchman.tracker.flips,
+        lambda s: s.replica.liveness.tracker.expiries,
     ),
     D(
         "counter",
         "hq_recoveries_total",
         "Expired revisions that reported ready again.",
-        lambda s: s.replica.watchman.tracker.recoveries,
+        lambda s: s.replica.liveness.tracker.recoveries,
     ),
     D(
         "gauge",
         "hq_guard_holding",
         "1 while the guard holds expiries.",
-        lambda s: float(s.replica.watchman.sweep.verdict.hold),
+        lambda s: float(s.replica.liveness.sweep.verdict.hold),
     ),
-    D("gauge", "hq_guard_waiting_flips", "Expiries held by the guard.", lambda s: s.replica.watchman.sweep.waiting),
+    D("gauge", "hq_guard_waiting_expiries", "Expiries held by the guard.", lambda s: s.replica.liveness.sweep.waiting),
     D(
         "gauge",
         "hq_suspended_nodes",
         "Nodes under planned work (suspended).",
-        lambda s: len(s.replica.watchman.orders.suspensions()),
+        lambda s: len(s.replica.liveness.orders.suspensions()),
     ),
     D(
         "counter",
         "hq_gaps_total",
         "Times that this replica could not receive reports, so that deadlines were extended.",
-        lambda s: s.replica.watchman.presence.gaps,
+        lambda s: s.replica.liveness.reachability.gaps,
     ),
     D(
         "counter",
         "hq_reports_refused_total",
         "Reports that this replica refused for its own reasons; they do not count as silence.",
-        lambda s: {(reason,): count for reason, count in s.replica.watchman.refusals.counted.items()},
+        lambda s: {(reason,): count for reason, count in s.replica.liveness.refusals.counted.items()},
         ("reason",),
     ),
     D(
         "gauge",
         "hq_agents_shut_out",
         "1 while no reports can come in; 2 once this has lasted too long to excuse silence.",
-        lambda s: s.replica.watchman.presence.door.is_shut + 2 * s.replica.watchman.presence.door.is_spent,
+        lambda s: s.replica.liveness.reachability.door.is_shut + 2 * s.replica.liveness.reachability.door.is_spent,
     ),
-    D("counter", "hq_beats_sent_total", "Heartbeats stored by this replica.", lambda s: s.replica.beats.sent),
-    D("counter", "hq_beats_heard_total", "Current heartbeats, of any replica.", lambda s: s.replica.beats.heard),
+    D("counter", "hq_heartbeats_sent_total", "Heartbeats stored by this replica.", lambda s: s.replica.heartbeats.sent),
     D(
         "counter",
-        "hq_beats_outdated_total",
+        "hq_heartbeats_heard_total",
+        "Current heartbeats, of any replica.",
+        lambda s: s.replica.heartbeats.heard,
+    ),
+    D(
+        "counter",
+        "hq_heartbeats_outdated_total",
         "Heartbeats for a status that was no longer current.",
-        lambda s: s.replica.beats.outdated,
+        lambda s: s.replica.heartbeats.outdated,
     ),
     D(
         "counter",
-        "hq_beat_flushes_total",
+        "hq_heartbeat_flushes_total",
         "Heartbeat batches stored by this replica.",
-        lambda s: s.replica.beats.flushes,
+        lambda s: s.replica.heartbeats.flushes,
     ),
 )
 STORE: Final = (
@@ -166,7 +175,7 @@ STORE: Final = (
         "histogram",
         "hq_commit_group_size",
         "Writes that shared one transaction.",
-        lambda s: s.replica.committer.group_sizes,
+        lambda s: s.group_sizes,
     ),
     D("counter", "hq_commit_writes_total", "Writes that were stored.", lambda s: s.replica.committer.writes),
     D(

@@ -21,13 +21,13 @@ from hq.backup.archive import BadBackup, Reader, Summary, verified
 from hq.backup.restore import Disturbed, NotEmpty, Restore
 from hq.backup.save import NothingToSave, save, save_to
 from hq.backup.save import Progress as Tell
+from hq.keys import DEFAULT_PREFIX, Keys
 from hq.process import options
 from serving.clock import SystemClock
-from serving.errors import HqError
-from store.keys import DEFAULT_PREFIX, Keys
-from store.port import Compacted, Store, UnknownOutcome
+from serving.errors import ServiceError
+from store.port import Compacted, Store, StoreError
 
-_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, UnknownOutcome, HqError, OSError)
+_TOLD = (BadBackup, NothingToSave, NotEmpty, Disturbed, Compacted, StoreError, ServiceError, OSError)
 _prefix = options.option("--prefix", default=DEFAULT_PREFIX, help="Prefix of all keys of HQ in the store.")
 
 
@@ -138,7 +138,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
 
 @asynccontextmanager
 async def _store(given: dict[str, Any]) -> AsyncIterator[Store]:
-    from hq.process.etcd_flags import etcd_config
+    from serving.storage.flags import etcd_config
     from store.etcd import EtcdStore
 
     store = EtcdStore(etcd_config(given))

@@ -17,11 +17,12 @@ from google.protobuf.message import DecodeError
 
 from hq.backup.archive import Reader, Summary
 from hq.backup.save import KEPT, Progress
+from hq.keys import Keys, prefix_end
 from hqpb.storage.v1 import backup_pb2, storage_pb2
 from store.epoch import FORMAT
-from store.keys import Keys, prefix_end
+from store.keys import new_word
 from store.port import Commit, Compare, Rejected, Store, UnknownOutcome, Write
-from store.words import new_word
+from storepb.v1 import store_pb2
 
 _TIMEOUT_S: Final = 10.0
 _TRIES: Final = 5
@@ -116,7 +117,7 @@ class Restore:
 
     async def _end(self) -> str:
         word, epoch, _ = await self._next_epoch()
-        written = storage_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT).SerializeToString()
+        written = store_pb2.FormatRecord(format=FORMAT, oldest_reader=FORMAT).SerializeToString()
         puts = ((self._keys.epoch, epoch), (self._keys.format, written))
         commit = await self._try((self._guard(),), Write((), puts, (self._keys.restore,)))
         if not commit.guarded:

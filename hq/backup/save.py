@@ -9,10 +9,10 @@ from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from hq import keys as k
 from hq.backup.archive import FORMAT, Writer
 from hqpb.storage.v1 import backup_pb2
 from serving.clock import Clock
-from store import keys as k
 from store.listing import listing
 from store.port import Compacted, Store
 

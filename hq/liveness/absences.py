@@ -1,4 +1,4 @@
-"""The times at which HQ was not there to hear, and silence measured without them. Pure.
+"""When HQ was not there to hear: silence measured without those times, and how long ago a report really came. Pure.
 
 HQ's own silence is not the instances' silence. Every moment here is one of the injected clock; what is added becomes
 known afterwards only, so moments of hearing are kept as they were and judged when somebody asks.
@@ -6,7 +6,11 @@ known afterwards only, so moments of hearing are kept as they were and judged wh
 
 from __future__ import annotations
 
-_KEPT = 1_000
+from typing import Final, NamedTuple
+
+_GAPS_KEPT: Final = 1_000
+_LATE_KEPT: Final = 50
+_EVER: Final = float("-inf")
 
 
 class Absences:
@@ -37,7 +41,7 @@ class Absences:
         began = max(began, self._gaps[-1][1] if self._gaps else self.since)
         if ended > began:
             self._gaps.append((began, ended))
-        if len(self._gaps) > _KEPT:
+        if len(self._gaps) > _GAPS_KEPT:
             self._join_oldest()
 
     def silence_s(self, heard: float, now: float) -> float:
@@ -73,3 +77,40 @@ class Absences:
         """Keep the sum: only what was heard between the two gaps is judged more mildly."""
         (began, ended), (next_began, next_ended) = self._gaps[:2]
         self._gaps[:2] = [(next_began - (ended - began), next_ended)]
+
+
+class _Late(NamedTuple):
+    """What was learned from `began` to `ended`, or only at `ended`, may have come as early as `came`."""
+
+    began: float
+    ended: float
+    came: float
+
+
+class Unheard:
+    """Times at which this replica learned of reports late, or took something for a report that was none."""
+
+    def __init__(self) -> None:
+        self._late: list[_Late] = []
+
+    def restart(self, now: float) -> None:
+        """Nothing that was learned until now says when a report came."""
+        self._late = [_Late(_EVER, now, _EVER)]
+
+    def assume(self, now: float) -> None:
+        """What was learned at this moment was no report."""
+        self._add(_Late(now, now, _EVER))
+
+    def gap(self, began: float, ended: float) -> None:
+        """What was learned in between may have come as early as its beginning."""
+        self._add(_Late(began, ended, began))
+
+    def unheard_s(self, heard: float, now: float) -> float | None:
+        """For how long nothing came, at most; None: that is not known."""
+        since = min((late.came for late in self._late if late.began <= heard <= late.ended), default=heard)
+        return None if since == _EVER else now - min(since, heard)
+
+    def _add(self, late: _Late) -> None:
+        if len(self._late) >= _LATE_KEPT:  # the oldest become one, of which nothing is known
+            self._late[:2] = [_Late(_EVER, self._late[1].ended, _EVER)]
+        self._late.append(late)

@@ -2,8 +2,7 @@
 
 Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
 which HQ itself was away. Because the timeout is one for all, order of deadlines is order of hearing: a dict that is
-re-inserted into is the queue.
-"""
+re-inserted into is the queue."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hq.liveness.absences import Absences
+from hq.liveness.absences import Absences, Unheard
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 
@@ -31,7 +30,7 @@ class LivenessTimes:
         timeout_s: silence for so long makes a revision not ready.
         report_interval_s: how often agents report when nothing changes.
         retry_s: what an agent may need to try again after HQ was away.
-        flush_s: a beat may be under way for so long after it was heard.
+        flush_s: a heartbeat may be under way for so long after it was heard.
     """
 
     timeout_s: float = 600.0
@@ -76,6 +75,7 @@ class Deadlines:
         self._newest, self._newest_tick = float("-inf"), 0
         self.floor = float("-inf")
         self.postponed_because = ""
+        self._unheard = Unheard()
 
     def __len__(self) -> int:
         return len(self._heard)
@@ -84,7 +84,7 @@ class Deadlines:
         return key in self._heard
 
     def heard(self, key: RevisionKey, now: float) -> None:
-        """A report or beat was learned of: silence begins anew.
+        """A report or heartbeat was learned of: silence begins anew.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
@@ -138,8 +138,9 @@ class Deadlines:
         self._counts.clear()
 
     def restart(self, now: float, because: str) -> None:
-        """After a start, a new listing or a new epoch: batches of beats were missed, everyone gets a full timeout."""
+        """After a start, a new listing or a new epoch: heartbeats were missed, so everyone gets a full timeout."""
         self._absences.restart(now)
+        self._unheard.restart(now)
         self._raise_floor(now + self._times.timeout_s, because)
 
     def away(self, since: float) -> None:
@@ -150,10 +151,11 @@ class Deadlines:
         """HQ was away from `began` until now, and everything since was replayed.
 
         Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter
-        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone a flip
-        for ever.
+        postpones none by more than a grace of time at which HQ was there: gaps that come often cannot postpone an
+        expiry for ever.
         """
         self._absences.add(began, now)
+        self._unheard.gap(began, now)
         chance_s = min(max(0.0, now - began), self._times.report_interval_s) + self._times.retry_s
         self._raise_floor(now + chance_s, because)
 
@@ -177,6 +179,16 @@ class Deadlines:
         refused = self._refused.get(key)
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._absences.silence_s(heard, now)
+
+    def assume(self, now: float) -> None:
+        """What was heard at this moment was no report: HQ gave everyone a full timeout."""
+        self._unheard.assume(now)
+
+    def unheard_s(self, key: RevisionKey, now: float) -> float | None:
+        """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
+        refused = self._refused.get(key)
+        heard = self._heard.get(key) if refused is None else refused.heard
+        return None if heard is None else self._unheard.unheard_s(heard, now)
 
     def expired(self, now: float) -> Iterator[RevisionKey]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.

@@ -1,8 +1,7 @@
-"""The guard: holds flips back when so many fall silent at once that HQ itself is the likelier cause. Pure.
+"""The guard: holds expiries back when so many fall silent at once that HQ itself is the likelier cause. Pure.
 
 Eureka's self-preservation is the prior art; it holds for as long as the condition lasts, and so ends up serving the
-dead for hours. This guard is bounded: it delays a lie, it never becomes one.
-"""
+dead for hours. This guard is bounded: it delays a lie, it never becomes one."""
 
 from __future__ import annotations
 
@@ -18,10 +17,10 @@ class GuardRules:
     Attributes:
         max_silent_share: more than this share of the expected revisions silent: hold.
         min_revisions, min_nodes: below either there is no statistic to trust, and the guard stays out of it.
-        hold_s: at most for so long, then flips go ahead at a bounded rate; what is used up of it is had back only
+        hold_s: at most for so long, then expiries go ahead at a bounded rate; what is used up of it is had back only
             after as long without a hold: whoever can make the guard hold again and again gains nothing.
         settle_s: a hold goes on for so long after the share has fallen: the others may just be on their way back.
-        flips_per_s, flips_share_per_s: that rate: the greater of a number and a share of the expected revisions.
+        expiries_per_s, expiries_share_per_s: that rate: the greater of a number and a share of the expected revisions.
     """
 
     max_silent_share: float = 0.2
@@ -29,16 +28,16 @@ class GuardRules:
     min_nodes: int = 3
     hold_s: float = 600.0
     settle_s: float = 190.0
-    flips_per_s: float = 50.0
-    flips_share_per_s: float = 0.01
+    expiries_per_s: float = 50.0
+    expiries_share_per_s: float = 0.01
 
 
 class Census(NamedTuple):
     """What the guard looks at.
 
     Attributes:
-        expected: revisions that are ready or were flipped within the last timeout. Declared removals are not in it.
-        silent: those of them silent for over two report intervals, or flipped within the last timeout.
+        expected: revisions that are ready or expired within the last timeout. Declared removals are not in it.
+        silent: those of them silent for over two report intervals, or expired within the last timeout.
         nodes: nodes that instances are on.
         many_refused: another replica refuses the reports of more nodes than it can name.
     """
@@ -67,8 +66,8 @@ class Verdict(NamedTuple):
     """What the guard says.
 
     Attributes:
-        hold: no flips now.
-        limited: flips go ahead, at a bounded rate.
+        hold: no expiries now.
+        limited: expiries go ahead, at a bounded rate.
         since, until: of the hold, on the injected clock; None without one or without an end.
         words: for people, and for receipts.
     """
@@ -93,7 +92,7 @@ class Guard:
         self.holds = 0
 
     def judge(self, now: float, census: Census, order: Order = Order.NONE, *, limited: bool = False) -> Verdict:
-        """Say whether flips may go ahead now. `limited`: no report can come in, for longer than that may excuse."""
+        """Say whether expiries may go ahead now. `limited`: no report can come in, for longer than that may excuse."""
         over = self._over(census)
         self._move(now, over)
         share = f"{census.silent} of {census.expected} revisions silent"
@@ -113,9 +112,9 @@ class Guard:
             )
         return Verdict(False, False, None, None, f"quiet: {share}")
 
-    def flips_per_s(self, expected: int) -> float:
+    def expiries_per_s(self, expected: int) -> float:
         """The bounded rate."""
-        return max(self.rules.flips_per_s, self.rules.flips_share_per_s * expected)
+        return max(self.rules.expiries_per_s, self.rules.expiries_share_per_s * expected)
 
     def _over(self, census: Census) -> bool:
         applies = census.expected >= self.rules.min_revisions and census.nodes >= self.rules.min_nodes
@@ -143,3 +142,23 @@ class Guard:
     def _until(self) -> float:
         """When the hold ends at the latest."""
         return self._ends if self._fell_at is None else min(self._ends, self._fell_at + self.rules.settle_s)
+
+
+class Pace:
+    """An allowance that grows with time, up to one second's worth, and shrinks with every expiry that is seen.
+
+    Expiries of all replicas are counted: many replicas are not faster than one.
+    """
+
+    def __init__(self) -> None:
+        self._allowance = 0.0
+        self._last: tuple[float, int] | None = None  # when it was counted, and how many expiries were seen by then
+
+    def allowed(self, now: float, expiries_per_s: float, expiries_seen: int) -> int:
+        """How many expiries may be written now. `expiries_seen` is the number seen ever."""
+        before, seen_before = self._last or (now, expiries_seen)
+        self._last = now, expiries_seen
+        most = max(1.0, expiries_per_s)
+        allowance = self._allowance + (now - before) * expiries_per_s - (expiries_seen - seen_before)
+        self._allowance = max(-most, min(allowance, most))
+        return max(0, int(self._allowance))

@@ -1,23 +1,31 @@
-"""Reports that HQ refused for reasons of its own: refused is not silent.
+"""Reports that HQ refused for reasons of its own, counted here and published to the other replicas.
 
-A report that could be read counts for its revision; one that could not, for all of the node that its caller speaks
-for. What that moves is bounded (`Deadlines.refused`), so that nobody stays alive by being refused.
-"""
+Refused is not silent. A report that could be read counts for its revision; one that could not, for all of the node
+that its caller speaks for. What that moves is bounded (`Deadlines.refused`), so that nobody stays alive by being
+refused. An agent that reaches one replica only would expire at all others, so each replica publishes its refusals: one
+record each, while there are any. Sweeps compare these records as they compare heartbeats, so none is overtaken."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from hq.keys import HEARING, Keys
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.validation.values import is_id
+from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.clock import Clock
 from serving.errors import NotLoaded
+from store.epoch import Epoch
+from store.port import Store, StoreError, Write
 
 _NODE_SPACING_S: Final = 1.0  # a node's deadlines move at most so often
 _NODES_OF_ONE: Final = 64  # behind an address with more nodes it is unknown which of them was refused
@@ -122,3 +130,67 @@ class Refusals:
             coarse |= {entry.traits.node for entry in named.values()}
             named = {}
         return News([(entry.traits.uid, key.revision_id) for key, entry in named.items()], sorted(coarse))
+
+
+log = logging.getLogger(__name__)
+
+_EVERY_S: Final = 5.0
+_MANY_HOLDS_S: Final = 30.0
+_MOST_NODES: Final = 1_000
+_TIMEOUT_S: Final = 3.0
+
+
+class PublishedRefusals:
+    """Writes this replica's record, and takes in the others'."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys,
+        replica: str,
+        epoch: Epoch,
+        refusals: Refusals,
+        clock: Clock,
+        rng: random.Random,
+        timeout_s: float,
+    ) -> None:
+        """`timeout_s`: of liveness."""
+        self._store, self._epoch, self._refusals = store, epoch, refusals
+        self._replica, self._key = replica, keys.of(HEARING, replica)
+        self._clock, self._rng = clock, rng
+        self._every_s = min(_EVERY_S, timeout_s / 10)
+
+    def observe(self, replica: str, value: bytes) -> None:
+        """A record came through the watch. Raises DecodeError."""
+        if replica == self._replica:
+            return
+        record = storage_pb2.HearingRecord.FromString(value)
+        for revision in record.revision:
+            self._refusals.revision(revision.uid, revision.id)
+        for node in record.node[:_MOST_NODES]:
+            self._refusals.node(node)
+        if record.many:
+            self._refusals.many(_MANY_HOLDS_S)
+
+    async def run(self) -> None:
+        """Tell the others for ever, at most every few seconds, and nothing while nothing is refused."""
+        while True:
+            await asyncio.sleep(self._rng.uniform(0.8, 1.0) * self._every_s)
+            news = self._refusals.take_news()
+            if any(news):
+                await self._tell(news)
+
+    async def _tell(self, news: News) -> None:
+        is_many = len(news.nodes) > _MOST_NODES
+        record = storage_pb2.HearingRecord(
+            revision=[storage_pb2.RefusedRevision(uid=uid, id=revision_id) for uid, revision_id in news.revisions],
+            node=[] if is_many else news.nodes,
+            many=is_many,
+            unix_ms=self._clock.wall_ms(),
+        )
+        put = Write((), ((self._key, record.SerializeToString()),))
+        try:
+            await self._store.commit((self._epoch.guard(),), (put,), _TIMEOUT_S)
+        except (StoreError, TimeoutError) as error:
+            # The next reports that are refused are told anew. A late one moves deadlines by less than it may anyway.
+            log.warning("could not publish which reports were refused: %s", error)

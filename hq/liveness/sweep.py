@@ -1,6 +1,6 @@
 """The sweep: calls revisions not ready whose agents are silent, and never those that HQ itself failed to hear.
 
-No lock: every replica sweeps, and a flip is exact whoever writes it (flips.py).
+No lock: every replica sweeps, and an expiry is exact whoever writes it (expiries.py).
 """
 
 from __future__ import annotations
@@ -11,26 +11,25 @@ import random
 from dataclasses import dataclass
 from itertools import islice
 
-from hq.liveness.beats import Beats
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.flips import Flips, Outcome
-from hq.liveness.guard import Guard, Verdict
+from hq.liveness.expiries import Expiries, Outcome
+from hq.liveness.guard import Guard, Pace, Verdict
+from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
-from hq.liveness.pace import Pace
-from hq.liveness.presence import Presence
+from hq.liveness.reachability import Reachability
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from serving.clock import Clock
-from serving.errors import HqError
+from serving.errors import ServiceError
 from store.commit import MAX_WRITES
 from store.fence import Fence
 
 log = logging.getLogger(__name__)
 
 _TRIES = 20
-_MOST = 5 * MAX_WRITES  # flips after one knock, which may take as long as batches of heartbeats are apart
-_SPENT_PATIENCE_S = 0.5  # a batch that hangs would take seconds, in which flips are to go ahead
-_OVERTAKEN = 2  # tries of a pass that beats may spoil; then flips are made in two steps, which they cannot
+_MOST = 5 * MAX_WRITES  # expiries after one knock, which may take as long as batches of heartbeats are apart
+_SPENT_PATIENCE_S = 0.5  # a batch that hangs would take seconds, in which expiries are to go ahead
+_OVERTAKEN = 2  # tries of a pass that heartbeats may spoil; then expiries are made in two steps, which they cannot
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class SweepTimes:
 
 
 class Sweep:
-    """The loop. Attributes: `verdict` is what the guard said last; `waiting`, how many flips it holds back."""
+    """The loop. Attributes: `verdict` is what the guard said last; `waiting`, how many expiries it holds back."""
 
     def __init__(
         self,
@@ -50,16 +49,16 @@ class Sweep:
         tracker: Tracker,
         guard: Guard,
         orders: Orders,
-        presence: Presence,
-        beats: Beats,
+        reachability: Reachability,
+        heartbeats: Heartbeats,
         fence: Fence,
-        flips: Flips,
+        expiries: Expiries,
         clock: Clock,
         rng: random.Random,
         times: SweepTimes | None = None,
     ) -> None:
         self._cache, self._tracker, self._guard, self._orders = cache, tracker, guard, orders
-        self._presence, self._beats, self._fence, self._flips = presence, beats, fence, flips
+        self._reachability, self._heartbeats, self._fence, self._expiries = reachability, heartbeats, fence, expiries
         self._clock, self._rng = clock, rng
         self._times = times or SweepTimes()
         self._pace = Pace()
@@ -72,50 +71,50 @@ class Sweep:
             await asyncio.sleep(self._times.idle_s + self._rng.uniform(0, self._times.spread_s))
             try:
                 await self.once()
-            except (HqError, TimeoutError) as error:
+            except (ServiceError, TimeoutError) as error:
                 log.info("a sweep was postponed: %s", error)
 
     async def once(self) -> int:
-        """One pass; return how many revisions it flipped. Raises HqError when the store does not take part."""
-        flipped, tries, overtaken, done = 0, _TRIES, 0, set[RevisionKey]()
-        if self._beats.failing:
-            self._presence.look(self._clock.now())
+        """One pass; return how many revisions it expired. Raises ServiceError when the store does not take part."""
+        expired, tries, overtaken, done = 0, _TRIES, 0, set[RevisionKey]()
+        if self._heartbeats.failing:
+            self._reachability.look(self._clock.now())
             await self._knock()
         while tries and self._due(done):
             await self._knock()
             # Look again: whatever was acknowledged anywhere before the fence (a report, an order) is in memory now.
             in_two_steps = overtaken >= _OVERTAKEN
-            outcomes = await self._flips.write(self._due(done), self.verdict.words, in_two_steps=in_two_steps)
-            # What could not be flipped must not stand in the way of others.
+            outcomes = await self._expiries.write(self._due(done), self.verdict.words, in_two_steps=in_two_steps)
+            # What could not be expired must not stand in the way of others.
             again = (Outcome.OVERTAKEN, Outcome.VOIDED)
             done |= {key for key, outcome in outcomes.items() if outcome not in again}
             overtaken += Outcome.OVERTAKEN in outcomes.values()
-            new = sum(outcome is Outcome.FLIPPED for outcome in outcomes.values())
-            flipped, tries = flipped + new, _TRIES if new else tries - 1
+            new = sum(outcome is Outcome.EXPIRED for outcome in outcomes.values())
+            expired, tries = expired + new, _TRIES if new else tries - 1
         if not tries:
             log.info(
                 "reports and orders kept changing during %d attempts to expire: retrying at the next sweep", _TRIES
             )
-        return flipped
+        return expired
 
     async def _knock(self) -> None:
         """A fence that goes the way of heartbeats: where that is closed, nobody's silence means anything.
 
-        Raises HqError. A way that is closed for longer than that may excuse is no longer waited for.
+        Raises ServiceError. A way that is closed for longer than that may excuse is no longer waited for.
         """
-        is_spent = self._presence.door.is_spent
+        is_spent = self._reachability.door.is_spent
         try:
             async with asyncio.timeout(_SPENT_PATIENCE_S if is_spent else None):
-                await self._beats.knock()
-        except (HqError, TimeoutError):
+                await self._heartbeats.knock()
+        except (ServiceError, TimeoutError):
             if not is_spent:
                 raise
             await self._fence.passed()
 
     def _due(self, done: set[RevisionKey]) -> list[RevisionKey]:
-        """The next revisions to flip, longest silence first: none if HQ was away, or the guard holds."""
+        """The next revisions to expire, longest silence first: none if HQ was away, or the guard holds."""
         now = self._clock.now()
-        if not self._presence.look(now):
+        if not self._reachability.look(now):
             return []
         nodes = [suspended.node for suspended in self._orders.suspensions()]
         self._tracker.suspend(nodes, self._cache.on_node)
@@ -123,15 +122,15 @@ class Sweep:
         return list(islice((key for key in self._tracker.deadlines.expired(now) if key not in done), allowed))
 
     def _judge(self, now: float) -> int:
-        """Ask the guard; return how many flips may be written together now."""
+        """Ask the guard; return how many expiries may be written together now."""
         census = self._tracker.census(self._cache.nodes())
-        before, is_spent = self.verdict, self._presence.door.is_spent
+        before, is_spent = self.verdict, self._reachability.door.is_spent
         self.verdict = self._guard.judge(now, census, self._orders.order(), limited=is_spent)
         if self.verdict.hold and not before.hold:
             log.warning("expiries are held: %s", self.verdict.words)
         elif before.hold and not self.verdict.hold:
             log.warning("expiries proceed again: %s", self.verdict.words)
-        allowed = self._pace.allowed(now, self._guard.flips_per_s(census.expected), self._tracker.flips)
+        allowed = self._pace.allowed(now, self._guard.expiries_per_s(census.expected), self._tracker.expiries)
         self.waiting = self._tracker.deadlines.expired_count(now) if self.verdict.hold else 0
         if self.verdict.hold:
             return 0

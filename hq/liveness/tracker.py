@@ -17,7 +17,7 @@ _TRANSITIONS_KEPT = 2_000
 
 
 class Transition(NamedTuple):
-    """A flip (ready is False) or a recovery (True), as this replica saw it."""
+    """An expiry (ready is False) or a recovery (True), as this replica saw it."""
 
     key: RevisionKey
     node: str
@@ -28,12 +28,12 @@ class Transition(NamedTuple):
 
 
 class Tracker:
-    """Follows events and beats, and keeps a deadline for each ready revision but those on nodes under planned work.
+    """Follows events and heartbeats; keeps a deadline for each ready revision but those on nodes under planned work.
 
     Attributes:
         deaf: reports cannot be stored at the moment.
         many_refused_until: some other replica refuses the reports of more nodes than it can name.
-        flips, recoveries: seen since the start; for metrics.
+        expiries, recoveries: seen since the start; for metrics.
     """
 
     def __init__(self, times: LivenessTimes, clock: Clock) -> None:
@@ -41,16 +41,16 @@ class Tracker:
         self.deadlines = Deadlines(times)
         self._clock = clock
         self._suspended: frozenset[str] = frozenset()
-        self._flipped: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
+        self._expired: dict[RevisionKey, float] = {}  # within the last timeout, oldest first
         self._transitions: deque[Transition] = deque(maxlen=_TRANSITIONS_KEPT)
         self.deaf = False
         self.many_refused_until = float("-inf")
-        self.flips = self.recoveries = 0
+        self.expiries = self.recoveries = 0
 
     def reset(self) -> None:
         """Another history, or a new listing: what was heard is unknown."""
         self.deadlines.clear()
-        self._flipped.clear()
+        self._expired.clear()
         self._suspended = frozenset()
 
     def start(self, entries: Iterable[Entry], because: str) -> None:
@@ -73,6 +73,8 @@ class Tracker:
         for node in before - self._suspended:
             for entry in entries_on(node):
                 self._hear_all(entry, now)
+        if before - self._suspended:
+            self.deadlines.assume(now)
 
     def observe(self, event: Event) -> None:
         """An instance changed."""
@@ -86,8 +88,8 @@ class Tracker:
                 self._observe_mark(event.version, after, known.pop(mark.id, None), mark)
             self._forget(after.traits.id, known)
 
-    def beat(self, entry: Entry, mark: Mark, now: float) -> None:
-        """A beat was current."""
+    def heartbeat(self, entry: Entry, mark: Mark, now: float) -> None:
+        """A heartbeat was current."""
         if mark.ready:
             self._hear(entry, mark, now)
 
@@ -99,10 +101,10 @@ class Tracker:
     def census(self, nodes: int) -> Census:
         """What the guard looks at. Declared removals and planned work are in none of the numbers."""
         now = self._clock.now()
-        self._drop_old_flips(now)
-        flipped = len(self._flipped)
-        silent = self.deadlines.silent(now) + flipped
-        return Census(len(self.deadlines) + flipped, silent, nodes, now < self.many_refused_until)
+        self._drop_old_expiries(now)
+        expired = len(self._expired)
+        silent = self.deadlines.silent(now) + expired
+        return Census(len(self.deadlines) + expired, silent, nodes, now < self.many_refused_until)
 
     def transitions(self, instance_id: str = "", at_most: int = 100) -> list[Transition]:
         """Newest first."""
@@ -111,14 +113,14 @@ class Tracker:
 
     def _observe_mark(self, version: int, entry: Entry, old: Mark | None, new: Mark) -> None:
         now, key = self._clock.now(), RevisionKey(entry.traits.id, new.id)
-        if new.flipped and not (old and old.flipped):
-            self.flips += 1
+        if new.expired and not (old and old.expired):
+            self.expiries += 1
             if entry.traits.node not in self._suspended:
-                self._flipped[key] = now
+                self._expired[key] = now
             self._note(version, entry, key, ready=False)
-        elif old is not None and old.flipped and new.ready:
+        elif old is not None and old.expired and new.ready:
             self.recoveries += 1
-            self._flipped.pop(key, None)
+            self._expired.pop(key, None)
             self._note(version, entry, key, ready=True)
         if not new.ready:
             self.deadlines.forget(key)
@@ -144,14 +146,14 @@ class Tracker:
         for revision_id in revision_ids:
             key = RevisionKey(instance_id, revision_id)
             self.deadlines.forget(key)
-            self._flipped.pop(key, None)
+            self._expired.pop(key, None)
 
-    def _drop_old_flips(self, now: float) -> None:
-        while self._flipped:
-            key = next(iter(self._flipped))
-            if self._flipped[key] > now - self.times.timeout_s:
+    def _drop_old_expiries(self, now: float) -> None:
+        while self._expired:
+            key = next(iter(self._expired))
+            if self._expired[key] > now - self.times.timeout_s:
                 return
-            del self._flipped[key]
+            del self._expired[key]
 
 
 def _is_newer(new: Mark, old: Mark) -> bool:

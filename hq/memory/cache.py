@@ -13,18 +13,17 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus
+from hq import keys as k
+from hq.memory.decoder import SAME, Decoder, NewSpec, NewStatus, Quarantine
 from hq.memory.entry import NO_STATUS, RECORD_BYTES, Entry, Status, build
 from hq.memory.index import Indexes
-from hq.memory.listing import Listing
-from hq.memory.quarantine import Quarantine
+from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 from hq.memory.waiters import Waiters
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from serving.errors import NotLoaded
-from store import keys as k
 from store.port import Batch, Change, Record
 
 
@@ -103,7 +102,7 @@ class Cache:
         """The instances on a node."""
         return chain.from_iterable(self.matching(Query(service_pb2.InstanceFilter(node_name=[node]))))
 
-    def listing(self, query: Query) -> Listing | None:
+    def listing(self, query: Query) -> JoinedList | None:
         """Every instance that passes, as one list that is ready to be sent; None if `matching` is to be asked."""
         return self._indexes.listing(query)
 

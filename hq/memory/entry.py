@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hq.memory import frames
-from hq.memory.listing import Home
-from hq.memory.record import NO_STATUS, RECORD_BYTES, Spec, Status, decode_traits
-from hq.memory.traits import Pool, Traits
+from hq.memory.joined_lists import Home
+from hq.memory.record import NO_STATUS, RECORD_BYTES, Pool, Spec, Status, Traits, decode_traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 
 
 class Mark:
-    """What is known of one revision's reporter, in the order of the status record (a beat names the position).
+    """What is known of one revision's reporter, in the order of the status record (a heartbeat names the position).
 
     Attributes:
         digest: of the report stored last, without its sequence; 0: none, so that the next report is written.
-        heard_ms: wall time of the last report or beat, display only; 0: never.
+        heard_ms: wall time of the last report or heartbeat, display only; 0: never.
     """
 
-    __slots__ = ("digest", "flipped", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
+    __slots__ = ("digest", "expired", "heard_by", "heard_ms", "id", "incarnation", "ready", "sequence")
 
     def __init__(self, record: storage_pb2.RevisionMark, pool: Pool) -> None:
         self.id: str = pool.setdefault(record.id, record.id)
@@ -30,14 +29,14 @@ class Mark:
         self.sequence = record.sequence
         self.digest = record.digest
         self.heard_by: str = pool.setdefault(record.heard_by, record.heard_by)
-        self.flipped = record.flipped
+        self.expired = record.expired
 
     def report(self) -> tuple[int, int]:
         """Identity of the report stored last: HQ's own rewrites of a status keep it or void it, reports change it."""
         return self.incarnation, self.sequence
 
     def recall(self, before: Mark | None) -> None:
-        """Take over what beats told since this very report: no record holds that."""
+        """Take over what heartbeats told since this very report: no record holds that."""
         if before is not None and before.report() == self.report() and before.heard_ms > self.heard_ms:
             self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
 
@@ -51,7 +50,7 @@ class Mark:
             sequence=self.sequence,
             digest=self.digest,
             heard_by=self.heard_by,
-            flipped=self.flipped,
+            expired=self.expired,
         )
 
 
@@ -62,8 +61,8 @@ class Entry:
         spec_created: create revision of the spec record, compared by status writes.
         version, status_version: modified revisions of the two records.
         request_id: of the creation.
-        fresh_frame: the frame, if no beat came since it was spliced. Lists are read from it; see `frames_of`.
-        json: the instance as JSON, if somebody keeps it here; a beat takes it away.
+        fresh_frame: the frame, if no heartbeat came since it was spliced. Lists are read from it; see `frames_of`.
+        json: the instance as JSON, if somebody keeps it here; a heartbeat takes it away.
         home: the lists it is in, void when it is heard; None while it is in no cache.
     """
 
@@ -108,7 +107,7 @@ class Entry:
         return sum(self._shape) + 2 * (len(self.traits.id) + RECORD_BYTES) + RECORD_BYTES * len(self.marks)
 
     def frame(self) -> bytes:
-        """The frame, spliced anew if a beat came since."""
+        """The frame, spliced anew if a heartbeat came since."""
         if self.fresh_frame is None:
             self.fresh_frame = self._frame = frames.splice(self._parts())
         return self.fresh_frame
@@ -132,7 +131,7 @@ class Entry:
         told = [revision.ready.status for revision in status.revision if revision.id == revision_id]
         return not any(told)
 
-    def beat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
+    def heartbeat(self, position: int, unix_ms: int, heard_by: str) -> Mark:
         """Note that the revision at this position was heard again."""
         mark = self.marks[position]
         mark.heard_ms = max(mark.heard_ms, unix_ms)
@@ -201,7 +200,7 @@ def heard(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
 def build(instance_id: str, spec: Spec, status: Status, before: Entry | None, pool: Pool) -> Entry:
     """The entry of an instance from its two records. Raises Undecodable if its traits are still to be worked out.
 
-    `before` is what it was: it knows of beats, which no record holds.
+    `before` is what it was: it knows of heartbeats, which no record holds.
     """
     record = spec.record
     traits = spec.traits or decode_traits(instance_id, record, pool)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 from hq.memory.watcher import Backlog, Delivery, Watcher
 
 _SHARE = 16  # one watcher may leave unread a sixteenth of what all together may
@@ -33,8 +33,9 @@ class Fanout:
 
     Attributes:
         version: everything up to here was handed out.
+        changed: version of the newest change of any instance, or of where this replica began.
         reach: how many watchers the newest step went to that went to any.
-        life: changes when nothing that was handed out before holds any more.
+        generation: changes when nothing that was handed out before holds any more.
         resyncs: how often a watch was told that continuity is lost; for metrics.
         backlog: what was handed out and not read yet.
         closing: set when watches are to end.
@@ -49,9 +50,9 @@ class Fanout:
         self._general: set[_Feed] = set()  # whose filters name none of these hear of everything
         self._snapshots: dict[Watcher, int] = {}  # under way, since which version; the oldest first
         self._count = 0
-        self.version = 0
+        self.version = self.changed = 0
         self.reach = 0
-        self.life = 0
+        self.generation = 0
         self.resyncs = 0
         self.backlog = Backlog()
         self.closing = asyncio.Event()
@@ -95,7 +96,7 @@ class Fanout:
                 watcher.push(delivery)
         if due:
             self.reach = sum(len(feed.watchers) for feed in due)
-        self.version = step.version
+        self.version = self.changed = step.version
         if self.backlog.size_bytes > self._max_bytes:
             self._relieve()
 
@@ -110,7 +111,7 @@ class Fanout:
 
     def lose_all(self, reason: str) -> None:
         """Nobody's continuity holds: the store has a new history."""
-        self.life += 1
+        self.generation += 1
         self._snapshots.clear()
         for watcher in self._watchers():
             watcher.lose(reason)

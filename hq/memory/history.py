@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hq.memory import frames
 from hq.memory.cache import Event
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 
 _EVENT_BYTES = 500  # of an event beside its encoded form, and of a step
 _STEP_BYTES = 150

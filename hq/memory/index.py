@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 
 from hq.memory.bucket import Block, Bucket, id_of
 from hq.memory.entry import Entry, frames_of
-from hq.memory.listing import Home, Listing, Shelf
+from hq.memory.joined_lists import Home, JoinedList, Shelf
 from hq.memory.query import UNALLOCATED, UNREADY, Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 
 W = TypeVar("W", bound=Hashable)
 
@@ -99,7 +99,7 @@ class Indexes:
         portions = _portions(buckets, after)
         return (query.passing(portion, left) for portion in portions) if left else portions
 
-    def listing(self, query: Query) -> Listing | None:
+    def listing(self, query: Query) -> JoinedList | None:
         """The whole answer to a query, kept until it changes; None if no such answers are kept, or it is a long one."""
         home = self._homes.get(query.listing[0]) if query.listing else None
         if home is None or query.listing is None:
@@ -111,7 +111,7 @@ class Indexes:
             if len(bucket) > _LISTED:
                 return None
             entries = tuple(chain.from_iterable(self.matching(query, "")))
-            listing = Listing(entries, b"".join(frames_of(entries)))
+            listing = JoinedList(entries, b"".join(frames_of(entries)))
             self._shelf.keep(home, ready, listing)
         return listing
 

@@ -1,4 +1,4 @@
-"""Status records: what a report, a new reporter, a dropped revision and a flip make of one. Pure.
+"""Status records: what a report, a new reporter, a dropped revision and an expiry make of one. Pure.
 
 A draft takes a status as it stands and makes the record to be written; whoever writes that compares the version that it
 was made from.
@@ -43,7 +43,7 @@ class Draft:
     """A status record being changed. `record` ends the change."""
 
     def __init__(self, uid: int, status: instance_pb2.InstanceStatus, marks: Collection[Mark]) -> None:
-        """`status` is changed in place; `marks` are in the order of its revisions, and newer: they know of beats."""
+        """`status` is changed in place; `marks`, in the order of its revisions, are newer: they know of heartbeats."""
         self._uid = uid
         self._status = status
         self._marks = {mark.id: mark.record() for mark in marks}
@@ -69,7 +69,7 @@ class Draft:
         """An agent's report replaces the status of its revision."""
         old = self._revision(report.id)
         mark = self._marks[report.id]
-        recovered = mark.flipped and report.ready.status == _TRUE
+        recovered = mark.expired and report.ready.status == _TRUE
         last = instance_pb2.RevisionStatus()
         last.CopyFrom(old)
         old.CopyFrom(report)
@@ -84,8 +84,8 @@ class Draft:
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
         mark.incarnation, mark.sequence = report.incarnation, report.sequence
         mark.digest = report_digest
-        # A report of not ready leaves it flipped: it recovers when it is ready again.
-        mark.flipped = mark.flipped and not mark.ready
+        # A report of not ready leaves it expired: it recovers when it is ready again.
+        mark.expired = mark.expired and not mark.ready
 
     def begin(self, revision_id: str, incarnation: int, heard: Heard) -> None:
         """Somebody new reports a revision from now on; its next report is written whatever it says."""
@@ -95,7 +95,7 @@ class Draft:
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
 
     def void(self, revision_id: str) -> None:
-        """The next report of a revision is written whatever it says: until then no report is a beat of this record."""
+        """The next report of a revision is written whatever it says: until then none is a heartbeat of this record."""
         if revision_id in self._marks:
             self._marks[revision_id].digest = 0
 
@@ -119,7 +119,9 @@ class Draft:
         self._status = instance_pb2.InstanceStatus()
         self._marks = {}
 
-    def flip(self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False) -> None:
+    def expire(
+        self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False
+    ) -> None:
         """HQ calls a revision not ready because nothing was heard of it, or only reports that HQ had to refuse."""
         silence_s = receipt.silence.seconds
         refused = f"HQ refused its reports for {silence_s} s: see hq_reports_refused_total of its replicas"
@@ -132,7 +134,7 @@ class Draft:
         condition.last_transition_time.FromMilliseconds(wall_ms)
         self._revision(revision_id).ready.CopyFrom(condition)
         mark = self._marks[revision_id]
-        mark.ready, mark.flipped, mark.digest = False, True, 0
+        mark.ready, mark.expired, mark.digest = False, True, 0
 
     def _revision(self, revision_id: str) -> instance_pb2.RevisionStatus:
         for revision in self._status.revision:

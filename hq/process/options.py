@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from serving.auth import settings
+from serving.auth import security as settings
 from serving.flags import Bytes, Duration, Flags, together
+from serving.storage.flags import etcd_flags
 
 _flags = Flags("HQ_")
 option = _flags.option
@@ -109,16 +110,4 @@ limits = together(
 
 logs = _flags.logs()
 
-etcd = together(
-    option(
-        "--etcd",
-        required=True,
-        metavar="HOST:PORT[,HOST:PORT...]",
-        help="Members of etcd, comma-separated.",
-    ),
-    option("--etcd-ca", default="", metavar="FILE", help="Use TLS with etcd and trust this CA (PEM)."),
-    option("--etcd-cert", default="", metavar="FILE", help="Client certificate for etcd."),
-    option("--etcd-key", default="", metavar="FILE", help="Its key."),
-    option("--etcd-user", default="", help="User for etcd authentication."),
-    option("--etcd-password-file", default="", metavar="FILE", help="File with the user's password."),
-)
+etcd = etcd_flags(_flags)

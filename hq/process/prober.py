@@ -11,8 +11,8 @@ from typing import Final
 from hq.replica import Replica
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
-from serving.transport.client import CallFailed, Channel
-from serving.transport.client_call import UNIMPLEMENTED
+from serving.transport.client import Channel
+from serving.transport.client_call import UNIMPLEMENTED, CallFailed
 from serving.transports import Addresses
 
 log = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Prober:
         """Probe for ever, over a new connection each time: it is new agents that may not get in."""
         found = await asyncio.shield(listening)
         address = _reachable(found.agents or found.grpc)
-        door, clock = self._replica.watchman.presence.door, self._replica.clock
+        door, clock = self._replica.liveness.reachability.door, self._replica.clock
         door.probed_at = clock.now()  # from here on: one that nobody ever gets into is shut, too
         while True:
             if await self._gets_in(address):

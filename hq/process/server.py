@@ -1,4 +1,4 @@
-"""One replica as a process: store, memory, use cases and both transports, started and stopped in order."""
+"""One replica as a process: store, memory, use cases and transports, started and stopped in order."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
-from hq.api.discovery import ScrapeTargets
+from hq.api.cluster_check import addressed
 from hq.api.instance_api import InstanceApi
 from hq.api.metrics import METRICS, Subject
+from hq.api.scrape_targets import ScrapeTargets
 from hq.config import ReplicaConfig
 from hq.process.prober import Prober
 from hq.registry.registry import Registry
 from hq.replica import Replica
+from hqapi import prometheus_sd
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
+from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
-from serving.process_metrics import process_metrics
-from serving.standard import prometheus_sd
-from serving.surroundings import Surroundings
+from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
-from store.measured import MeasuredStore
 from store.port import Store
 
 if TYPE_CHECKING:
     from serving.telemetry.tracing import Tracing
+
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Server:
         self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
         self.health = ReplicaHealth(self.replica)
-        shared = Surroundings(limits, clock, RequestIds(config.replica), security, tracing)
+        shared = ServerContext(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         instances = InstanceApi(self.registry, config.json_bytes)
@@ -123,6 +123,6 @@ class Server:
     async def _drain(self) -> None:
         try:
             async with asyncio.timeout(2.0):
-                await self.replica.beats.drain()
+                await self.replica.heartbeats.drain()
         except TimeoutError:
             log.warning("some heartbeats were not stored: their agents report again to another replica")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from hq.embedded import EtcdBinary
 from hq.process.server import Server
+from store.embedded import EtcdBinary
 
 
 def for_trying(binary: EtcdBinary) -> str:

@@ -16,7 +16,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
-from serving.running import when_told_to_stop
+from serving.process import when_told_to_stop
 
 log = logging.getLogger(__name__)
 

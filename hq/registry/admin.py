@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable
 from itertools import islice
 
+from hq.errors import EpochChanged
 from hq.liveness.orders import within
-from hq.registry.guard_state import guard_state
+from hq.registry.explain import guard_state
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import admin_pb2, service_pb2
-from serving.errors import EpochChanged, NotFound
+from serving.errors import NotFound
 from store.port import Write
 
 log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Admin:
         """Whether what the store holds is believed, and why."""
         r = self._r
         r.check_loaded()
-        standing, confirmed = r.standing(), r.watchman.orders.confirmed
+        standing, confirmed = r.standing(), r.liveness.orders.confirmed
         state = admin_pb2.EpochState(
             epoch=r.cache.epoch,
             trust=standing.trust,
@@ -83,9 +84,9 @@ class Admin:
     async def resume(self, node: str, deadline: float) -> None:
         """End planned work early. Raises NotFound."""
         self._r.check_loaded()
-        if self._r.watchman.orders.suspension(node) is None:
+        if self._r.liveness.orders.suspension(node) is None:
             await self._r.proven()
-        if self._r.watchman.orders.suspension(node) is None:
+        if self._r.liveness.orders.suspension(node) is None:
             raise NotFound(f"node {node} is not suspended")
         await self._commit(f"suspend {node}", Write((), deletes=(self._r.key_names.suspension(node),)), deadline)
         log.warning("liveness of node %s resumed", node)
@@ -93,7 +94,7 @@ class Admin:
     def suspensions(self) -> list[admin_pb2.Suspension]:
         """In order of nodes."""
         self._r.check_loaded()
-        found = self._r.watchman.orders.suspensions()
+        found = self._r.liveness.orders.suspensions()
         return [_suspension(s.node, s.by, s.reason, s.since_ms, s.until_ms) for s in found]
 
     def transitions(
@@ -102,7 +103,7 @@ class Admin:
         """Newest first; those that `is_shown` for the service of the instance (empty: it is gone) and the node."""
         self._r.check_loaded()
         answers = []
-        all_of_it = self._r.watchman.tracker.transitions(instance_id, sys.maxsize)
+        all_of_it = self._r.liveness.tracker.transitions(instance_id, sys.maxsize)
         for t in islice((t for t in all_of_it if is_shown(self._service(t.key.instance_id), t.node)), at_most or 100):
             transition = admin_pb2.Transition(
                 instance_id=t.key.instance_id,

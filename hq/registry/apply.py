@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from hq.errors import AlreadyExists
 from hq.memory.entry import Entry
 from hq.registry import changes
-from hq.registry.permits import Permit, anything, check_entry
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Permit, Precondition, anything, check_entry
 from hq.registry.writes import Writes
 from hq.replica import Replica
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2, service_pb2
-from serving.errors import AlreadyExists, HqError, NotFound
+from serving.errors import NotFound, ServiceError
 
 _TRIES = 5
 
@@ -24,7 +24,7 @@ class Applied(NamedTuple):
     instance_id: str
     outcome: service_pb2.ApplyOutcome
     version: int
-    error: HqError | None
+    error: ServiceError | None
 
 
 class Apply:
@@ -67,7 +67,7 @@ class Apply:
         try:
             check_instance_update(instance, f"instance[{position}]")
             entry, outcome = await self._create_or_update(instance, epoch, deadline, validate_only, permit)
-        except HqError as error:
+        except ServiceError as error:
             return Applied(instance.meta.id, service_pb2.APPLY_OUTCOME_UNSPECIFIED, 0, error)
         return Applied(instance.meta.id, outcome, entry.version, None)
 

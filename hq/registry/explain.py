@@ -1,14 +1,53 @@
-"""Why an instance is ready or not, told from what this replica knows: reports, deadlines, receipts, the guard."""
+"""Why an instance is ready or not, and what the guard does, as this replica knows it."""
 
 from __future__ import annotations
 
 from hq.liveness.deadlines import RevisionKey
+from hq.liveness.guard import Order
 from hq.memory import frames
 from hq.memory.entry import Entry, Mark
-from hq.registry.guard_state import guard_state
 from hq.registry.reads import Reads
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2, service_pb2
+
+
+def guard_state(replica: Replica) -> service_pb2.GuardState:
+    """What the guard of this replica does."""
+    liveness, now, wall_ms = replica.liveness, replica.clock.now(), replica.clock.wall_ms()
+    verdict, census = liveness.sweep.verdict, liveness.tracker.census(replica.cache.nodes())
+    state = service_pb2.GuardState(
+        holding=verdict.hold,
+        expected=census.expected,
+        silent=census.silent,
+        nodes=census.nodes,
+        max_silent_share=liveness.guard.rules.max_silent_share,
+        verdict=verdict.words,
+        waiting=liveness.sweep.waiting,
+    )
+    for name, moment in (("since", verdict.since), ("until", verdict.until)):
+        if moment is not None:
+            getattr(state, name).FromMilliseconds(round(wall_ms + (moment - now) * 1000))
+    word = liveness.orders.guard()
+    if word is not None:
+        state.override.by, state.override.reason = word.by, word.reason
+        state.override.kind = (
+            service_pb2.GUARD_OVERRIDE_KIND_RELEASE
+            if word.order is Order.RELEASE
+            else service_pb2.GUARD_OVERRIDE_KIND_FORCE
+        )
+        state.override.since.FromMilliseconds(word.since_ms)
+        state.override.until.FromMilliseconds(word.until_ms)
+    return state
+
+
+def guard_in_short(state: service_pb2.GuardState) -> service_pb2.GuardState:
+    """What concerns the readers of one instance: whether expiries are held back, and why; not who ordered what."""
+    short = service_pb2.GuardState(holding=state.holding, verdict=state.verdict if state.holding else "")
+    for name in ("since", "until"):
+        if state.HasField(name):
+            getattr(short, name).CopyFrom(getattr(state, name))
+    return short
+
 
 _WORDS = {1: "ready", 2: "not ready"}
 _NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED
@@ -36,7 +75,7 @@ class Explain:
         for revision_id in [*targets, *(other for other in told if other not in targets)]:
             status = told.get(revision_id, instance_pb2.RevisionStatus(id=revision_id))
             answer.revision.append(self._revision(entry, status, targets.get(revision_id, _NO_TARGET)))
-        suspension = self._r.watchman.orders.suspension(entry.traits.node)
+        suspension = self._r.liveness.orders.suspension(entry.traits.node)
         if suspension is not None:
             answer.node_suspended_until.FromMilliseconds(suspension.until_ms)
         answer.summary = _summary(instance, list(answer.revision))
@@ -45,7 +84,7 @@ class Explain:
     def _revision(
         self, entry: Entry, status: instance_pb2.RevisionStatus, target: instance_pb2.RevisionTarget
     ) -> service_pb2.RevisionExplanation:
-        now, deadlines = self._r.clock.now(), self._r.watchman.tracker.deadlines
+        now, deadlines = self._r.clock.now(), self._r.liveness.tracker.deadlines
         key, mark = RevisionKey(entry.traits.id, status.id), entry.mark(status.id)
         told = service_pb2.RevisionExplanation(
             id=status.id,
@@ -79,8 +118,8 @@ class Explain:
     ) -> str:
         if mark is None or not mark.heard_ms:
             return "no agent has reported this revision"
-        # It is flipped until it is ready again, whatever its agent says meanwhile: then the condition is the agent's.
-        if mark.flipped and not mark.ready and status.ready.HasField("receipt"):
+        # It is expired until it is ready again, whatever its agent says meanwhile: then the condition is the agent's.
+        if mark.expired and not mark.ready and status.ready.HasField("receipt"):
             return f"expired: {status.ready.message}; the next report of its agent can make it ready again"
         if silence_s is None or left_s is None:
             state = _WORDS.get(status.ready.status, "unknown")
@@ -88,7 +127,7 @@ class Explain:
         words = f"ready; last report {silence_s:.0f} s ago"
         if left_s >= 0:
             return f"{words}; {left_s:.0f} s until it expires"
-        verdict = self._r.watchman.sweep.verdict
+        verdict = self._r.liveness.sweep.verdict
         held = f", expiry held: {verdict.words}" if verdict.hold else ""
         return f"{words}; its deadline passed {-left_s:.0f} s ago{held}"
 

@@ -4,20 +4,66 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
-from hq.memory.entry import Entry
-from hq.memory.listing import Listing
+from hq.errors import EpochChanged
+from hq.memory.entry import Entry, frames_of
+from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
-from hq.registry.absence import of_epoch
-from hq.registry.page import Page
+from hq.registry.agent_refusals import of_epoch
+from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.source import Freshness, Source
-from hq.registry.tokens import PageToken, encode, page_token
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import EpochChanged, NotFound, StoreUnavailable, invalid
+from serving.errors import NotFound, StoreUnavailable, invalid
+
+# Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
+_PIECE = 100
+
+
+class Page:
+    """A page being filled.
+
+    Attributes:
+        entries: what it holds so far, in order of ids.
+        frames: theirs, in pieces of any number of them.
+    """
+
+    __slots__ = ("_room", "_room_bytes", "entries", "frames")
+
+    def __init__(self, limit: int, size_bytes: int) -> None:
+        """At most `limit` instances (0: any number) and `size_bytes` of frames, but at least one instance."""
+        self.entries: list[Entry] = []
+        self.frames: list[bytes] = []
+        self._room = limit or sys.maxsize
+        self._room_bytes = size_bytes
+
+    def add(self, portion: Sequence[Entry]) -> bool:
+        """Take what fits of the next instances; return whether some did not."""
+        return any(self._add(portion[at : at + _PIECE]) for at in range(0, len(portion), _PIECE))
+
+    def _add(self, portion: Sequence[Entry]) -> bool:
+        fitting = portion if len(portion) <= self._room else portion[: self._room]
+        frames = frames_of(fitting)
+        body = b"".join(frames)  # costs less than to add up their sizes
+        if len(body) > self._room_bytes:
+            count = self._count_of(frames)
+            fitting, body = fitting[:count], b"".join(frames[:count])
+        self._room -= len(fitting)
+        self._room_bytes -= len(body)
+        self.entries += fitting
+        self.frames.append(body)
+        return len(fitting) < len(portion)
+
+    def _count_of(self, frames: list[bytes]) -> int:
+        """How many of these fit."""
+        count = bisect_right(list(accumulate(map(len, frames))), self._room_bytes)
+        return count or int(not self.entries)
+
 
 _ANY = sys.maxsize
 _MISS_S = 1.0
@@ -37,7 +83,7 @@ class Found(NamedTuple):
     frames: Sequence[bytes]
     next_page_token: str
     source: Source
-    listing: Listing | None = None
+    listing: JoinedList | None = None
 
 
 class Count(NamedTuple):
@@ -69,7 +115,7 @@ class Reads:
             return None
         return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
 
-    def _fits(self, listing: Listing, page_size: int) -> bool:
+    def _fits(self, listing: JoinedList, page_size: int) -> bool:
         is_short = len(listing.entries) <= (page_size or _ANY)
         return is_short and len(listing.frames) <= self._replica.config.page_bytes
 
@@ -121,7 +167,7 @@ class Reads:
         listing = None if token else self._replica.cache.listing(query)
         if listing and self._fits(listing, page_size):
             return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
-        after = self._after(query, token) if token else ""
+        after = page_start(self._replica, query, token) if token else ""
         portions = self._replica.cache.matching(query, after)
         source = self._freshness.source()
         page = Page(page_size, config.page_bytes)
@@ -152,13 +198,15 @@ class Reads:
                         unknown[key] += 1
         return [Count(key, totals[key], ready[key], unknown[key]) for key in sorted(totals)], source
 
-    def _after(self, query: Query, text: str) -> str:
-        token = page_token(text)
-        if token.filter_digest != query.digest:
-            raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
-        if token.epoch != self._replica.cache.epoch:
-            raise EpochChanged(token.epoch, self._replica.cache.epoch)
-        return token.last_id
+
+def page_start(replica: Replica, query: Query, text: str) -> str:
+    """The id after which the next page begins. Raises InvalidRequest, EpochChanged."""
+    token = page_token(text)
+    if token.filter_digest != query.digest:
+        raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
+    if token.epoch != replica.cache.epoch:
+        raise EpochChanged(token.epoch, replica.cache.epoch)
+    return token.last_id
 
 
 async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Sequence[Entry]]:

@@ -6,10 +6,11 @@ import random
 
 from hq.registry.admin import Admin
 from hq.registry.apply import Apply
-from hq.registry.beginnings import NodeReports
 from hq.registry.explain import Explain
+from hq.registry.node_reports import NodeReports
 from hq.registry.reads import Reads
 from hq.registry.revisions import Revisions
+from hq.registry.silences import Silences
 from hq.registry.source import Freshness
 from hq.registry.watches import Watches
 from hq.registry.writes import Writes
@@ -23,6 +24,7 @@ class Registry:
         self.replica = replica
         self.freshness = Freshness(replica)
         self.reads = Reads(replica, self.freshness)
+        self.silences = Silences(replica, self.freshness)
         self.watches = Watches(replica, self.freshness)
         self.writes = Writes(replica)
         self.apply = Apply(replica, self.writes)

@@ -1,7 +1,7 @@
-"""Reports of agents: who may report (BeginReporting), what a report changes, and which reports are mere beats.
+"""Reports of agents: who may report (BeginReporting), what a report changes, and which reports are mere heartbeats.
 
-Follow a heartbeat: `report` finds it equal to what is stored (`_examine`), `Beats.send` packs it, the store orders it,
-every replica hears it come back (`Beats.observe`), and the deadline moves (`Deadlines.heard`).
+Follow a heartbeat: `report` finds it equal to what is stored (`_examine`), `Heartbeats.send` packs it, the store orders
+it, every replica hears it come back (`Heartbeats.observe`), and the deadline moves (`Deadlines.heard`).
 """
 
 from __future__ import annotations
@@ -10,24 +10,23 @@ import asyncio
 import random
 from typing import NamedTuple
 
-from hq.liveness.beats import Beat
+from hq.errors import NotBegun, Stop
+from hq.keys import STATUS
+from hq.liveness.heartbeats import Heartbeat, heartbeat_of, heartbeat_of_stored
 from hq.memory import statuses
 from hq.memory.entry import Entry
-from hq.registry.absence import of_agent
-from hq.registry.repeats import beat_of, beat_of_stored
-from hq.registry.turns import check_turn, has_begun, refusal, subject
+from hq.registry.agent_refusals import check_turn, has_begun, of_agent, refusal, subject
 from hq.replica import Replica
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
-from serving.errors import DeadlineExceeded, HqError, NotBegun, NotFound, Stop, TooLarge
+from serving.errors import DeadlineExceeded, NotFound, ServiceError, TooLarge
 from store.commit import Conflict
-from store.keys import STATUS
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 _CATCH_UP_S = 2.0
 _NEARLY_S = 0.25
-# Of all revisions of one instance. Flips, and writes that change spec, secrets and status at once, must still fit.
+# Of all revisions of one instance. Expiries, and writes that change spec, secrets and status at once, must still fit.
 _MAX_STATUS_BYTES = 768 * 1024
 
 
@@ -63,11 +62,11 @@ class Reports:
             draft = self._draft(entry)
             draft.begin(revision_id, incarnation, self._heard_now())
             if await self._stored(entry, draft, deadline):
-                times = r.watchman.tracker.times
+                times = r.liveness.tracker.times
                 return Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
 
     async def report(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str = "") -> None:
-        """Take one report: as a beat if it changes nothing, else as a status.
+        """Take one report: as a heartbeat if it changes nothing, else as a status.
 
         Raises:
             InvalidRequest: it is malformed.
@@ -83,15 +82,15 @@ class Reports:
 
     async def _take(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str) -> None:
         [prepared] = await self._examine_all([report], field)
-        if isinstance(prepared, HqError):
+        if isinstance(prepared, ServiceError):
             raise prepared
-        if prepared.beat is not None and (await self._r.beats.send([prepared.beat]))[0]:
+        if prepared.heartbeat is not None and (await self._r.heartbeats.send([prepared.heartbeat]))[0]:
             return
         await self._store(prepared.report, prepared.digest, deadline)
 
     async def report_many(
         self, reports: list[service_pb2.ReportStatusRequest], deadline: float
-    ) -> list[HqError | None]:
+    ) -> list[ServiceError | None]:
         """Take many reports, each for itself; None for each that was taken."""
         try:
             results = await self._take_many(reports, deadline)
@@ -104,36 +103,38 @@ class Reports:
                 self._note_refused(report, error, deadline)
         return results
 
-    async def _take_many(self, reports: list[service_pb2.ReportStatusRequest], deadline: float) -> list[HqError | None]:
+    async def _take_many(
+        self, reports: list[service_pb2.ReportStatusRequest], deadline: float
+    ) -> list[ServiceError | None]:
         prepared = await self._examine_all(reports, "report[{}]")
-        beats = [item.beat for item in prepared if isinstance(item, _Prepared) and item.beat is not None]
-        current = iter(await self._beats_or_error(beats) if beats else ())
-        results: list[HqError | None] = [None] * len(reports)
+        heartbeats = [item.heartbeat for item in prepared if isinstance(item, _Prepared) and item.heartbeat is not None]
+        current = iter(await self._heartbeats_or_error(heartbeats) if heartbeats else ())
+        results: list[ServiceError | None] = [None] * len(reports)
         writes: dict[int, _Prepared] = {}
         for i, item in enumerate(prepared):
-            if isinstance(item, HqError):
+            if isinstance(item, ServiceError):
                 results[i] = item
-            elif item.beat is None or (answer := next(current)) is False:
+            elif item.heartbeat is None or (answer := next(current)) is False:
                 writes[i] = item
-            elif isinstance(answer, HqError):
+            elif isinstance(answer, ServiceError):
                 results[i] = answer
         stored = (self._store_or_error(item, deadline) for item in writes.values())
         for i, outcome in zip(writes, await asyncio.gather(*stored), strict=True):
             results[i] = outcome
         return results
 
-    async def _store_or_error(self, item: _Prepared, deadline: float) -> HqError | None:
+    async def _store_or_error(self, item: _Prepared, deadline: float) -> ServiceError | None:
         try:
             await self._store(item.report, item.digest, deadline)
-        except HqError as error:
+        except ServiceError as error:
             return error
         return None
 
-    async def _beats_or_error(self, beats: list[Beat]) -> list[bool | HqError]:
+    async def _heartbeats_or_error(self, heartbeats: list[Heartbeat]) -> list[bool | ServiceError]:
         try:
-            return list(await self._r.beats.send(beats))
-        except HqError as error:
-            return [error] * len(beats)
+            return list(await self._r.heartbeats.send(heartbeats))
+        except ServiceError as error:
+            return [error] * len(heartbeats)
 
     def _note_refused(self, report: service_pb2.ReportStatusRequest, error: BaseException, deadline: float) -> None:
         """Refused is not silent, unless it is the caller's own fault.
@@ -142,17 +143,17 @@ class Reports:
         """
         if isinstance(error, asyncio.CancelledError):
             if self._r.clock.now() >= deadline - _NEARLY_S:
-                self._r.watchman.refusals.report(report, DeadlineExceeded.reason)
-        elif not isinstance(error, HqError):
-            self._r.watchman.refusals.report(report, HqError.reason)
+                self._r.liveness.refusals.report(report, DeadlineExceeded.reason)
+        elif not isinstance(error, ServiceError):
+            self._r.liveness.refusals.report(report, ServiceError.reason)
         elif error.is_ours:
-            self._r.watchman.refusals.report(report, error.reason)
+            self._r.liveness.refusals.report(report, error.reason)
 
     # --- what a report is -------------------------------------------------------------------------------------------
 
     async def _examine_all(
         self, reports: list[service_pb2.ReportStatusRequest], field: str
-    ) -> list[_Prepared | HqError]:
+    ) -> list[_Prepared | ServiceError]:
         """What each report is, or why it is refused. What would make an agent stop is said after a fence only."""
         self._r.check_loaded()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
@@ -163,11 +164,15 @@ class Reports:
                     examined[i] = self._examine(reports[i], field, i)
         return examined
 
-    def _examine(self, report: service_pb2.ReportStatusRequest, path: str, index: int) -> _Prepared | HqError:
+    def _examine(self, report: service_pb2.ReportStatusRequest, path: str, index: int) -> _Prepared | ServiceError:
         digest = statuses.digest(report.revision)
         known = self._r.cache.get(report.instance_id)
-        if known is not None and (beat := beat_of(known, report, digest)) is not None and self._readable(known):
-            return _Prepared(report, digest, beat)
+        if (
+            known is not None
+            and (heartbeat := heartbeat_of(known, report, digest)) is not None
+            and self._readable(known)
+        ):
+            return _Prepared(report, digest, heartbeat)
         field = path.format(index)
         try:
             check_report(report, field)
@@ -177,7 +182,7 @@ class Reports:
                 # It is news, and from an agent that acted on the spec as it stands: its containers must be in there.
                 wanted = next((r for r in entry.spec().revision if r.id == report.revision.id), None)
                 check_report(report, field, wanted)
-        except HqError as error:
+        except ServiceError as error:
             return error
         return _Prepared(report, digest, None)
 
@@ -225,8 +230,8 @@ class Reports:
             except (Stop, NotFound):
                 await self._r.proven()
                 entry = self._admitted(report, digest)
-            if (beat := beat_of_stored(entry, report, digest)) is not None and self._readable(entry):
-                if await self._heard_again(beat, entry, deadline):
+            if (heartbeat := heartbeat_of_stored(entry, report, digest)) is not None and self._readable(entry):
+                if await self._heard_again(heartbeat, entry, deadline):
                     return
                 continue
             draft = self._draft(entry)
@@ -240,11 +245,11 @@ class Reports:
             if await self._stored(entry, draft, deadline):
                 return
 
-    async def _heard_again(self, beat: Beat, entry: Entry, deadline: float) -> bool:
-        """Send a beat; False: the status changed meanwhile."""
+    async def _heard_again(self, heartbeat: Heartbeat, entry: Entry, deadline: float) -> bool:
+        """Send a heartbeat; False: the status changed meanwhile."""
         if self._r.clock.now() >= deadline:
             raise DeadlineExceeded(f"conflict: {entry.traits.id} kept changing; nothing was stored, retry")
-        return (await self._r.beats.send([beat]))[0]
+        return (await self._r.heartbeats.send([heartbeat]))[0]
 
     async def _stored(self, entry: Entry, draft: statuses.Draft, deadline: float) -> bool:
         """Write a status unless it changed meanwhile: then catch up and return False."""
@@ -276,8 +281,8 @@ class Reports:
 
 
 class _Prepared(NamedTuple):
-    """A report that may be taken: as a beat if it changes nothing."""
+    """A report that may be taken: as a heartbeat if it changes nothing."""
 
     report: service_pb2.ReportStatusRequest
     digest: int
-    beat: Beat | None
+    heartbeat: Heartbeat | None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hq.errors import UnknownRevision
 from hq.memory.entry import Entry
-from hq.registry.absence import not_on, of_epoch
+from hq.registry.agent_refusals import not_on, of_epoch
 from hq.registry.changes import decode_secrets
-from hq.registry.permits import Permit, anything, check_entry
+from hq.registry.preconditions import Permit, anything, check_entry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2
-from serving.errors import HqError, NotFound, Retry, UnknownRevision
+from serving.errors import NotFound, Retry, ServiceError
 
 
 class Fetched(NamedTuple):
@@ -52,13 +53,13 @@ class Revisions:
             found = self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
             if not is_guarded or not any(revision.secret for revision in found.revisions):
                 return found
-        except HqError as error:
+        except ServiceError as error:
             if isinstance(error, Retry):
                 raise
         await self._r.proven()
         try:
             return self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
-        except HqError as error:
+        except ServiceError as error:
             raise of_epoch(error, self._r) from None
 
     def _fetch(self, instance_id: str, revision_id: str, node: str, permit: Permit, *, is_agent: bool) -> Fetched:

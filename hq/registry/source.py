@@ -6,10 +6,11 @@ import asyncio
 import math
 from typing import NamedTuple
 
-from hq.doubt import UNSPECIFIED
+from hq.epoch_trust import UNSPECIFIED
+from hq.errors import BehindVersion, EpochChanged
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
-from serving.errors import BehindVersion, EpochChanged, NotLoaded
+from serving.errors import NotLoaded
 
 _WAIT_S = 2.0
 _KEPT_S = 0.005

@@ -12,7 +12,7 @@ from hq.memory.fanout import deliveries
 from hq.memory.history import put_event
 from hq.memory.query import Query
 from hq.memory.watcher import Alarm, Delivery, Watcher
-from hq.registry import tokens
+from hq.registry import continuation
 from hq.registry.source import Freshness, Source
 from hq.replica import Replica
 from hqpb.v1 import service_pb2
@@ -55,7 +55,7 @@ class Watches:
 
     def __init__(self, replica: Replica, freshness: Freshness, bookmark_s: float = _BOOKMARK_S) -> None:
         self._replica, self._freshness, self._alarm = replica, freshness, Alarm(bookmark_s)
-        self._last_token = (tokens.ResumeToken("", "", 0), "")
+        self._last_token = (continuation.ResumeToken("", "", 0), "")
 
     async def watch(self, query: Query, token: str) -> AsyncGenerator[Message, None]:
         """Messages without an end; ShuttingDown ends it after a last bookmark, or while everything is read again.
@@ -68,7 +68,7 @@ class Watches:
         self._replica.check_loaded()
         if self._replica.fanout.closing.is_set():
             raise _shutting_down()
-        held = tokens.resume_token(token) if token else None
+        held = continuation.resume_token(token) if token else None
         if held and held.filter_digest != query.digest:
             raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
         while True:
@@ -94,8 +94,8 @@ class Watches:
         if closing.is_set():
             raise _shutting_down()
 
-    async def _unbroken(self, query: Query, held: tokens.ResumeToken | None) -> AsyncGenerator[Message, None]:
-        """One life of continuity: from a token or a snapshot, until it breaks."""
+    async def _unbroken(self, query: Query, held: continuation.ResumeToken | None) -> AsyncGenerator[Message, None]:
+        """One unbroken run: from a token or a snapshot, until it breaks."""
         if held:
             async with aclosing(self._resumed(query, held)) as messages:
                 async for message in messages:
@@ -118,24 +118,24 @@ class Watches:
         finally:
             self._replica.fanout.unsubscribe(query, watcher)
 
-    async def _resumed(self, query: Query, held: tokens.ResumeToken) -> AsyncGenerator[Message, None]:
+    async def _resumed(self, query: Query, held: continuation.ResumeToken) -> AsyncGenerator[Message, None]:
         """What came after the token, up to where this replica is when it ends.
 
         Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
         """
-        life = self._replica.fanout.life
+        generation = self._replica.fanout.generation
         await self._reached(held)
-        yield Message(SYNCED, self._source_at(held.version), [], tokens.encode(held))
+        yield Message(SYNCED, self._source_at(held.version), [], continuation.encode(held))
         at = held.version
         while True:
-            self._check_life(life)
+            self._check_generation(generation)
             reached, messages = self._past(query, at)
             if reached == at:
                 return
             at = reached
             for message in messages:
                 yield message
-                self._check_life(life)
+                self._check_generation(generation)
             if not messages:
                 await asyncio.sleep(0)
 
@@ -194,7 +194,7 @@ class Watches:
         token = self._token(query, last.version)
         return Message(EVENTS, self._source_at(last.version), events, token, collapsed=last.collapsed)
 
-    async def _reached(self, held: tokens.ResumeToken) -> None:
+    async def _reached(self, held: continuation.ResumeToken) -> None:
         """Return when this replica is where the token is. A token that stays ahead belongs to a past that is gone."""
         r = self._replica
         if held.epoch != r.cache.epoch:
@@ -207,9 +207,9 @@ class Watches:
     def _bookmark(self, query: Query) -> Message:
         return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._replica.fanout.version))
 
-    def _check_life(self, life: int) -> None:
+    def _check_generation(self, generation: int) -> None:
         """After every wait: what was read before must not be sent with a token of now."""
-        if self._replica.fanout.life != life:
+        if self._replica.fanout.generation != generation:
             raise _Lost("the store has a new history")
 
     def _check(self, watcher: Watcher) -> None:
@@ -221,9 +221,9 @@ class Watches:
         return source if source.version == version else source._replace(version=version)
 
     def _token(self, query: Query, version: int) -> str:
-        token = tokens.ResumeToken(self._replica.cache.epoch, query.digest, version)
+        token = continuation.ResumeToken(self._replica.cache.epoch, query.digest, version)
         if token != self._last_token[0]:
-            self._last_token = token, tokens.encode(token)
+            self._last_token = token, continuation.encode(token)
         return self._last_token[1]
 
 

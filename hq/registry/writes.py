@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hq.errors import AlreadyExists, StoreLimit
 from hq.memory.entry import Entry
 from hq.registry import changes, plans
-from hq.registry.permits import Permit, anything, check_draft, check_entry
-from hq.registry.precondition import Precondition, Preconditions
+from hq.registry.preconditions import Permit, Precondition, Preconditions, anything, check_draft, check_entry
 from hq.replica import Replica
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2
-from serving.errors import AlreadyExists, NotFound, PermissionDenied, StoreLimit
+from serving.errors import NotFound, PermissionDenied
 from store.commit import Conflict
+from store.keys import new_word
 from store.port import Compare, Write
-from store.words import new_word
 
 
 class Writes:

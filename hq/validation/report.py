@@ -1,4 +1,4 @@
-"""What agents say of their revisions. On the path of every beat, so it takes no detour by descriptors."""
+"""What agents say of their revisions. On the path of every heartbeat, so it takes no detour by descriptors."""
 
 import re
 from collections.abc import Iterable
@@ -139,7 +139,7 @@ def clean_report(revision: RevisionStatus) -> None:
 
 
 def has_plain_times(revision: RevisionStatus) -> bool:
-    """Nothing for clean_times to do. Beats pass here, and this takes a third of its time."""
+    """Nothing for clean_times to do. Heartbeats pass here, and this takes a third of its time."""
     times = [revision.installed.last_transition_time, revision.ready.last_transition_time]
     for container in revision.container:
         if container.HasField("last_termination") or container.state.HasField("terminated"):

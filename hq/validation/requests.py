@@ -11,10 +11,10 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from hq.validation.faults import Faults, entry, member, require, shown
 from hq.validation.typed_fields import is_map, note_enums
 from hq.validation.values import check_bytes, check_duration, check_id, check_label_key, check_label_value, check_words
+from hqapi.requests import MAX_FILTER_VALUES, MAX_ITEMS
 from hqpb.v1.admin_pb2 import ConfirmEpochRequest, ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from hqpb.v1.service_pb2 import InstanceFilter
 from serving.errors import Violation
-from serving.limiting.lists import MOST_FILTER_VALUES, MOST_ITEMS
 
 MAX_REQUEST_ID_BYTES = 128
 
@@ -31,7 +31,7 @@ def check_page_size(value: int, field: str = "page_size") -> Violation | None:
     return Violation(field, f"{value} is negative: use 0 for the default") if value < 0 else None
 
 
-def check_item_count(count: int, field: str, limit: int = MOST_ITEMS) -> Violation | None:
+def check_item_count(count: int, field: str, limit: int = MAX_ITEMS) -> Violation | None:
     """At most so many items in one request."""
     if count <= limit:
         return None
@@ -63,9 +63,9 @@ def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None
     )
     for field, values in lists:
         here = member(path, field)
-        if len(values) > MOST_FILTER_VALUES:
-            faults.add(here, f"{len(values)} values are too many: use at most {MOST_FILTER_VALUES}")
-        for index, value in enumerate(values[:MOST_FILTER_VALUES]):
+        if len(values) > MAX_FILTER_VALUES:
+            faults.add(here, f"{len(values)} values are too many: use at most {MAX_FILTER_VALUES}")
+        for index, value in enumerate(values[:MAX_FILTER_VALUES]):
             faults.note(check_id(value, f"{here}[{index}]"))
 
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from serving.auth.chain import link_of
-from serving.auth.errors import BadSecurity
+from serving.auth.audit_chain import link_of
+from serving.auth.watched_files import BadSecurity
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from typing import Final
 
 from cryptography import x509
 
-from serving.auth.errors import Unauthenticated
 from serving.clock import Clock
-from serving.rights.identity import Identity, Kind
+from serving.errors import Unauthenticated
+from serving.rights.access import Identity, Kind
 
 _REMEMBERED: Final = 16_384
 _MAX_ID: Final = 2_048

@@ -1,30 +1,25 @@
-"""The gate that every call passes: who is it, what is the rule, is it met. One for both transports and the front."""
+"""The gate that every call passes: who is it, what is the rule, is it met. One for both transports and the gateway."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from serving.auth.audit import Audit, Line
+from serving.auth.audit import Audit, Denials, Line
+from serving.auth.bearer_tokens import Tickets
 from serving.auth.certificates import Certificates
-from serving.auth.denials import Denials
-from serving.auth.errors import Unauthenticated
 from serving.auth.policy import Policy
-from serving.auth.tickets import Tickets
 from serving.calls.methods import Answer, Call, Touch, Unary, settled
 from serving.clock import Clock
-from serving.errors import HqError, PermissionDenied, Stop
-from serving.rights.access import Access, Grants
-from serving.rights.identity import Identity, Kind
+from serving.errors import FailedPrecondition, PermissionDenied, ServiceError, Unauthenticated
+from serving.rights.access import Access, Grants, Identity, Kind
 from serving.rights.rules import Record, Rule
 
 _REMEMBERED: Final = 65_536
 DENIALS: Final = ("UNAUTHENTICATED", "PERMISSION_DENIED")
-# Denied by what is stored, not by the policy: the instance is another node's, another life's, another reporter's.
-DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")
 _SCHEME: Final = "bearer "
 _BRING: Final = "send a token as `authorization: Bearer <token>`"
 
@@ -49,8 +44,13 @@ class Gate:
         audit: Audit,
         clock: Clock,
         cluster: str | None = None,
+        denied_by_state: Collection[str] = (),
     ) -> None:
-        """`cluster`: grants for other ones count for nothing; None: all count (a front's)."""
+        """`cluster`: grants for other ones count for nothing; None: all count (a federation gateway's).
+
+        `denied_by_state`: reasons of errors that deny a call by what is stored, not by the policy; recorded as denials.
+        """
+        self._denied_by_state = frozenset(denied_by_state)
         self.tickets, self.certificates = tickets, certificates
         self._policy, self._audit, self._clock, self._cluster = policy, audit, clock, cluster
         self._decided: dict[Rule, dict[str, Access]] = {}
@@ -143,7 +143,7 @@ class Gate:
         for lease in [lease for lease in self._leases if lease.error is None]:
             try:
                 self._still(lease.access)
-            except HqError as error:
+            except ServiceError as error:
                 lease.end(error)
 
     def _still(self, access: Access) -> None:
@@ -180,12 +180,12 @@ class Gate:
             try:
                 answer = await settled(method.run(request, call))
             except BaseException as error:
-                if isinstance(error, HqError) and _is_denial(error):
+                if isinstance(error, ServiceError) and self._is_denial(error):
                     # The transport records it, as it does for calls that came no further than the gate.
                     if isinstance(error, PermissionDenied):
                         error.key = error.key or key
                     raise
-                self._wrote(call, method, key, error.reason if isinstance(error, HqError) else "UNKNOWN")
+                self._wrote(call, method, key, error.reason if isinstance(error, ServiceError) else "UNKNOWN")
                 raise
             self._wrote(call, method, key, "OK")
             return answer
@@ -198,22 +198,22 @@ class Gate:
         async def run(request: Any, call: Call) -> Answer:
             answer = await settled(method.run(request, call))
             for touch in call.touches:
-                if touch.outcome in DENIED_BY_STATE:
+                if touch.outcome in self._denied_by_state:
                     line = self._line(call, method.path, method.rule, "deny", touch.outcome)
                     self.denials.record(line.identity or call.host, line._replace(key=touch.key))
             return answer
 
         return run
 
-    def refused(self, call: Call, path: str, rule: Rule, error: HqError) -> None:
+    def refused(self, call: Call, path: str, rule: Rule, error: ServiceError) -> None:
         """A call ended with this error; if it is a denial, it is recorded, and counted if the policy denied it."""
-        if not _is_denial(error):
+        if not self._is_denial(error):
             return
         if error.code in DENIALS:
             self.denied[error.code] += 1
         key = error.key if isinstance(error, PermissionDenied) else ""
-        if isinstance(error, Stop):
-            key = error.subject.partition("/")[0]  # of a revision, its instance
+        if isinstance(error, FailedPrecondition):
+            key = error.subject.partition("/")[0]  # of a part, what it belongs to
         line = self._line(call, path, rule, "deny", error.reason)
         if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
             line = line._replace(identity=self._claimed(call))
@@ -223,7 +223,9 @@ class Gate:
         line = self._line(call, method.path, method.rule, "allow", outcome)
         for touch in call.touches or (Touch(key),):
             came_to = touch.outcome or outcome
-            decision = "deny" if came_to in (*DENIALS, *DENIED_BY_STATE) else "allow"  # an item of a batch, alone
+            decision = (
+                "deny" if came_to in DENIALS or came_to in self._denied_by_state else "allow"
+            )  # an item of a batch, alone
             line = line._replace(key=touch.key, version=touch.version, decision=decision, outcome=came_to)
             self._audit.record(line)
 
@@ -238,14 +240,13 @@ class Gate:
         except Unauthenticated:  # it expired since
             return ""
 
+    def _is_denial(self, error: ServiceError) -> bool:
+        # By code and reason: those of a federation gateway are relayed, of no class of ours.
+        return error.code in DENIALS or error.reason in self._denied_by_state
+
     def leases(self) -> Iterator[Access]:
         """Of the streams that are open."""
         return (lease.access for lease in self._leases)
-
-
-def _is_denial(error: HqError) -> bool:
-    # By code and reason: those of a federation gateway are relayed, of no class of ours.
-    return error.code in DENIALS or error.reason in DENIED_BY_STATE
 
 
 class _Lease:
@@ -256,8 +257,8 @@ class _Lease:
     def __init__(self, access: Access) -> None:
         self.access = access
         self.limit = asyncio.timeout(None)
-        self.error: HqError | None = None
+        self.error: ServiceError | None = None
 
-    def end(self, error: HqError) -> None:
+    def end(self, error: ServiceError) -> None:
         self.error = error
         self.limit.reschedule(asyncio.get_running_loop().time())

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from serving import yamltext
-from serving.auth.errors import BadSecurity
+from serving.auth.watched_files import BadSecurity
 from serving.rights.access import Scope
 from serving.rights.patterns import IdentityPattern, Patterns
 from serving.rights.rules import Role

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple
 import grpc
 from cryptography import x509
 
-from serving.auth.errors import BadSecurity
-from serving.auth.watched import WatchedFiles
+from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.clock import Clock
 
 _NO_PASSWORD: Final = ""  # without it, an encrypted key would be asked for at the terminal

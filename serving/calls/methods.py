@@ -6,10 +6,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from serving.errors import HqError
-from serving.limiting.shares import host_of
+from google.protobuf.message import Message
+
+from serving.encoding.jsonio import parse_json, parse_proto
+from serving.encoding.parsing import Memo
+from serving.errors import ServiceError
+from serving.limiting.per_peer import host_of
 from serving.rights.access import UNCHECKED, Access
-from serving.rights.rules import NOBODY, Rule
+from serving.rights.rules import INSPECT, NOBODY, READ, Rule
 
 T = TypeVar("T")
 
@@ -110,7 +114,7 @@ class Answer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises HqError.
+    """A call with one answer. `parse` and `parse_json` raise InvalidRequest; `run` raises ServiceError.
 
     What memory can answer `run` answers at once; for all else it returns something to await, and gets a task.
     `subject` says what a request is about, for the audit log. `safe`: it changes nothing, so that GET is allowed.
@@ -124,12 +128,12 @@ class Unary:
     rule: Rule = NOBODY
     subject: Callable[[Any], str] = lambda _: ""
     safe: bool = False
-    turned_away: Callable[[Any | None, Call, HqError], None] | None = None
+    turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """A call with a stream of answers, which ends by itself or with an HqError."""
+    """A call with a stream of answers, which ends by itself or with an ServiceError."""
 
     path: str
     parse: Callable[[bytes], Any]
@@ -151,3 +155,47 @@ class Duplex:
 
 
 Method = Unary | Streaming | Duplex
+
+
+M = TypeVar("M", bound=Message)
+
+
+_SAFE = (READ, INSPECT)  # calls under these rules change nothing
+
+
+class Service:
+    """Makes rows; a call is named as its request is, without `Request`."""
+
+    def __init__(self, name: str, subject: Callable[[Any], str] = lambda _: "") -> None:
+        """`subject` says what a request is about, for the audit log."""
+        self._name, self._subject = name, subject
+
+    def unary(
+        self,
+        request: type[M],
+        run: Callable[[M, Call], Answer | Awaitable[Answer]],
+        rule: Rule,
+        turned_away: Callable[[Any | None, Call, ServiceError], None] | None = None,
+    ) -> Unary:
+        """A call with one answer."""
+        parsers = parse_proto(request), parse_json(request)
+        return Unary(self._path(request), *parsers, run, rule, self._subject, rule in _SAFE, turned_away)
+
+    def memoized(
+        self,
+        request: type[M],
+        compiled: Callable[[M], Any],
+        run: Callable[[Any, Call], Answer | Awaitable[Answer]],
+        rule: Rule,
+    ) -> Unary:
+        """A call whose requests repeat: what `compiled` makes of one is remembered by its bytes, and never changed."""
+        proto, json = parse_proto(request), parse_json(request)
+        parsers = Memo(lambda body: compiled(proto(body))), Memo(lambda body: compiled(json(body)))
+        return Unary(self._path(request), *parsers, run, rule, safe=rule in _SAFE)
+
+    def streaming(self, request: type[M], run: Callable[[M, Call], AsyncIterator[Answer]], rule: Rule) -> Streaming:
+        """A call with a stream of answers."""
+        return Streaming(self._path(request), parse_proto(request), parse_json(request), run, rule)
+
+    def _path(self, request: type[Message]) -> str:
+        return f"{self._name}/{request.DESCRIPTOR.name.removesuffix('Request')}"

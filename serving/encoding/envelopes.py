@@ -7,7 +7,7 @@ from typing import Final
 
 from serving.encoding import gzipping
 from serving.errors import TooLarge, invalid
-from serving.errors.exchanges import UnexpectedCompression
+from serving.protocol_errors import UnexpectedCompression
 
 PREFIX_BYTES: Final = 5
 COMPRESSED: Final = 0b01

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from serving.errors.exchanges import UnsupportedEncoding, UnsupportedMediaType
+from serving.protocol_errors import UnsupportedEncoding, UnsupportedMediaType
 
 _MEMORY: Final = 1_000  # remembered pairs of headers; clients send a handful, attackers any number
 _LONGEST: Final = 200  # bytes of such a pair; longer ones are worked out each time

@@ -13,18 +13,14 @@ from grpc import aio
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc  # type: ignore[import-untyped]
 
 from serving import wire
-from serving.auth.guard import Guard
 from serving.calls.incoming import ClosingStream, GrpcCall
 from serving.calls.methods import Answer, Duplex, Method, Streaming, Unary, settled
-from serving.grpc.arrivals import Arrivals
-from serving.grpc.departures import count_until_taken
-from serving.grpc.options import options_of
+from serving.context import Guard, ServerContext
+from serving.grpc.limits import Arrivals, count_until_taken, options_of
 from serving.grpc.reflection import BoundedReflection
-from serving.health import Health
 from serving.limiting.admission import LARGE_BYTES, Admission
 from serving.standard.health import SERVICE as HEALTH_SERVICE
-from serving.standard.health import HealthCalls
-from serving.surroundings import Surroundings
+from serving.standard.health import Health, HealthCalls
 from serving.telemetry.traffic import CallStats
 
 Context = aio.ServicerContext[Any, Any]
@@ -43,7 +39,7 @@ class GrpcServer:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         *,
         reuse_port: bool = False,
     ) -> None:
@@ -203,7 +199,7 @@ async def _abort(
     if broken_off or isinstance(error, aio.InternalError):  # the latter: gRPC cannot write any more
         stats.ended("CANCELLED")
         raise asyncio.CancelledError from error
-    told = wire.as_hq_error(error, call)
+    told = wire.as_service_error(error, call)
     admission.count(told)
     guard.refused(call, told)
     stats.ended(told.code)

@@ -1,15 +1,17 @@
-"""The bits of ASGI that we use: types, reading a body within bounds, sending an answer."""
+"""The bits of ASGI that we use: types, reading a body within bounds, sending an answer, in one piece if it can be."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Final
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
 from serving import wire
 from serving.calls.methods import Call
-from serving.errors import HqError, TooLarge
-from serving.http.whole import write_whole
+from serving.encoding.envelopes import COMPRESSED, PREFIX, PREFIX_BYTES
+from serving.errors import ServiceError, TooLarge, invalid
 from serving.limiting.admission import Admission
 
 Message = MutableMapping[str, Any]
@@ -85,7 +87,7 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes) -> Non
         return  # the client left in the middle of the answer, or we shut down
 
 
-async def respond_error(send: Send, error: HqError, extra_headers: Headers) -> None:
+async def respond_error(send: Send, error: ServiceError, extra_headers: Headers) -> None:
     """Answer with Connect's JSON of an error and the HTTP status that belongs to it."""
     headers: Headers = [(b"content-type", b"application/json"), *wire.error_headers(error), *extra_headers]
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra_headers):
@@ -100,3 +102,56 @@ def request_id_header(call: Call) -> tuple[bytes, bytes]:
 
 def _too_large(max_bytes: int) -> TooLarge:
     return TooLarge(f"the body is over the limit of {max_bytes} bytes")
+
+
+_OK: Final = STATUS_LINE[200]
+
+
+def write_whole(send: object, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+    """Write a whole 200 answer to a POST, if `send` is uvicorn's own and the reader keeps up.
+
+    Return whether it was: if not, nothing was written, and `send` must be used. `headers` must be well-formed, with the
+    content-length, and hold no `connection`.
+    """
+    cycle = getattr(send, "__self__", None)
+    if type(cycle) is not RequestResponseCycle or cycle.response_started or cycle.disconnected:
+        return False
+    if cycle.flow.write_paused or cycle.scope["method"] != "POST":
+        return False
+    cycle.response_started = cycle.response_complete = True
+    cycle.waiting_for_100_continue = False
+    lines = [_OK]
+    for name, value in cycle.default_headers:
+        lines += (name, b": ", value, b"\r\n")
+    for name, value in headers:
+        lines += (name, b": ", value, b"\r\n")
+    lines.append(b"\r\n" if cycle.keep_alive else b"connection: close\r\n\r\n")
+    lines.append(body)
+    cycle.transport.write(b"".join(lines))
+    cycle.message_event.set()
+    if not cycle.keep_alive:
+        cycle.transport.close()
+    cycle.on_response()
+    return True
+
+
+def unwrap_only(body: bytes, max_bytes: int) -> tuple[bool, bytes]:
+    """Whether the one message of a request is compressed, and the message.
+
+    Raises:
+        InvalidRequest: the body is not exactly one whole envelope with flags of a request.
+        TooLarge: the envelope announces more than `max_bytes`.
+    """
+    if len(body) < PREFIX_BYTES:
+        raise invalid("", f"the body has {len(body)} bytes: one enveloped message is expected, of five or more")
+    flags, size_bytes = PREFIX.unpack_from(body)
+    payload = body[PREFIX_BYTES:]
+    if flags & ~COMPRESSED:
+        raise invalid("", f"envelope flags {flags:#04x} are not valid in a request")
+    if size_bytes > max_bytes:
+        raise TooLarge(f"the message is over the limit of {max_bytes} bytes")
+    if len(payload) < size_bytes:
+        raise invalid("", f"the envelope announces {size_bytes} bytes, only {len(payload)} follow")
+    if len(payload) > size_bytes:
+        raise invalid("", "more than one message: this call takes one")
+    return bool(flags & COMPRESSED), payload

@@ -10,11 +10,12 @@ from typing import Any, Final
 from serving import wire
 from serving.calls.incoming import ClosingStream, HttpCall, Lasting, connect_timeout_s
 from serving.calls.methods import Answer, Streaming, settled
+from serving.context import ServerContext
 from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, PREFIX_BYTES, envelope
 from serving.encoding.jsonio import refuse_deep
 from serving.encoding.media import Exchange, Media, accepts_gzip, is_gzip
-from serving.errors import HqError, ShuttingDown, invalid
+from serving.errors import ServiceError, ShuttingDown, invalid
 from serving.http.asgi import (
     ClientGone,
     Headers,
@@ -25,11 +26,10 @@ from serving.http.asgi import (
     read_body,
     request_id_header,
     respond_error,
+    unwrap_only,
 )
-from serving.http.envelope import unwrap_only
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 
 _TYPES: Final = ("application/connect+json", "application/connect+proto")
 
@@ -37,12 +37,12 @@ _TYPES: Final = ("application/connect+json", "application/connect+proto")
 class StreamEndpoint:
     """One request, many answers, each in an envelope; the last one says how it ended. Always HTTP 200."""
 
-    def __init__(self, method: Streaming, shared: Surroundings) -> None:
+    def __init__(self, method: Streaming, shared: ServerContext) -> None:
         self._method = method
         self._guard = shared.guard(method.path, method.rule)
         self._limits = shared.limits
         self._admission = shared.admission
-        self._aside = shared.aside
+        self._worker_thread = shared.worker_thread
         self._clock = shared.clock
         self._ids = shared.ids
         self._stats = shared.traffic.stats("http", method.path)
@@ -55,13 +55,13 @@ class StreamEndpoint:
         extra_headers = [request_id_header(call)] if b"x-request-id" in headers else []
         try:
             exchange = self._media.exchange(headers.get(b"content-type"), None)
-        except HqError as error:
-            told = wire.as_hq_error(error, call)
+        except ServiceError as error:
+            told = wire.as_service_error(error, call)
             self._stats.ended(told.code)
             await respond_error(send, told, extra_headers)
             return
         stream = Outgoing(send, exchange, headers, self._limits, extra_headers)
-        failure: HqError | None = None
+        failure: ServiceError | None = None
         try:
             await self._run(exchange, headers, call, receive, stream)
         except ClientGone:
@@ -69,7 +69,7 @@ class StreamEndpoint:
         except asyncio.CancelledError:
             failure = ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
         except BaseException as error:
-            failure = wire.as_hq_error(error, call)
+            failure = wire.as_service_error(error, call)
         if failure is not None:
             self._admission.count(failure)
             self._guard.refused(call, failure)
@@ -105,7 +105,7 @@ class StreamEndpoint:
         if not json_in:
             return self._method.parse(message)
         refuse_deep(message, self._limits.max_json_depth)
-        return await self._aside.run(self._method.parse_json, message)
+        return await self._worker_thread.run(self._method.parse_json, message)
 
     async def _pump(self, request: object, call: HttpCall, timeout_s: float | None, stream: Outgoing) -> None:
         await stream.begin()
@@ -163,7 +163,7 @@ class Outgoing:
             flags = COMPRESSED
         await self._send({"type": "http.response.body", "body": envelope(flags, payload), "more_body": True})
 
-    async def end(self, failure: HqError | None) -> None:
+    async def end(self, failure: ServiceError | None) -> None:
         """Send the last envelope, after the headers if these were not sent yet."""
         if not self._begun:
             await self.begin()

@@ -9,6 +9,7 @@ from typing import Final
 from serving import wire
 from serving.calls.incoming import HttpCall, connect_timeout_s
 from serving.calls.methods import Unary, settled
+from serving.context import ServerContext
 from serving.encoding import gzipping
 from serving.encoding.jsonio import refuse_deep
 from serving.encoding.media import Exchange, Media, accepts_gzip, is_gzip
@@ -24,7 +25,6 @@ from serving.http.asgi import (
     respond_error,
 )
 from serving.limiting.admission import LARGE_BYTES
-from serving.surroundings import Surroundings
 
 _TYPES: Final = ("application/json", "application/proto", "application/x-protobuf")
 # A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
@@ -34,7 +34,7 @@ _DEADLINE_GRACE_S: Final = 0.25
 class UnaryEndpoint:
     """One request, one answer, each the bare body."""
 
-    def __init__(self, method: Unary, shared: Surroundings) -> None:
+    def __init__(self, method: Unary, shared: ServerContext) -> None:
         self._parse = method.parse
         self._parse_json = method.parse_json
         self._guard = shared.guard(method.path, method.rule)
@@ -44,7 +44,7 @@ class UnaryEndpoint:
         self._gzip_min_bytes = shared.limits.gzip_min_bytes
         self._gzip_level = shared.limits.gzip_level
         self._admission = shared.admission
-        self._aside = shared.aside
+        self._worker_thread = shared.worker_thread
         self._now = shared.clock.now
         self._stats = shared.traffic.stats("http", method.path)
         self._ids = shared.ids
@@ -102,7 +102,7 @@ class UnaryEndpoint:
             if exchange.json_in:
                 refuse_deep(body, self._max_json_depth)
             started = self._now()
-            request = await self._aside.run(self._parse_json, body) if exchange.json_in else self._parse(body)
+            request = await self._worker_thread.run(self._parse_json, body) if exchange.json_in else self._parse(body)
             answer = await settled(self._method(request, call))
             payload = await settled(answer.json()) if exchange.json_out else answer.proto()
             seconds = self._now() - started
@@ -118,7 +118,7 @@ class UnaryEndpoint:
         return await gzipping.decompress(body, self._max_bytes) if is_gzip(headers.get(b"content-encoding")) else body
 
     async def _refuse(self, send: Send, error: BaseException, call: HttpCall, headers: Mapping[bytes, bytes]) -> None:
-        told = wire.as_hq_error(error, call)
+        told = wire.as_service_error(error, call)
         self._admission.count(told)
         self._guard.refused(call, told)
         self._stats.ended(told.code)

@@ -15,13 +15,12 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from serving import wire
-from serving.errors import HqError, Overloaded, TooLarge
-from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
-from serving.http.pipelining import OneByOne, Trailers, Waiting
-from serving.http.stalls import Stall
+from serving.errors import Overloaded, ServiceError, TooLarge
+from serving.http.queues import OneByOne, Stall, Trailers, Waiting
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.limiting.shares import address_of
+from serving.limiting.per_peer import address_of
+from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 
 _LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
 
@@ -191,7 +190,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return not self._busy()
         return not cycle.response_started or (cycle.response_complete and not cycle.more_body)
 
-    def _refuse(self, error: HqError) -> None:
+    def _refuse(self, error: ServiceError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
         self.admission.count(error)
         self._refused = True
@@ -246,7 +245,7 @@ def _header_bytes(cycle: RequestResponseCycle) -> int:
     return len(cycle.scope["raw_path"]) + sum(len(n) + len(v) + 4 for n, v in cycle.scope["headers"])
 
 
-def _raw_answer(error: HqError) -> bytes:
+def _raw_answer(error: ServiceError) -> bytes:
     body = wire.connect_error_body(error)
     retry_after_s = wire.retry_after_s(error)
     retry = b"" if retry_after_s is None else b"retry-after: %d\r\n" % retry_after_s

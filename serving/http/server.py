@@ -1,23 +1,27 @@
-"""The HTTP transport: uvicorn inside our event loop, on a port of our choice."""
+"""uvicorn as the server of HTTP/1.1, and the application that it runs: which path is whose."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from ssl import SSLContext
 from typing import Any, Final, cast
 
 import uvicorn
 from prometheus_client import CollectorRegistry
 
-from serving.calls.methods import Method
-from serving.health import Health
-from serving.http.app import HttpApp
+from serving.calls.incoming import HttpCall
+from serving.calls.methods import Duplex, Method, Streaming, Unary
+from serving.context import ServerContext
+from serving.errors import ServiceError
+from serving.http.asgi import Endpoint, Receive, Scope, Send, respond, respond_error
+from serving.http.connect_stream import StreamEndpoint
+from serving.http.connect_unary import UnaryEndpoint
 from serving.http.protocol import bounded_by
-from serving.listening import bound
-from serving.standard.pages import Page, own_pages
-from serving.surroundings import Surroundings
+from serving.sockets import bound
+from serving.standard.health import Health
+from serving.standard.pages import Page, PageRequest, Pages, own_pages
 
 _BACKLOG: Final = 2_048
 _POLL_S: Final = 0.02
@@ -31,7 +35,7 @@ class HttpServer:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         registry: CollectorRegistry,
         pages: Mapping[str, Page],
         *,
@@ -104,3 +108,40 @@ async def _until_empty(connections: Collection[object], patience_s: float) -> No
     give_up_at = loop.time() + patience_s
     while connections and loop.time() < give_up_at:
         await asyncio.sleep(_POLL_S)
+
+
+class HttpApp:
+    """Answers calls by their method's path and pages by theirs."""
+
+    def __init__(self, methods: Sequence[Method], pages: Mapping[str, Page], shared: ServerContext) -> None:
+        self._endpoints: dict[str, Endpoint] = {
+            "/" + m.path: _endpoint(m, shared) for m in methods if not isinstance(m, Duplex)
+        }
+        self._pages = Pages(pages, shared, self._endpoints)
+        self._shared = shared
+
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        call = self._endpoints.get(_path(scope))
+        if call is not None and scope["method"] == "POST":
+            return call(scope, receive, send)
+        return self._other(scope, send)
+
+    async def _other(self, scope: Scope, send: Send) -> None:
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        request = PageRequest(headers, scope["query_string"], HttpCall(scope, headers, self._shared.ids))
+        try:
+            answer = await self._pages.answer(_path(scope), scope["method"], request)
+        except ServiceError as error:
+            await respond_error(send, error, [])
+            return
+        await respond(send, answer.status, answer.fields(), answer.body)
+
+
+def _path(scope: Scope) -> str:
+    """As it was sent: decoded, `%2F` would pass by the rules of a proxy that guards calls by their paths."""
+    raw: bytes = scope["raw_path"]
+    return raw.decode("latin-1")
+
+
+def _endpoint(method: Unary | Streaming, shared: ServerContext) -> Endpoint:
+    return UnaryEndpoint(method, shared) if isinstance(method, Unary) else StreamEndpoint(method, shared)

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from typing import Final, NoReturn
 
 from serving.clock import Clock
-from serving.errors import HqError, Overloaded, TooLarge
+from serving.errors import Overloaded, ServiceError, TooLarge
 from serving.limiting.limits import Limits
-from serving.limiting.peer_rate import PeerRate
-from serving.limiting.shares import Shares
+from serving.limiting.per_peer import PeerRate, Shares
 
 LARGE_BYTES: Final = 64 * 1024  # requests from this size on are counted until they are answered, answers until taken
 
@@ -40,7 +39,7 @@ class Admission:
         rate = limits.max_calls_per_peer_s
         self.peer_rate = PeerRate(rate, clock) if rate else None
 
-    def count(self, error: HqError) -> None:
+    def count(self, error: ServiceError) -> None:
         """Count a refusal, if it was a limit that refused."""
         if error.limit:
             self.refused[error.limit] += 1

@@ -1,13 +1,13 @@
-"""What the caller of one call may touch: compared with the services and nodes of instances."""
+"""Who calls, and what the caller of one call may touch: compared with the services and nodes of instances."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final, NoReturn
 
 from serving.errors import PermissionDenied
-from serving.rights.identity import Identity
 from serving.rights.patterns import Patterns
 from serving.rights.rules import NOBODY, Role, Rule
 
@@ -121,3 +121,26 @@ def _proven(allowed: Patterns | None, named: Collection[str]) -> bool:
 
 UNCHECKED: Final = Access(None, NOBODY, {}, is_checked=False)
 """Security is off."""
+
+
+class Kind(StrEnum):
+    """How a caller proved who it is."""
+
+    CERTIFICATE = "certificate"
+    TICKET = "ticket"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A caller whose proof was verified. What it may do is looked up in the policy, never stored here.
+
+    Attributes:
+        name: the SPIFFE id of the certificate, or the subject of the ticket.
+        expires_at: Unix time in seconds at which the proof ends; any allowance for skew is in it.
+        key: which of the issuer's keys signed the ticket, by its contents; certificates have none.
+    """
+
+    name: str
+    kind: Kind
+    expires_at: float
+    key: str = ""

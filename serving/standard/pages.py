@@ -10,16 +10,16 @@ from urllib.parse import parse_qs
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
-from serving import health as health_pages
 from serving import wire
 from serving.calls.methods import Call
+from serving.context import ServerContext
 from serving.encoding import gzipping
 from serving.encoding.media import accepts_gzip
 from serving.errors import UnknownMethod, invalid
-from serving.errors.exchanges import MethodNotAllowed
-from serving.health import Health
-from serving.rights.rules import NOBODY, OPEN, PAGES
-from serving.surroundings import Surroundings
+from serving.protocol_errors import MethodNotAllowed
+from serving.rights.rules import METRICS, NOBODY, OPEN, Rule
+from serving.standard import health as health_pages
+from serving.standard.health import Health
 
 VITAL: Final = frozenset((b"/livez", b"/readyz", b"/metrics"))
 """Pages that are answered on connections beyond the limit, too: by them others decide whether to restart us."""
@@ -64,33 +64,37 @@ class PageAnswer:
         return [(b"content-type", self.content_type.encode("latin-1")), *self.headers]
 
 
-Page = Callable[[PageRequest], Awaitable[PageAnswer]]
-"""A page raises HqError to be answered with that error."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page: who may read it, and what makes its answer, or raises ServiceError to be answered with that error."""
+
+    answer: Callable[[PageRequest], Awaitable[PageAnswer]]
+    rule: Rule = NOBODY
 
 
 class Pages:
     """The pages of one server by their paths, each behind its guard."""
 
-    def __init__(self, pages: Mapping[str, Page], shared: Surroundings, calls: Collection[str] = ()) -> None:
+    def __init__(self, pages: Mapping[str, Page], shared: ServerContext, calls: Collection[str] = ()) -> None:
         """`calls`: paths of calls, which take POST only."""
         self._pages, self._shared, self._calls = dict(pages), shared, calls
-        self._guards = {path: shared.guard(path, PAGES.get(path, NOBODY)) for path in pages}
+        self._guards = {path: shared.guard(path, page.rule) for path, page in pages.items()}
 
     async def answer(self, path: str, method: str, request: PageRequest) -> PageAnswer:
-        """The page, compressed where its reader takes that. Raises HqError, after it was counted."""
+        """The page, compressed where its reader takes that. Raises ServiceError, after it was counted."""
         guard, limits, call = self._guards.get(path), self._shared.limits, request.call
         try:
             page = self._page(path, method)
             if guard is not None and guard.admit is not None:
                 guard.admit(call)
-            if PAGES.get(path) is not OPEN:
+            if page.rule is not OPEN:
                 self._shared.admission.check_rate(call.caller)
-            answer = await page(request)
+            answer = await page.answer(request)
             if len(answer.body) >= limits.gzip_min_bytes and accepts_gzip(request.headers.get(b"accept-encoding")):
                 body = await gzipping.compress(answer.body, limits.gzip_level)
                 answer = replace(answer, body=body, headers=[*answer.headers, (b"content-encoding", b"gzip")])
         except BaseException as error:
-            told = wire.as_hq_error(error, call)
+            told = wire.as_service_error(error, call)
             self._shared.admission.count(told)
             if guard is not None:
                 guard.refused(call, told)
@@ -124,7 +128,7 @@ def own_pages(health: Health, registry: CollectorRegistry, note: Callable[[], st
         encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 
-    return {"/livez": livez, "/readyz": readyz, "/metrics": metrics}
+    return {"/livez": Page(livez, OPEN), "/readyz": Page(readyz, OPEN), "/metrics": Page(metrics, METRICS)}
 
 
 def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
@@ -141,7 +145,7 @@ def index_page(calls: Sequence[str], pages: Sequence[str]) -> Page:
     async def index(_: PageRequest) -> PageAnswer:
         return PageAnswer(200, _TEXT, body)
 
-    return index
+    return Page(index, OPEN)
 
 
 def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:

@@ -13,7 +13,7 @@ MAX_FORM_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SiteRequest:
-    """One request; `body` is complete, and at most MAX_FORM_BYTES long."""
+    """One request; `body` is complete, and no longer than the site takes."""
 
     method: str
     path: str  # not decoded
@@ -35,4 +35,5 @@ class SiteAnswer:
 
 
 Site = Callable[[SiteRequest], Awaitable[SiteAnswer]]
-"""Answers every request that reaches it, its own errors included."""
+"""Answers every request that reaches it, its own errors included. An attribute `max_body_bytes` of it, if there is one,
+is the largest body it takes, instead of MAX_FORM_BYTES."""

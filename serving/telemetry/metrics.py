@@ -5,6 +5,7 @@ They are read from their subjects at each scrape, which costs the hot paths noth
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
@@ -12,9 +13,34 @@ from typing import Any, Generic, Literal, TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from serving.telemetry.histogram import Histogram
-
 T = TypeVar("T")
+
+
+class Histogram:
+    """Counts of values by upper bounds (inclusive), and their sum."""
+
+    __slots__ = ("_bounds", "counts", "total")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def add(self, value: float) -> None:
+        """Count a value."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    def cumulated(self) -> list[tuple[str, float]]:
+        """Upper bound and how many values do not exceed it, up to "+Inf"."""
+        sums: list[tuple[str, float]] = []
+        sum_ = 0
+        for bound, count in zip((*map(str, self._bounds), "+Inf"), self.counts, strict=True):
+            sum_ += count
+            sums.append((bound, float(sum_)))
+        return sums
+
+
 Values = float | Histogram | Mapping[Any, float] | Mapping[Any, Histogram]  # by tuples of words
 
 

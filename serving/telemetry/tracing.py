@@ -20,7 +20,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from serving.calls import current
 from serving.calls.incoming import ClosingStream
 from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary, settled
-from serving.errors import HqError
+from serving.errors import ServiceError
 
 _CONTEXT: Final = TraceContextTextMapPropagator()
 
@@ -93,7 +93,7 @@ def _span(tracer: Tracer, path: str, call: Call) -> Iterator[None]:
 
 
 def _failed(span: Span, error: BaseException) -> None:
-    if isinstance(error, HqError):
+    if isinstance(error, ServiceError):
         span.set_attribute("hq.reason", error.reason)
         span.set_status(StatusCode.ERROR, error.code)
     elif isinstance(error, Exception):

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from serving.limiting.admission import Admission
-from serving.telemetry.histogram import Histogram
-from serving.telemetry.metrics import Declared
+from serving.telemetry.metrics import Declared, Histogram
 
 BOUNDS_S: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 

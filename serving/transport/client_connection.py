@@ -13,7 +13,7 @@ from serving.h2.frames import ErrorCode
 from serving.h2.machine import Machine
 from serving.h2.state import Settings
 from serving.h2.stream import Stream
-from serving.listening import set_tcp
+from serving.sockets import set_tcp
 from serving.transport.client_call import DEADLINE_EXCEEDED, UNAVAILABLE, Call, CallFailed, Options, timeout_text
 
 _ROOM_BYTES: Final = 256 * 1024  # of DATA handed to the transport at once

@@ -14,7 +14,7 @@ from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Envelopes, Message, envelope
 from serving.encoding.media import Exchange as Format
 from serving.encoding.media import Media, accepts_gzip, is_gzip
-from serving.errors import HqError, TooLarge, invalid
+from serving.errors import ServiceError, TooLarge, invalid
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
@@ -61,7 +61,7 @@ class ConnectUnary(Wire):
                 more = [(b"content-encoding", b"gzip"), *more]
         self._exchange.answer(with_extra(_head(self._media), more), payload)
 
-    def fail(self, call: ExchangeCall, error: HqError) -> None:
+    def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         refuse(self._exchange, error, self._more(call))
 
     def _more(self, call: ExchangeCall) -> Fields:
@@ -106,7 +106,7 @@ class ConnectStream(Wire):
         self._gzips = accepts_gzip(named.get(b"connect-accept-encoding"))
 
     @staticmethod
-    def refuse(exchange: Exchange, error: HqError) -> None:
+    def refuse(exchange: Exchange, error: ServiceError) -> None:
         """End a call whose headers cannot be served, in the form that its content type asks for."""
         media = STREAMS.exchange(exchange.head.named.get(b"content-type"), None)
         extra = [(b"x-request-id", error.request_id.encode())] if b"x-request-id" in exchange.head.named else []
@@ -129,14 +129,14 @@ class ConnectStream(Wire):
     def end(self, call: ExchangeCall) -> None:
         self._last(call, None)
 
-    def fail(self, call: ExchangeCall, error: HqError) -> None:
+    def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         if not self._exchange.sent_any:
             if (request_id := call.echoed_request_id) and b"x-request-id" in self._exchange.head.named:
                 call.answer_header("x-request-id", request_id)
             self.begin(call)
         self._last(call, error)
 
-    def _last(self, call: ExchangeCall, error: HqError | None) -> None:
+    def _last(self, call: ExchangeCall, error: ServiceError | None) -> None:
         self._exchange.send(envelope(END_OF_STREAM, wire.end_of_stream(error, call.trailer_fields)))
         self._exchange.finish()
 
@@ -147,7 +147,7 @@ def _head(media: bytes) -> AnswerHead:
     return AnswerHead(200, [(b"content-type", media)])
 
 
-def refuse(exchange: Exchange, error: HqError, extra: Fields = ()) -> None:
+def refuse(exchange: Exchange, error: ServiceError, extra: Fields = ()) -> None:
     """Answer with Connect's JSON of an error, and the HTTP status that belongs to it."""
     fields = [(b"content-type", b"application/json"), *wire.error_headers(error), *extra]
     if error.request_id and not any(name == b"x-request-id" for name, _ in extra):
@@ -155,7 +155,7 @@ def refuse(exchange: Exchange, error: HqError, extra: Fields = ()) -> None:
     exchange.answer(AnswerHead(wire.http_status(error), fields), wire.connect_error_body(error))
 
 
-def last_answer(error: HqError) -> bytes:
+def last_answer(error: ServiceError) -> bytes:
     """An error over HTTP/1.1, with which the connection ends."""
     body = wire.connect_error_body(error)
     head = AnswerHead(wire.http_status(error), [(b"content-type", b"application/json"), *wire.error_headers(error)])

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from serving.h2.frames import PREFACE
 from serving.h2.heads import Head
-from serving.limiting.shares import address_of
+from serving.limiting.per_peer import address_of
 from serving.transport.core import Accepted, Core
 from serving.transport.exchange import Peer
 

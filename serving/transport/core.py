@@ -6,9 +6,9 @@ import asyncio
 from email.utils import formatdate
 from typing import Final, Protocol
 
+from serving.context import ServerContext
 from serving.errors import Overloaded
 from serving.h2.heads import Head
-from serving.surroundings import Surroundings
 from serving.transport.exchange import Exchange, Peer
 
 _TICK_S: Final = 1.0
@@ -53,7 +53,7 @@ class Core:
         kernel_bytes: what the system holds for a connection whose reader does not read.
     """
 
-    def __init__(self, router: Routes, shared: Surroundings) -> None:
+    def __init__(self, router: Routes, shared: ServerContext) -> None:
         self.loop = asyncio.get_running_loop()
         self.router, self.limits, self.admission = router, shared.limits, shared.admission
         self.connections: set[Accepted] = set()

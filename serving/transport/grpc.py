@@ -9,10 +9,10 @@ from typing import Final
 from serving import wire
 from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, PREFIX_BYTES, Envelopes, Message, envelope, is_whole, prefix
-from serving.errors import HqError, invalid
-from serving.errors.exchanges import UnsupportedEncoding
+from serving.errors import ServiceError, invalid
 from serving.h2 import hpack
 from serving.limiting.limits import Limits
+from serving.protocol_errors import UnsupportedEncoding
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.wires import Wire
@@ -81,7 +81,7 @@ class Grpc(Wire):
     def end(self, call: ExchangeCall) -> None:
         self._exchange.finish([(b"grpc-status", b"0"), *call.trailer_fields])
 
-    def fail(self, call: ExchangeCall, error: HqError) -> None:
+    def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         ended = [*status_fields(error, self._exchange.most_trailer_bytes), *call.trailer_fields]
         if call.head_fields and not self._exchange.sent_any:
             self._exchange.begin(self._head(call))  # else clients would take them for trailers
@@ -113,7 +113,7 @@ class GrpcJson(Grpc):
     _ok = AnswerHead(200, [(b"content-type", b"application/grpc+json")])
 
 
-def status_fields(error: HqError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:
+def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes, bytes]]:
     """The error as trailers; its details are left out where the peer takes no more."""
     status = wire.status_of(error)
     fields = [(b"grpc-status", b"%d" % status.code), (b"grpc-message", escaped(status.message))]

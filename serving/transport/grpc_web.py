@@ -7,7 +7,7 @@ import binascii
 from typing import Final
 
 from serving.encoding.envelopes import Message, envelope
-from serving.errors import HqError, invalid
+from serving.errors import ServiceError, invalid
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange
@@ -49,7 +49,7 @@ class GrpcWeb(Grpc):
         self._exchange.send(self._coded(_last([(b"grpc-status", b"0"), *call.trailer_fields])))
         self._exchange.finish()
 
-    def fail(self, call: ExchangeCall, error: HqError) -> None:
+    def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         last = self._coded(_last([*status_fields(error, _MOST_TRAILER_BYTES), *call.trailer_fields]))
         if self._exchange.sent_any:
             self._exchange.send(last)

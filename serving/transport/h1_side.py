@@ -7,10 +7,10 @@ from collections import deque
 from typing import Final
 
 from serving.calls.current import CURRENT
-from serving.errors import HqError, TooLarge
-from serving.errors.exchanges import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
+from serving.errors import ServiceError, TooLarge
 from serving.h1 import machine
 from serving.h1.machine import Begun, Event, Fault, Machine
+from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 from serving.transport import connect
 from serving.transport.connection import Connection
 from serving.transport.core import Core
@@ -234,7 +234,7 @@ class H1Side(Connection):
         else:
             self._refuse(MalformedHttp(str(fault)))
 
-    def _refuse(self, error: HqError) -> None:
+    def _refuse(self, error: ServiceError) -> None:
         """Answer with an error, listen to nothing any more, and hang up."""
         self.core.admission.count(error)
         exchange = self._exchange

@@ -6,7 +6,7 @@ import asyncio
 from typing import Final
 
 from serving.calls.current import CURRENT
-from serving.errors import HqError
+from serving.errors import ServiceError
 from serving.standard.pages import PageRequest, Pages
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
@@ -51,7 +51,7 @@ class PageHandler:
         request, method = PageRequest(head.named, query, self._call), head.method[:20].decode("latin-1")
         try:
             answer = await self._pages.answer(path.decode("latin-1"), method, request)
-        except HqError as error:
+        except ServiceError as error:
             connect.refuse(self._exchange, error)
         else:
             self._exchange.answer(AnswerHead(answer.status, answer.fields()), answer.body)

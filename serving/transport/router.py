@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from serving import wire
 from serving.calls.methods import Duplex, Method, Streaming, Unary
-from serving.errors import HqError, UnknownMethod
-from serving.errors.exchanges import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
+from serving.context import ServerContext
+from serving.errors import ServiceError, UnknownMethod
 from serving.h2.heads import Head
+from serving.protocol_errors import HeadersTooLarge, MethodNotAllowed, UnsupportedMediaType
 from serving.standard.pages import VITAL, Page, Pages
 from serving.standard.site import Site
-from serving.surroundings import Surroundings
 from serving.transport import connect
 from serving.transport.call import ExchangeCall
 from serving.transport.connect import ConnectStream, ConnectUnary
@@ -42,7 +42,7 @@ class Router:
         self,
         methods: Sequence[Method],
         pages: Mapping[str, Page],
-        shared: Surroundings,
+        shared: ServerContext,
         cors: Cors | None = None,
         site: Site | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class Router:
     def _open(self, endpoint: Endpoint, exchange: Exchange, protocol: type[Wire]) -> None:
         try:
             spoken = protocol(exchange, self._limits)
-        except HqError as error:
+        except ServiceError as error:
             self._refuse(exchange, endpoint, error)
             return
         endpoint.kind(endpoint, exchange, spoken).start()
@@ -124,7 +124,7 @@ class Router:
             error = MethodNotAllowed(_text(head.method), "GET, POST" if is_safe else "POST")
             self._refuse(exchange, endpoint, error)
 
-    def _refuse(self, exchange: Exchange, endpoint: Endpoint | None, error: HqError) -> None:
+    def _refuse(self, exchange: Exchange, endpoint: Endpoint | None, error: ServiceError) -> None:
         """A request that no protocol could read: told as the protocol that it seems to be."""
         call = ExchangeCall(exchange, self._shared.ids)
         error.request_id = call.request_id

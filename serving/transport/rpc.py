@@ -11,12 +11,12 @@ from typing import Any, Final
 from serving import wire
 from serving.calls.current import CURRENT
 from serving.calls.methods import Answer, Method, Unary, settled
+from serving.context import ServerContext
 from serving.encoding.envelopes import PREFIX_BYTES, Message
 from serving.encoding.jsonio import refuse_deep
-from serving.errors import HqError, ShuttingDown, TooLarge
-from serving.errors.exchanges import SlowRequest, WrongNumberOfMessages
+from serving.errors import ServiceError, ShuttingDown, TooLarge
 from serving.limiting.admission import LARGE_BYTES
-from serving.surroundings import Surroundings
+from serving.protocol_errors import SlowRequest, WrongNumberOfMessages
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange
 from serving.transport.wires import Wire
@@ -29,7 +29,7 @@ _LONG_JSON_BYTES: Final = 32 * 1024
 class Endpoint:
     """One method, with what each call of it needs; made once."""
 
-    def __init__(self, method: Method, shared: Surroundings, kind: type[Rpc]) -> None:
+    def __init__(self, method: Method, shared: ServerContext, kind: type[Rpc]) -> None:
         self.method, self.shared, self.kind = method, shared, kind
         self.guard = shared.guard(method.path, method.rule)
         self.run: Callable[[Any, Any], Any] = self.guard.recorded(method) if isinstance(method, Unary) else method.run
@@ -164,7 +164,7 @@ class Rpc:
             self._hold(len(payload))
         if is_json and len(payload) >= _LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
-            return await endpoint.shared.aside.run(endpoint.method.parse_json, payload)
+            return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
         return endpoint.parse_json(payload) if is_json else endpoint.method.parse(payload)
 
     def _check_length(self, length: int) -> None:
@@ -214,7 +214,7 @@ class Rpc:
         if self._is_gone:
             self._close("CANCELLED")
             return
-        told = wire.as_hq_error(self._meant(error), call)
+        told = wire.as_service_error(self._meant(error), call)
         endpoint.admission.count(told)
         endpoint.guard.refused(call, told)
         if endpoint.turned_away is not None and not self._has_run:
@@ -229,7 +229,7 @@ class Rpc:
         payload = self._asked[1]
         try:
             return self._endpoint.parse_json(payload) if self._wire.json_in else self._endpoint.method.parse(payload)
-        except HqError:
+        except ServiceError:
             return None
 
     def _meant(self, error: BaseException) -> BaseException:

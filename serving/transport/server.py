@@ -13,13 +13,13 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from serving.calls.methods import Method
-from serving.health import Health
-from serving.listening import bound
+from serving.context import ServerContext
+from serving.sockets import bound
 from serving.standard import health as health_calls
 from serving.standard import reflection, whoami
+from serving.standard.health import Health
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
-from serving.surroundings import Surroundings
 from serving.transport.connection import Arrival
 from serving.transport.core import Core
 from serving.transport.cors import Cors
@@ -42,7 +42,7 @@ class Server:
         self,
         methods: Sequence[Method],
         health: Health,
-        shared: Surroundings,
+        shared: ServerContext,
         registry: CollectorRegistry,
         pages: Mapping[str, Page],
         *,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from serving.encoding import envelopes
 from serving.encoding.envelopes import Message
-from serving.errors import HqError
+from serving.errors import ServiceError
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange
 
 
 class Wire:
-    """One protocol in one call. The constructor raises HqError for headers that it cannot serve.
+    """One protocol in one call. The constructor raises ServiceError for headers that it cannot serve.
 
     Attributes:
         transport: as metrics name it.
@@ -28,11 +28,11 @@ class Wire:
         self._exchange, self._limits = exchange, limits
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
-        """The messages that have become complete. Raises HqError."""
+        """The messages that have become complete. Raises ServiceError."""
         raise NotImplementedError
 
     def decompress(self, payload: bytes) -> bytes:
-        """Of a message that is compressed; may take long. Raises HqError."""
+        """Of a message that is compressed; may take long. Raises ServiceError."""
         return envelopes.gunzip(self._encoding, payload, self._limits.max_request_bytes)
 
     def whole(self, call: ExchangeCall, payload: bytes) -> None:
@@ -53,6 +53,6 @@ class Wire:
         """All went well."""
         raise NotImplementedError
 
-    def fail(self, call: ExchangeCall, error: HqError) -> None:
+    def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         """The end of a call, whether its answer has begun or not."""
         raise NotImplementedError

@@ -16,10 +16,10 @@ import pytest
 
 from hq.backup.archive import verified
 from hq.backup.restore import Restore
+from hq.keys import Keys
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from tests.support.errors import reason_of
 from tests.support.etcd import OwnEtcd, SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas

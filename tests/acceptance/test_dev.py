@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import find_etcd
+from store.embedded import find_etcd
 from tests.support.sample_instances import eventually
 
 ROOT = Path(__file__).resolve().parent.parent.parent

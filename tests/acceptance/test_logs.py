@@ -9,10 +9,10 @@ from typing import Any
 import grpc
 import pytest
 
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas

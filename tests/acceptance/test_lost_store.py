@@ -10,11 +10,11 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.embedded import EmbeddedEtcd
 from hqclient.client import Client
 from hqclient.discovery import Discovery, Service
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import EmbeddedEtcd
 from tests.acceptance.test_backup import hq
 from tests.clients.process import hqctl
 from tests.support.errors import reason_of

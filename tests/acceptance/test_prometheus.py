@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
-from hq.embedded import free_ports
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import free_ports
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import Agent, eventually, instance

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hq.embedded import free_ports
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import free_ports
 from tests.support.etcd import SharedEtcd
 from tests.support.process_ids import is_gone
 from tests.support.replicas import ReplicaProcess, Replicas

@@ -17,7 +17,7 @@ from typing import Any
 import click
 import uvloop
 
-from hq.embedded import find_etcd
+from store.embedded import find_etcd
 from tests.bench import (
     abuse,
     beats,

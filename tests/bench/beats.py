@@ -12,10 +12,10 @@ from functools import partial
 
 from aetcd import rpc
 
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from tests.bench import load, raw
 from tests.bench.bench import Bench, Side
 from tests.bench.load import Shape
@@ -53,7 +53,7 @@ async def run(bench: Bench) -> None:
             "hq": partial(load.grpc, made.hq("ReportStatuses"), fifty, shape=Shape(1, 64)),
             "empty": partial(load.grpc, empty.target("fifty"), fifty, shape=Shape(1, 64)),
         }
-        await bench.compare(GROUP, "Beats by 50, gRPC", sides, per_answer=50, note="512 calls in flight")
+        await bench.compare(GROUP, "Heartbeats by 50, gRPC", sides, per_answer=50, note="512 calls in flight")
         await _cost_in_etcd(bench, made, one)
 
 
@@ -72,7 +72,7 @@ async def _one_by_one(bench: Bench, made: Stand, empty: load.Target, one: Sequen
         "etcd put": partial(load.grpc, made.raw("KV/Put"), puts, shape=shape),
         "etcd lease": partial(load.grpc, made.raw("Lease/LeaseKeepAlive"), keeps, shape=shape),
     }
-    await bench.compare(GROUP, "Beats one by one, gRPC", sides, note="1,000 calls in flight")
+    await bench.compare(GROUP, "Heartbeats one by one, gRPC", sides, note="1,000 calls in flight")
 
 
 async def _more_at_once(bench: Bench, made: Stand, empty: load.Target) -> None:
@@ -82,7 +82,7 @@ async def _more_at_once(bench: Bench, made: Stand, empty: load.Target) -> None:
         "hq": partial(load.grpc, made.hq("ReportStatus"), twice, shape=Shape(1, 100)),
         "empty": partial(load.grpc, empty, twice, shape=Shape(1, 100)),
     }
-    await bench.compare(GROUP, "Beats one by one, twice as many, gRPC", sides, note="2,000 calls in flight")
+    await bench.compare(GROUP, "Heartbeats one by one, twice as many, gRPC", sides, note="2,000 calls in flight")
 
 
 async def check_beats(made: Stand, one: bytes, fifty: bytes) -> None:
@@ -110,7 +110,7 @@ async def _cost_in_etcd(bench: Bench, made: Stand, one: Sequence[bytes]) -> None
     for name, shape in (("at 1,000 beats/s", Shape(1, 100, 100.0)), ("at full load", Shape(1, 100))):
         async with Watched(made) as watched:
             sample = await load.grpc(made.hq("ReportStatus"), one, seconds, shape)
-        beats = watched.beats
+        beats = watched.heartbeats
         bench.fact(GROUP, f"etcd value and key bytes per beat, {name}", [watched.size["beats"] / max(1, beats)], "B")
         bench.fact(GROUP, f"etcd transactions for beats, {name}", [watched.per_second("beats")], "/s")
         bench.fact(GROUP, f"rate, {name}", [sample.rate], "beats/s")
@@ -125,7 +125,7 @@ class Watched:
         self.transactions: Counter[str] = Counter()
         self.size: Counter[str] = Counter()
         self.changes: Counter[str] = Counter()
-        self.beats = self.revisions = 0
+        self.heartbeats = self.revisions = 0
         self._times: dict[str, list[float]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -160,7 +160,7 @@ class Watched:
                     self.changes[kind] += 1
                     seen.add((kind, revision))
                     if kind == "beats":
-                        self.beats += len(storage_pb2.BeatBatch.FromString(value or b"").uid)
+                        self.heartbeats += len(storage_pb2.BeatBatch.FromString(value or b"").uid)
                 self.transactions.update(kind for kind, _ in seen)
                 self.revisions += len({revision for _, revision in seen})
                 for kind, _ in seen:

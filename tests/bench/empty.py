@@ -17,7 +17,7 @@ import grpc
 import uvicorn
 import uvloop
 
-from serving.grpc.options import options_of
+from serving.grpc.limits import options_of
 from serving.limiting.limits import Limits
 
 _Handler = Callable[[bytes, Any], Awaitable[bytes]]

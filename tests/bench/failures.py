@@ -10,8 +10,8 @@ from pathlib import Path
 
 import grpc
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary, find_etcd
 from hqpb.v1 import instance_pb2, service_pb2
+from store.embedded import EmbeddedEtcd, EtcdBinary, find_etcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Disconnected
 from tests.bench import raw

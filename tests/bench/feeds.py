@@ -11,12 +11,12 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 
+from hq.keys import Keys
 from hq.memory.cache import Cache
 from hq.memory.fanout import Fanout
 from hq.memory.history import Step, WatchedEvent
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2
-from store.keys import Keys
 from store.port import Batch, Change
 from tests.bench.bench import Bench
 from tests.bench.population import Population, Stored

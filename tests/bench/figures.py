@@ -120,7 +120,7 @@ FIGURES = (
         "times",
         True,
         "beats",
-        _dearer("Beats one by one, gRPC", "grpcio"),
+        _dearer("Heartbeats one by one, gRPC", "grpcio"),
     ),
     Figure(
         "FindInstances, 100 instances, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Find 100, gRPC")
@@ -147,14 +147,14 @@ FIGURES = (
     Figure("GetInstance, gRPC, of an empty handler", 0.80, "%", True, "lookups", _ratio("Get, gRPC")),
     Figure("GetInstance, HTTP proto, of an empty handler", 0.65, "%", True, "lookups", _ratio("Get, proto")),
     Figure(
-        "Beats one by one, gRPC, 1,000 in flight, of an empty handler",
+        "Heartbeats one by one, gRPC, 1,000 in flight, of an empty handler",
         0.50,
         "%",
         True,
         "beats",
-        _ratio("Beats one by one, gRPC"),
+        _ratio("Heartbeats one by one, gRPC"),
     ),
-    Figure("Beats in ReportStatuses of 50", 50_000, "beats/s", True, "beats", _rate("Beats by 50, gRPC")),
+    Figure("Heartbeats in ReportStatuses of 50", 50_000, "beats/s", True, "beats", _rate("Heartbeats by 50, gRPC")),
     Figure(
         "etcd value and key bytes per beat at 1,000 beats/s",
         24,

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from itertools import islice
 
+from hq.keys import Keys
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from store.port import Write
 from tests.bench.population import Population, puts
 

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd, find_etcd
 from hqpb.v1 import service_pb2
+from store.embedded import EmbeddedEtcd, find_etcd
 from tests.bench import load
 from tests.bench.bench import Bench, Side
 from tests.bench.filling import MAX_TXN_OPS, fill

@@ -141,7 +141,7 @@ async def _usage(replica: ReplicaProcess, made: Stand, seconds: float) -> list[f
 
 async def _expired(replica: ReplicaProcess) -> float:
     _, text = await replica.get("/metrics")
-    return sum(float(value) for value in re.findall(r"^hq_flips_total\S* (\S+)$", text, re.MULTILINE))
+    return sum(float(value) for value in re.findall(r"^hq_expiries_total\S* (\S+)$", text, re.MULTILINE))
 
 
 @asynccontextmanager

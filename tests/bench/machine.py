@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hq.embedded import EtcdBinary
+from store.embedded import EtcdBinary
 from tests.bench import tools
 
 ROOT = Path(__file__).resolve().parents[2]

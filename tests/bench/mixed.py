@@ -54,7 +54,7 @@ async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
         )
         cores = await _cores(made, 0, everything)
     bench.fact(GROUP, "mixed load: lookups", [LOOKUPS_PER_S], "/s")
-    bench.fact(GROUP, "mixed load: beats", [watched.beats / seconds], "/s")
+    bench.fact(GROUP, "mixed load: beats", [watched.heartbeats / seconds], "/s")
     bench.fact(GROUP, "mixed load: status changes", [watched.changes["status"] / seconds], "/s")
     bench.fact(GROUP, "mixed load: replica's processor", [100 * cores], "% of a core")
     bench.fact(GROUP, "mixed load: etcd transactions", [watched.revisions / seconds], "/s")

@@ -105,7 +105,7 @@ def coefficients(results: Results) -> Coefficients:
     """
     found = {c.size: c.of("cpu_us").median / 1e6 for c in results.comparisons if c.size and c.name.endswith(", gRPC")}
     lookup_s, listed_s = line(found)
-    fifty = results.comparison("Beats by 50, gRPC")
+    fifty = results.comparison("Heartbeats by 50, gRPC")
     change = results.comparison("Status changes, 64 agents, gRPC")
     if fifty is None or change is None:
         raise LookupError("the cases beats and changes are needed")

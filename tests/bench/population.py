@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from hq.keys import Keys
 from hq.memory import statuses
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2, service_pb2
-from store.keys import Keys
 
 SIZES = (1, 10, 100, 1_000, 10_000)  # instances of the services that lookups ask for
 _PER_FILLER, _PER_NODE = 100, 20

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd, find_etcd
+from store.embedded import EmbeddedEtcd, find_etcd
 from tests.bench import raw
 from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.load import Target

@@ -11,10 +11,10 @@ import asyncio
 import random
 import time
 
-from hq.embedded import EmbeddedEtcd, find_etcd
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
+from store.embedded import EmbeddedEtcd, find_etcd
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from store.port import Store, Write
 from tests.bench.bench import Bench
 from tests.bench.filling import MAX_TXN_OPS, fill

@@ -12,7 +12,7 @@ from tests.checker.violation import Promise, Violation
 EXACT = Promise(
     "EXACT",
     "a write with a precondition replaces that version; a creation makes what was not there; refusals are true",
-    "the conditions of writes: hq/registry/writes.py (_write), hq/registry/precondition.py, store/etcd.py",
+    "the conditions of writes: hq/registry/writes.py (_write), hq/registry/preconditions.py, store/etcd.py",
 )
 
 

@@ -34,7 +34,7 @@ class _Heard:
                     self._rows[stored.marks[0], stored.modified] = instance_id, row
                     for revision_id, word in by_revision(stored.marks[1]).items():
                         self._note(instance_id, revision_id, word, stored.modified)
-        for revision, beats in past.beats:
+        for revision, beats in past.heartbeats:
             for beat in beats:
                 self._beat(past, revision, beat)
         for revisions in self.at.values():

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from store.port import Change, Record
 from tests.checker.history import Item, Raw, Seen, Stored
 
@@ -121,5 +121,5 @@ def _marks(kind: str, value: bytes) -> tuple[str, ...]:
 def _status_marks(record: storage_pb2.StatusRecord) -> tuple[str, ...]:
     status = model.InstanceStatus.FromString(record.status)
     ready = any(revision.ready.status == model.CONDITION_STATUS_TRUE for revision in status.revision)
-    flipped = ";".join(mark.id for mark in record.revision if mark.flipped)
+    flipped = ";".join(mark.id for mark in record.revision if mark.expired)
     return f"{record.uid:x}", status_mark(status), "T" if ready else "F", flipped

@@ -72,7 +72,7 @@ class Past:
         self.head = 0
         self.specs: defaultdict[str, Line] = defaultdict(Line)
         self.statuses: defaultdict[str, Line] = defaultdict(Line)
-        self.beats: list[tuple[int, tuple[str, ...]]] = []
+        self.heartbeats: list[tuple[int, tuple[str, ...]]] = []
         self.epochs: list[str] = []
         self.landings: defaultdict[str, list[Landing]] = defaultdict(list)
         self.instances: dict[str, None] = {}
@@ -91,7 +91,7 @@ class Past:
                 self._take(raw.revision, kind, rest, stored)
                 changed[rest] = None
             elif kind == "beats" and stored.kind == "put":
-                self.beats.append((raw.revision, stored.marks))
+                self.heartbeats.append((raw.revision, stored.marks))
             elif kind == "epoch" and stored.kind == "put":
                 self.epochs += stored.marks
         if changed:

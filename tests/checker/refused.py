@@ -13,7 +13,7 @@ from tests.checker.violation import Promise, Violation
 REFUSED = Promise(
     "REFUSED",
     "a report that HQ refused for a reason of its own is not silence, for one timeout at most",
-    "hq/liveness/refusals.py, hq/liveness/hearing.py, hq/liveness/door.py, hq/liveness/deadlines.py (refused)",
+    "hq/liveness/refusals.py, hq/liveness/refusals.py, hq/liveness/reachability.py, hq/liveness/deadlines.py (refused)",
 )
 OURS = frozenset(("OVERLOADED", "STORE_UNAVAILABLE", "STORE_FULL"))
 _KNOWN_AFTER_S = 8.0  # a refusal is told to the other replicas every few seconds

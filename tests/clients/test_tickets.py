@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from serving.auth.tickets import parse_jwks
+from serving.auth.bearer_tokens import parse_jwks
 from tests.clients.process import hqctl
 from tests.support.secured import Secured, served
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 import httpx
@@ -16,11 +17,10 @@ from console.backends.servers import Servers
 from console.server import Server
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as ipb
-from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from tests.support.secured import served
 
 HOSTILE = '<img src=x onerror=alert(1)> & "quotes" {{7*7}} </script>'
@@ -110,24 +110,45 @@ class Browser:
         return answer
 
 
-@asynccontextmanager
-async def console_over(
-    servers: Servers, security: Security | None = None, *, is_open: bool = True
-) -> AsyncIterator[str]:
-    """The base address of a console over these."""
-    shared = Surroundings(Limits(), SystemClock(), RequestIds("test"), security)
-    server = Server(servers, shared, "127.0.0.1:0", KEY, grace_s=0.2, is_open=is_open)
-    serving = asyncio.create_task(server.serve())
-    try:
+class RunningConsole:
+    """A console that can be stopped and started again at its address."""
+
+    def __init__(self, make: Callable[[], Servers], *, is_open: bool = True) -> None:
+        self._make, self._is_open = make, is_open
+        self._address = "127.0.0.1:0"
+        self.surroundings = ServerContext(Limits(), SystemClock(), RequestIds("test"))
+
+    @property
+    def base(self) -> str:
+        """How pages begin."""
+        return f"http://{self._address}"
+
+    async def start(self) -> None:
+        """Return when it listens."""
+        server = Server(self._make(), self.surroundings, self._address, KEY, grace_s=0.2, is_open=self._is_open)
+        self._server, self._serving = server, asyncio.create_task(server.serve())
         async with asyncio.timeout(20):
-            await asyncio.wait((serving, server.listening), return_when=asyncio.FIRST_COMPLETED)
-        if serving.done():
-            serving.result()
+            await asyncio.wait((self._serving, server.listening), return_when=asyncio.FIRST_COMPLETED)
+        if self._serving.done():
+            self._serving.result()
+        self._address = (await server.listening).http
         await asyncio.sleep(0)
-        yield f"http://{(await server.listening).http}"
+
+    async def stop(self) -> None:
+        """Return when it is gone."""
+        self._server.stop()
+        await asyncio.gather(self._serving, return_exceptions=True)
+
+
+@asynccontextmanager
+async def console_over(make: Callable[[], Servers], *, is_open: bool = True) -> AsyncIterator[RunningConsole]:
+    """A console over these servers."""
+    console = RunningConsole(make, is_open=is_open)
+    await console.start()
+    try:
+        yield console
     finally:
-        server.stop()
-        await asyncio.gather(serving, return_exceptions=True)
+        await console.stop()
 
 
 @asynccontextmanager
@@ -141,16 +162,24 @@ async def browser_at(base: str) -> AsyncIterator[Browser]:
 class Cloud:
     """HQ with some instances, a console over it, and a browser."""
 
-    base: str
+    console: RunningConsole
     client: Client
     browser: Browser
 
+    @property
+    def base(self) -> str:
+        """How pages begin."""
+        return self.console.base
+
 
 @asynccontextmanager
-async def cloud() -> AsyncIterator[Cloud]:
-    """Without security."""
+async def cloud(**others: Any) -> AsyncIterator[Cloud]:
+    """Without security. `others`: backends beside the registry, made anew with each start of the console."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
         await fill(client)
-        servers = Servers(Registry([hq.addresses.grpc], {}, None))
-        async with console_over(servers) as base, browser_at(base) as browser:
-            yield Cloud(base, client, browser)
+
+        def servers() -> Servers:
+            return Servers(Registry([hq.addresses.grpc], {}, None), **{name: make() for name, make in others.items()})
+
+        async with console_over(servers) as console, browser_at(console.base) as browser:
+            yield Cloud(console, client, browser)

@@ -28,7 +28,7 @@ async def secured(folder: Path) -> AsyncIterator[tuple[Secured, Browser]]:
     async with served(files.security()) as hq:
         credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
         servers = Servers(Registry([hq.addresses.grpc], {}, credentials))
-        async with console_over(servers) as base, browser_at(base) as browser:
+        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             await _fill(hq.addresses.grpc, files)
             yield files, browser
 
@@ -188,7 +188,7 @@ async def test_an_operator_of_a_rack_is_offered_its_nodes_only(tmp_path: Path) -
 async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not() -> None:
     async with served(None) as hq:
         servers = Servers(Registry([hq.addresses.grpc], {}, None))
-        async with console_over(servers, is_open=False) as base, browser_at(base) as browser:
+        async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
             assert (await browser.get("/")).headers["location"].startswith("/signin")
             await browser.submit("/signin", {"token": "any-token", "to": "/"})
             assert "it has no authentication" in await browser.flash()

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hq.embedded import (
+from store.embedded import (
     DataDirInUse,
     EmbeddedEtcd,
     EtcdBinary,
@@ -31,7 +31,7 @@ from tests.support.process_ids import is_gone
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from hq.embedded import EmbeddedEtcd, EtcdBinary
+from store.embedded import EmbeddedEtcd, EtcdBinary
 
 async def main():
     binary = EtcdBinary(Path(sys.argv[2]), tuple(map(int, sys.argv[3:6])))
@@ -175,7 +175,7 @@ async def test_when_no_port_is_ever_free_the_error_says_so(tmp_path: Path, etcd_
 async def test_a_data_directory_in_use_is_refused_in_words(own_etcd: OwnEtcd) -> None:
     first = await own_etcd()
     second = EmbeddedEtcd(first.data_dir, lock_wait_s=0.1)
-    with pytest.raises(DataDirInUse, match=rf"in use by another HQ \(pid {os.getpid()}\): stop it or use"):
+    with pytest.raises(DataDirInUse, match=rf"in use by another process \(pid {os.getpid()}\): stop it or use"):
         await second.start()
     etcd_http.put(first.endpoint, "/still", "served")
 

@@ -8,7 +8,7 @@ from urllib.error import HTTPError
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd
+from store.embedded import EmbeddedEtcd
 from tests.support import etcd_backup, etcd_http
 from tests.support.etcd import OwnCluster, OwnEtcd, SharedEtcd
 

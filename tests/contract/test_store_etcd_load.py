@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd
+from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import NoSpace, Write
 from tests.support import etcd_http

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import free_ports
+from serving.storage.tls import EtcdTls
+from store.embedded import free_ports
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Disconnected, Unavailable
 from tests.support.certificates import Authority
@@ -43,6 +45,10 @@ class Secured:
     authority: Authority
 
 
+def encrypted(etcd: Secured, ca: str, cert: str = "", key: str = "") -> EtcdConfig:
+    return EtcdConfig((etcd.endpoint,), EtcdTls(ca, cert, key, time.monotonic))
+
+
 async def secured(own_etcd: OwnEtcd, tmp_path: Path, *flags: str) -> Secured:
     authority = Authority(tmp_path / "tls")
     server = authority.issue("server")
@@ -62,10 +68,10 @@ async def secured(own_etcd: OwnEtcd, tmp_path: Path, *flags: str) -> Secured:
 
 async def test_tls_needs_the_authority_that_signed(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path)
-    async with opened(EtcdConfig((etcd.endpoint,), ca=str(etcd.authority.cert))) as place:
+    async with opened(encrypted(etcd, str(etcd.authority.cert))) as place:
         await works(place)
     stranger = Authority(tmp_path / "other", "stranger")
-    async with opened(EtcdConfig((etcd.endpoint,), ca=str(stranger.cert))) as place:
+    async with opened(encrypted(etcd, str(stranger.cert))) as place:
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
             await place.put("a")
     async with opened(EtcdConfig((etcd.endpoint,))) as place:
@@ -76,9 +82,9 @@ async def test_tls_needs_the_authority_that_signed(own_etcd: OwnEtcd, tmp_path: 
 async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
     ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
-    async with opened(EtcdConfig((etcd.endpoint,), ca=ca, cert=str(client.cert), key=str(client.key))) as place:
+    async with opened(encrypted(etcd, ca, str(client.cert), str(client.key))) as place:
         await works(place)
-    async with opened(EtcdConfig((etcd.endpoint,), ca=ca)) as place:
+    async with opened(encrypted(etcd, ca)) as place:
         with pytest.raises(Unavailable):
             await place.head()
 
@@ -86,7 +92,7 @@ async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: O
 async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
     ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
-    async with opened(EtcdConfig((etcd.endpoint,), ca=ca, cert=str(client.cert), key=str(client.key))) as place:
+    async with opened(encrypted(etcd, ca, str(client.cert), str(client.key))) as place:
         store = place.store
         assert isinstance(store, EtcdStore)
         first = store._members

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.keys import Keys
+from hq.keys import Keys
 from store.listing import listing
 from store.port import Compacted, FutureRevision, Unavailable, Write
 from tests.support.stores import Place

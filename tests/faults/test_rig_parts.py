@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import EtcdBinary
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import EtcdBinary
 from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import trouble
 from tests.rig.schedule import Kind, schedule

@@ -141,5 +141,5 @@ async def test_a_rolling_restart_under_load_fails_no_lookup_resyncs_nobody_and_f
     for one in three:
         assert one.process is not None
         metrics = (await one.process.get("/metrics"))[1]
-        assert "hq_flips_total 0.0" in metrics
+        assert "hq_expiries_total 0.0" in metrics
         assert "hq_resyncs_total 0.0" in metrics

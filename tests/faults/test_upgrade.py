@@ -8,12 +8,12 @@ from pathlib import Path
 import grpc
 import pytest
 
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from store.port import Write
 from tests.support.arbitrary_messages import varint
 from tests.support.etcd import SharedEtcd

@@ -14,9 +14,9 @@ import sys
 
 import pytest
 
+from hq.keys import Keys
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
 from tests.support.sample_instances import Agent, instance

@@ -9,10 +9,10 @@ from typing import Any
 
 import grpc
 
+from hqapi.requests import CLUSTER_HEADER
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
-from serving.calls.meant import CLUSTER_HEADER
 from tests.clients.deeds import refuse
 from tests.support.reserved_port import KeptPort
 

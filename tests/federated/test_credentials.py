@@ -10,12 +10,12 @@ import pytest
 
 from federated.calls.asking import passed_on
 from federated.locations.channel import Dialer, ReplicaChannel
-from federated.locations.probing import PROBE
+from federated.locations.location_health import PROBE
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError
-from serving.auth.errors import Unauthenticated
 from serving.calls.methods import Call
+from serving.errors import Unauthenticated
 from tests.support.certificates import Certificate
 from tests.support.secured import Secured, Served, served
 from tests.support.token_issuer import bearer

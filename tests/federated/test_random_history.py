@@ -10,8 +10,8 @@ from pathlib import Path
 import grpc
 import pytest
 
-from hq.embedded import EtcdBinary
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import EtcdBinary
 from tests.federated.fronts import FrontProcess
 from tests.federated.watcher import Watcher
 from tests.federated.worlds import NAMES, World

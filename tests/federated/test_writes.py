@@ -5,6 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
+from hqapi.rules import UPLOAD
 from hqpb.v1 import admin_pb2, admin_pb2_grpc
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
@@ -14,8 +15,7 @@ from serving.auth.policy import parse
 from serving.calls.methods import Call
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
-from serving.rights.identity import Identity, Kind
-from serving.rights.rules import UPLOAD
+from serving.rights.access import Identity, Kind
 from tests.federated.answers import refused
 from tests.federated.conftest import StartFront, StartLocations, StartPair
 from tests.support.secured import POLICY

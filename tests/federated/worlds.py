@@ -6,7 +6,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary
+from store.embedded import EmbeddedEtcd, EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.support import etcd_backup
 from tests.support.faulty_proxy import Proxy

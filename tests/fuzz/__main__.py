@@ -13,8 +13,8 @@ from typing import Final
 import click
 import psutil
 
-from hq.embedded import EmbeddedEtcd
 from serving.flags import Duration
+from store.embedded import EmbeddedEtcd
 from tests.fuzz.callers import SECRET
 from tests.fuzz.campaign import Campaign, Report
 from tests.fuzz.guarded import Guarded

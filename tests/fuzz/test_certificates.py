@@ -19,8 +19,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from serving.auth.certificates import Certificates, spiffe_id
-from serving.auth.errors import Unauthenticated
 from serving.clock import SystemClock
+from serving.errors import Unauthenticated
 from tests.support.certificates import Authority
 
 DOMAIN: Final = "hq.test"

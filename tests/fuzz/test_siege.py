@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from serving.auth.errors import BadSecurity, Unauthenticated
+from serving.auth.bearer_tokens import Demands, Tickets, parse_jwks
 from serving.auth.policy import parse
-from serving.auth.tickets import Demands, Tickets, parse_jwks
+from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
+from serving.errors import Unauthenticated
 from tests.fuzz.callers import CALLERS, POLICY, SECRET
 from tests.fuzz.forged import Forger
 from tests.fuzz.guarded import Guarded, broken

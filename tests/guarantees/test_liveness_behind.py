@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq.errors import Fenced, UnknownRevision, WrongNode, WrongUid
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import Fenced, HqError, NotFound, StoreUnavailable, UnknownRevision, WrongNode, WrongUid
+from serving.errors import NotFound, ServiceError, StoreUnavailable
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import SharedEtcd
 from tests.support.in_process_replica import running
@@ -174,7 +175,7 @@ async def an_instance_lives_again(pair: Pair) -> Callable[[Registry], Awaitable[
 async def test_a_replica_that_is_behind_does_not_stop_an_agent_on_the_word_of_its_old_memory(
     pair: Pair,
     elsewhere: Callable[[Pair], Awaitable[Callable[[Registry], Awaitable[object]]]],
-    mistake: type[HqError],
+    mistake: type[ServiceError],
 ) -> None:
     ask = await elsewhere(pair)
     with pytest.raises(StoreUnavailable) as refused:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Heartbeat
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd, SharedEtcd
 from tests.support.reserved_port import kept_ports
@@ -30,13 +30,13 @@ def play(endpoint: str, prefix: str = "/hq/v1/") -> Simulation:
 async def flush_all_the_time(running: Running) -> None:
     """Some beat of nobody at every flush: there is hardly a moment without a newer batch."""
     while True:
-        await running.registry.replica.beats.send([Beat(1, 1, 0)])
+        await running.registry.replica.heartbeats.send([Heartbeat(1, 1, 0)])
 
 
 def assert_flipped_in_time(simulation: Simulation, silent: list[Agent], late_s: float = 0.0) -> None:
     """Each time that this process stood still everyone had another chance, and may be flipped so much later."""
     assert simulation.false_flips() == []
-    gaps = max(running.registry.replica.watchman.presence.gaps for running in simulation.replicas)
+    gaps = max(running.registry.replica.liveness.reachability.gaps for running in simulation.replicas)
     late_s = max(late_s, 2 * LATEST_S * gaps)
     for agent in silent:
         [flip] = simulation.flips(agent)
@@ -69,8 +69,8 @@ async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(e
         await asyncio.gather(*flushing, return_exceptions=True)
         assert_flipped_in_time(simulation, silent)
         for running in simulation.replicas:
-            assert running.registry.replica.watchman.tracker.flips == len(silent)
-            assert running.registry.replica.beats.flushes > 20
+            assert running.registry.replica.liveness.tracker.expiries == len(silent)
+            assert running.registry.replica.heartbeats.flushes > 20
 
 
 @pytest.mark.long
@@ -114,4 +114,4 @@ async def outage(endpoint: str, begin: Callable[[], Awaitable[None]], end: Calla
         await asyncio.sleep(9)
         await until_flipped(simulation, silent)
         assert_flipped_in_time(simulation, silent, late_s=10 + 6)
-        assert all(running.registry.replica.watchman.presence.gaps >= 1 for running in simulation.replicas)
+        assert all(running.registry.replica.liveness.reachability.gaps >= 1 for running in simulation.replicas)

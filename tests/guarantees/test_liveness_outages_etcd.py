@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd
+from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd
 from tests.support.outages import of_all_replicas, of_one_replica_s_way, of_the_store

@@ -47,9 +47,9 @@ class Racer:
 
 def sweep_by_hand(registry: Registry) -> None:
     """No sweep but the test's: one that believes that HQ was there all the time."""
-    sweep = registry.replica.watchman.sweep
+    sweep = registry.replica.liveness.sweep
     sweep.once, sweep.by_hand = _nothing, sweep.once  # type: ignore[method-assign,attr-defined]
-    sweep._presence.look = lambda now: True  # type: ignore[method-assign]
+    sweep._reachability.look = lambda now: True  # type: ignore[method-assign]
 
 
 async def _nothing() -> int:
@@ -76,9 +76,9 @@ async def race(
     for number in range(rounds):
         for registry in registries:
             await registry.replica.fence.passed()
-            age(registry.replica.watchman.tracker.deadlines)
-        tracker = registries[0].replica.watchman.tracker
-        flips, recoveries = tracker.flips, tracker.recoveries
+            age(registry.replica.liveness.tracker.deadlines)
+        tracker = registries[0].replica.liveness.tracker
+        flips, recoveries = tracker.expiries, tracker.recoveries
         barrier = asyncio.Barrier(len(racers) + len(registries))
         deeds: list[Awaitable[None]] = [sweep(registry, barrier, rng) for registry in registries]
         for racer in racers:
@@ -94,16 +94,16 @@ async def race(
                 [status] = entry.status().revision
                 assert entry.traits.ready, f"{racer.instance_id} is not ready after round {number}"
                 assert status.ready.message == racer.message, "an acknowledged report is lost"
-        assert tracker.flips - flips == tracker.recoveries - recoveries
-        seen["flips overtaken"] += tracker.flips - flips
-        seen["flips prevented"] += len(racers) - (tracker.flips - flips)
+        assert tracker.expiries - flips == tracker.recoveries - recoveries
+        seen["flips overtaken"] += tracker.expiries - flips
+        seen["flips prevented"] += len(racers) - (tracker.expiries - flips)
     return seen
 
 
 async def sweep(registry: Registry, barrier: asyncio.Barrier, rng: random.Random) -> None:
     await barrier.wait()
     await stagger(rng)
-    await registry.replica.watchman.sweep.by_hand()  # type: ignore[attr-defined]
+    await registry.replica.liveness.sweep.by_hand()  # type: ignore[attr-defined]
 
 
 async def report(racer: Racer, registry: Registry, barrier: asyncio.Barrier, rng: random.Random) -> None:

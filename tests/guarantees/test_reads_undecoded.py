@@ -72,7 +72,7 @@ async def test_lookups_answer_in_every_format_with_record_decoding_broken(
         await fill(stub)
         for module in ("hq.memory.record", "hq.memory.entry", "hq.memory.cache"):
             monkeypatch.setattr(f"{module}.storage_pb2", Broken())
-        for module in ("hq.memory.record", "hq.memory.entry", "hq.memory.traits"):
+        for module in ("hq.memory.record", "hq.memory.entry", "hq.memory.record"):
             monkeypatch.setattr(f"{module}.instance_pb2", Broken())
         found = await stub.FindInstances(FIND)
         got = await stub.GetInstance(GET)

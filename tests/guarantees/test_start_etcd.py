@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd, find_etcd
+from hq.keys import Keys
 from hq.replica import Replica
-from hqpb.storage.v1 import storage_pb2
 from serving.clock import SystemClock
+from store.embedded import EmbeddedEtcd, find_etcd
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from store.port import Write
+from storepb.v1 import store_pb2
 from tests.support.cache_entries import spec_value
 from tests.support.in_process_replica import CONFIG, running
 
@@ -29,7 +29,7 @@ NAMES = Keys()
 async def fill(store: EtcdStore) -> None:
     """A compaction mark at what is there, and many keys behind it."""
     async with running(store) as registry:
-        mark = storage_pb2.CompactionRecord(revision=registry.replica.cache.version).SerializeToString()
+        mark = store_pb2.CompactionRecord(revision=registry.replica.cache.version).SerializeToString()
     await store.commit((), (Write((), ((NAMES.compaction, mark),)),), 30)
     for first in range(0, KEYS, KEYS_PER_WRITE):
         ids = [(f"i-{n}", n + 1) for n in range(first, first + KEYS_PER_WRITE)]

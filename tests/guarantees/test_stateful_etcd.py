@@ -12,7 +12,7 @@ import pytest
 from hypothesis import seed
 from hypothesis.stateful import invariant, run_state_machine_as_test
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary
+from store.embedded import EmbeddedEtcd, EtcdBinary
 from tests.guarantees.test_stateful_registry import Registries, bounded
 from tests.support.etcd import _run_apart
 from tests.support.recorded_run_etcd import EtcdTheatre

@@ -140,7 +140,7 @@ class Registries(RuleBasedStateMachine):
         (instance_id, revision_id), (agent, number) = data.draw(st.sampled_from(sorted(self.agents.items(), key=str)))
         agent.registry = self.client(replica).registry
         again = again and agent.has_reported
-        self.do(agent.beat() if again else agent.report(ready=ready))
+        self.do(agent.heartbeat() if again else agent.report(ready=ready))
         told = agent.is_ready
         self.answered(agent.last, self.model.report(instance_id, revision_id, number, ready=told))
 

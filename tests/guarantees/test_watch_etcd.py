@@ -15,15 +15,15 @@ import grpc
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.embedded import EmbeddedEtcd
+from hq.keys import Keys
 from hq.process.server import Server
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1 import service_pb2_grpc
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
+from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from tests.support.etcd import OwnEtcd
 from tests.support.reference_instances import Truth
 from tests.support.sample_instances import Agent, instance

@@ -12,9 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from serving.errors import HqError
+from serving.errors import ServiceError
 from serving.limiting.limits import Limits
-from serving.running import run, when_told_to_stop
+from serving.process import run, when_told_to_stop
 from tests.judges import conformance_service as service
 from tests.judges.listening import TlsFiles, listening
 
@@ -60,7 +60,7 @@ async def serve(asked: Any, directory: Path) -> None:
 def main() -> None:
     """Be what standard input asks for."""
     service.learn(Path(sys.argv[1]))
-    HqError.plain_details = ()  # our own details beside an error are allowed, but the judge counts all there are
+    ServiceError.plain_details = ()  # our own details beside an error are allowed, but the judge counts all there are
     asked = _asked()
     with tempfile.TemporaryDirectory(prefix="hq-judge-") as directory:
         run(lambda: serve(asked, Path(directory)))

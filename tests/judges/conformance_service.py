@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from serving.calls.methods import Answer, Call, Duplex, Method, Streaming, Unary
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
-from serving.errors import HqError
+from serving.errors import ServiceError
 from serving.rights.rules import OPEN
 from tests.judges import protos
 from tests.judges.statuses import failure
@@ -74,7 +74,7 @@ def _promise(call: Call, wanted: Any) -> None:
             call.answer_trailer(trailer.name.lower(), value)
 
 
-def _error(wanted: Any, *seen: Any) -> HqError:
+def _error(wanted: Any, *seen: Any) -> ServiceError:
     return failure(wanted.code, wanted.message, [*wanted.details, *map(protos.as_any, seen)])
 
 

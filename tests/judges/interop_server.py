@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from serving.limiting.limits import Limits
-from serving.running import run, when_told_to_stop
+from serving.process import run, when_told_to_stop
 from tests.judges import interop_service
 from tests.judges.listening import TlsFiles, listening
 

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Method
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 
 
@@ -46,7 +46,7 @@ class _Healthy:
 
 async def listening(methods: Sequence[Method], tls: TlsFiles | None, limits: Limits) -> tuple[Server, int]:
     """A server that serves these methods on a free port of 127.0.0.1, and the port."""
-    shared = Surroundings(limits, SystemClock(), RequestIds("judge"))
+    shared = ServerContext(limits, SystemClock(), RequestIds("judge"))
     server = Server(methods, _Healthy(), shared, registry=CollectorRegistry(), pages={})
     port = await server.listen("127.0.0.1:0", tls=_context(tls) if tls is not None else None)
     return server, port

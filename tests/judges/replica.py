@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx
 
-from hq.embedded import EmbeddedEtcd
+from store.embedded import EmbeddedEtcd
 from tests.fuzz.target import guarded_by, started
 from tests.support.secured import Secured
 

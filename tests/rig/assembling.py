@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from store.keys import Keys
+from hq.keys import Keys
 from store.port import Change, Record
 from tests.checker.history import Cut, Event, Final, Range
 from tests.checker.history_file import read_history, write_history

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hq.embedded import EtcdBinary, EtcdProcess, Member, free_ports
+from store.embedded import EtcdBinary, EtcdProcess, Member, free_ports
 from tests.rig.network import PeerGate, Peers
 from tests.rig.places import LOOPBACK, Place, Places, on_the_loopback
 from tests.rig.trust import PLAIN, Trust

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from hq.embedded import EtcdBinary
+from store.embedded import EtcdBinary
 from tests.federated.fronts import FrontProcess, write_config
 from tests.rig.cluster import GatedCluster
 from tests.rig.launcher import trouble

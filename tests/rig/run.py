@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from hq.embedded import EtcdBinary
 from hqclient.client import Client
 from hqclient.errors import HqApiError
 from hqclient.reads import STRONG
 from hqpb.v1 import service_pb2 as pb
+from store.embedded import EtcdBinary
 from tests.checker.history import Cut, Final
 from tests.checker.marks import item_of
 from tests.rig.faults import Faults

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from hq.embedded import EtcdBinary
+from store.embedded import EtcdBinary
 from tests.rig.installation import Installation
 from tests.rig.load import Amounts, Load
 from tests.rig.recording import Log

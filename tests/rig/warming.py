@@ -12,8 +12,8 @@ from tests.support.arbitrary_messages import varint
 from tests.support.sample_instances import instance
 
 NAME = "warm-up"
-# More than are remembered by their bytes (serving/encoding/memo.py), and so many calls in all that garbage has been
-# collected: gRPC leaves some in circles behind each call, which is looked for now and then (serving/garbage.py).
+# More than are remembered by their bytes (serving/encoding/parsing.py), and so many calls in all that garbage has been
+# collected: gRPC leaves some in circles behind each call, which is looked for now and then (serving/process.py).
 _DISTINCT, _CALLS = 6_000, 16_000
 _AT_ONCE = 8
 

@@ -8,9 +8,9 @@ import random
 from hq.backup.archive import Reader, verified
 from hq.backup.restore import Restore
 from hq.backup.save import save
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
 from serving.clock import ManualClock
-from store.keys import Keys
 from store.memory import MemoryStore
 from store.port import Write
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hq.keys import Keys
 from hq.liveness.deadlines import LivenessTimes, RevisionKey
 from hq.liveness.tracker import Tracker
 from hq.memory import statuses
@@ -12,7 +13,6 @@ from hq.memory.entry import Entry
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
 from serving.clock import ManualClock
-from store.keys import Keys
 from store.port import Batch, Change
 
 TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
@@ -63,12 +63,12 @@ class CacheAndTracker:
 
     def flip(self, key: RevisionKey = R1) -> None:
         receipt = instance_pb2.Receipt(decided_by="another replica")
-        self.change(lambda draft: draft.flip(key.revision_id, receipt, 1), key.instance_id)
+        self.change(lambda draft: draft.expire(key.revision_id, receipt, 1), key.instance_id)
 
-    def beat(self, key: RevisionKey = R1) -> None:
+    def heartbeat(self, key: RevisionKey = R1) -> None:
         entry = self.entry(key.instance_id)
         position = [mark.id for mark in entry.marks].index(key.revision_id)
-        self.tracker.beat(entry, entry.beat(position, self.clock.wall_ms(), "replica-2"), self.clock.now())
+        self.tracker.heartbeat(entry, entry.heartbeat(position, self.clock.wall_ms(), "replica-2"), self.clock.now())
 
     def entry(self, instance_id: str = "a") -> Entry:
         entry = self.cache.get(instance_id)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from hq import keys as k
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry, Spec, Status, build
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
-from store import keys as k
 from store.port import Batch, Change
 
 KEYS = k.Keys()

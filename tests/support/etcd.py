@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary, etcd_of_wheel, etcd_on_path
+from store.embedded import EmbeddedEtcd, EtcdBinary, etcd_of_wheel, etcd_on_path
 from tests.support.etcd_cluster import EtcdCluster
 
 # `make test` runs over the newer version; the older one belongs to `make test-long`.

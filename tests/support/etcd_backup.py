@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd, Member, etcd_of_wheel
+from store.embedded import EmbeddedEtcd, Member, etcd_of_wheel
 
 
 def save(etcd: EmbeddedEtcd, snapshot: Path) -> None:

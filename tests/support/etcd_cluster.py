@@ -7,7 +7,7 @@ import secrets
 import signal
 from pathlib import Path
 
-from hq.embedded import AddressInUse, EtcdBinary, EtcdProcess, Member
+from store.embedded import AddressInUse, EtcdBinary, EtcdProcess, Member
 from tests.support.etcd_http import leader_of, member_id_of
 from tests.support.process_ids import wait_until_stopped
 from tests.support.reserved_port import kept_ports

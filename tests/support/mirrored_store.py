@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from serving.errors import HqError
-from store.port import Record, Write
+from store.port import Record, StoreError, Write
 from tests.support.faulty_store import FaultyStore
 from tests.support.store_parts import Parts
 
@@ -30,7 +29,7 @@ async def caught_up(parts: Parts) -> None:
         while True:
             try:
                 await parts.fence.passed()
-            except HqError:
+            except StoreError:
                 continue
             break
     assert isinstance(parts.store, FaultyStore)

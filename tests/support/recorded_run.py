@@ -11,10 +11,10 @@ import random
 from collections.abc import Awaitable, Callable
 from types import TracebackType
 
+from hq import keys as k
 from hq.config import ReplicaConfig
 from hq.registry.registry import Registry
 from hq.replica import Replica
-from store import keys as k
 from store.memory import MemoryStore
 from tests.checker import marks
 from tests.checker.check import violations

@@ -9,10 +9,10 @@ from itertools import groupby
 from types import TracebackType
 
 from hq.config import ReplicaConfig
+from hq.keys import Keys
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import Keys
 from store.port import Compacted, Disconnected
 from tests.checker import marks
 from tests.checker.history import Range

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError
+from serving.errors import ServiceError
 from tests.checker import marks
 from tests.checker.history import Write
 from tests.support.recording import Diary
@@ -34,7 +34,7 @@ class Agent(Client):
         """The reason of the refusal; empty: it has begun."""
         try:
             await self.begin()
-        except HqError as error:
+        except ServiceError as error:
             return error.reason
         return ""
 
@@ -52,7 +52,7 @@ class Agent(Client):
         self._told, self._ready = self._marker(), ready
         return await self._send("report")
 
-    async def beat(self) -> bool:
+    async def heartbeat(self) -> bool:
         """The same again."""
         return await self._send("beat")
 

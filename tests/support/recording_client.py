@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
+from hq.errors import VersionConflict
 from hq.memory.entry import Entry
 from hq.memory.query import Query
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.reads import Count, Found
 from hq.registry.registry import Registry
 from hq.registry.source import Source
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError, OutcomeUnknown, StoreUnavailable, VersionConflict
+from serving.errors import OutcomeUnknown, ServiceError, StoreUnavailable
 from tests.checker import marks
 from tests.checker.history import CACHED, FAILED, OK, STRONG, UNKNOWN, Item, Op, Read, Write
 from tests.support.recording import Diary, filter_of, item_of
@@ -220,7 +221,7 @@ class Client:
             outcome = OK
             write = told(answer) if told else write
             read = shown(answer) if shown else read
-        except HqError as refused:
+        except ServiceError as refused:
             error = refused.reason
             lost_beat = op in ("beat", "report") and isinstance(refused, StoreUnavailable)
             outcome = UNKNOWN if isinstance(refused, OutcomeUnknown) or lost_beat else FAILED

@@ -11,10 +11,10 @@ from typing import NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from store.port import Batch, Change
 
 M = TypeVar("M", bound=Message)

@@ -15,11 +15,11 @@ from google.protobuf.message import Message
 
 from hq.config import ReplicaConfig
 from hq.process.server import Server
+from hqapi.rules import DENIED_BY_STATE
 from hqpb.v1 import service_pb2
 from hqpb.v1.admin_pb2_grpc import AdminServiceStub
 from hqpb.v1.service_pb2_grpc import InstanceServiceStub
-from serving.auth.security import Security
-from serving.auth.settings import security_of
+from serving.auth.security import Security, security_of
 from serving.clock import Clock, SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
@@ -98,7 +98,7 @@ class Secured:
 
     def security(self, clock: Clock | None = None, cluster: str = "test", **other: Any) -> Security:
         """What a server makes of them."""
-        made = security_of(self.given(**other), clock or SystemClock(), cluster)
+        made = security_of(self.given(**other), clock or SystemClock(), cluster, DENIED_BY_STATE)
         assert made is not None
         return made
 

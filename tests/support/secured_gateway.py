@@ -9,17 +9,18 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from federated.clock import SystemClock
-from federated.front import Front
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
+from hqapi.rules import DENIED_BY_STATE
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
-from serving.auth.settings import security_of
+from serving.auth.security import security_of
 from serving.calls.incoming import RequestIds
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from serving.transports import Addresses
 from tests.support.secured import Secured
 
@@ -33,9 +34,9 @@ async def fronted(files: Secured, replica: str, **given: Any) -> AsyncIterator[A
     shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
     clock, rng = SystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
-    security = security_of(files.given(audit_log="", **given), clock, None)
-    shared = Surroundings(Limits(), clock, RequestIds("front"), security)
-    server = Server(Front(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
+    security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE)
+    shared = ServerContext(Limits(), clock, RequestIds("front"), security)
+    server = Server(Gateway(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
     serving = asyncio.create_task(server.serve())
     try:
         addresses = await server.listening

@@ -112,6 +112,7 @@ REQUESTS: Final[dict[str, Callable[[], Message]]] = {
     "ReportStatuses:one-of-n2": lambda: pb.ReportStatusesRequest(
         report=[_report("web-1", "n1"), _report("web-2", "n2")]
     ),
+    "ListSilences": lambda: pb.ListSilencesRequest(filter=_EVERYTHING_OF_WEB),
     "ExplainInstance": lambda: pb.ExplainInstanceRequest(id="web-1"),
     "GetGuard": admin_pb2.GetGuardRequest,
     "ReleaseGuard": lambda: admin_pb2.ReleaseGuardRequest(duration=_HOUR, by="me", reason="test"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.liveness.beats import Beat
+from hq import keys as k
+from hq.liveness.heartbeats import Heartbeat
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from store.memory import MemoryStore
 from store.port import Change
 from tests.support.sample_instances import instance
@@ -51,10 +51,10 @@ async def ready(simulation: Simulation, registry: Registry, instance_id: str = "
     return reporter
 
 
-def beat_of(replica: Replica, instance_id: str = "a", position: int = 0) -> Beat:
+def beat_of(replica: Replica, instance_id: str = "a", position: int = 0) -> Heartbeat:
     entry = replica.cache.get(instance_id)
     assert entry is not None
-    return Beat(entry.traits.uid, entry.status_version, position)
+    return Heartbeat(entry.traits.uid, entry.status_version, position)
 
 
 async def batches(store: MemoryStore) -> list[Change]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from hq import keys as k
 from hq.config import ReplicaConfig
 from hq.liveness.deadlines import RevisionKey
 from hq.registry.registry import Registry
@@ -21,14 +22,12 @@ from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import HqError
-from store import keys as k
+from serving.errors import ServiceError, StoreUnavailable
 from store.memory import MemoryStore
 from store.port import (
     Batch,
     Disconnected,
     Store,
-    Unavailable,
 )
 from tests.support.sample_instances import instance
 from tests.support.store_link import Link
@@ -40,7 +39,7 @@ class Change(NamedTuple):
 
     at_s: float
     key: RevisionKey
-    flipped: bool
+    expired: bool
 
 
 class Agent:
@@ -69,7 +68,7 @@ class Agent:
                     async with asyncio.timeout(self._simulation.call_s):
                         await self._report()
                     failing_since, self.last_report = None, loop.time()
-                except (HqError, TimeoutError):
+                except (ServiceError, TimeoutError):
                     self._registry = None
                     failing_since = loop.time() if failing_since is None else failing_since
                     longest_s = min(
@@ -175,9 +174,9 @@ class Simulation:
             await asyncio.sleep(self.interval_s / 100)
 
     def any_registry(self) -> Registry:
-        """Raises Unavailable while no replica runs."""
+        """Raises StoreUnavailable while no replica runs."""
         if not self.replicas:
-            raise Unavailable("connection refused")
+            raise StoreUnavailable("connection refused")
         return self.rng.choice(self.replicas).registry
 
     async def outage(self, seconds: float, replicas: Sequence[Running] | None = None) -> None:
@@ -190,10 +189,10 @@ class Simulation:
             link.mend()
 
     def flips(self, agent: Agent | None = None) -> list[Change]:
-        return [c for c in self.changes if c.flipped and (agent is None or c.key == agent.key)]
+        return [c for c in self.changes if c.expired and (agent is None or c.key == agent.key)]
 
     def false_flips(self) -> list[Change]:
-        """Flips of revisions whose agents were not silent."""
+        """Expiries of revisions whose agents were not silent."""
         silent = {agent.key: agent.silent_since for agent in self.agents if agent.silent}
         return [flip for flip in self.flips() if flip.key not in silent or flip.at_s < silent[flip.key]]
 
@@ -204,20 +203,20 @@ class Simulation:
         await running.link.close()
 
     async def _observe(self) -> None:
-        """Note every change of a flipped mark, in the store's order, over all outages."""
-        start, link, seen, flipped = self._keys.of(k.STATUS, ""), Link(self._connect()), 0, set[RevisionKey]()
+        """Note every change of a expired mark, in the store's order, over all outages."""
+        start, link, seen, expired = self._keys.of(k.STATUS, ""), Link(self._connect()), 0, set[RevisionKey]()
         try:
             while True:
                 with suppress(Disconnected):
                     async with link.watch(start, k.prefix_end(start), after=seen) as stream:
                         async for batch in stream:
                             seen = batch.revision
-                            self._note(batch, flipped)
+                            self._note(batch, expired)
                 await asyncio.sleep(0.2)
         finally:
             await link.close()
 
-    def _note(self, batch: Batch, flipped: set[RevisionKey]) -> None:
+    def _note(self, batch: Batch, expired: set[RevisionKey]) -> None:
         for change in batch.changes:
             try:
                 record = storage_pb2.StatusRecord.FromString(change.value or b"")
@@ -225,6 +224,6 @@ class Simulation:
                 continue
             for mark in record.revision:
                 key = RevisionKey(self._keys.name(change.key).rest, mark.id)
-                if mark.flipped != (key in flipped):
-                    self.changes.append(Change(self.now, key, mark.flipped))
-                    flipped ^= {key}
+                if mark.expired != (key in expired):
+                    self.changes.append(Change(self.now, key, mark.expired))
+                    expired ^= {key}

@@ -8,10 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from store.port import Batch, Change, Record
 
 # Ids that are prefixes of others, and one that sorts between them.

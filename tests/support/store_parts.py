@@ -7,16 +7,16 @@ import random
 from collections.abc import Iterable
 from types import TracebackType
 
-from store import keys as k
+from hq import keys as k
+from hq.keys import Keys
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
 from store.fence import Fence, FenceTimes
 from store.follow import Follower
-from store.keys import Keys
+from store.keys import encode_word, new_word, word_of
 from store.port import Batch, Compare, Record, Store, Write
 from store.session import Session
-from store.words import encode_word, new_word, word_of
 from tests.support.virtual_time import VirtualClock
 
 

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from hq.embedded import EmbeddedEtcd, EtcdBinary
+from hq.keys import prefix_end
+from store.embedded import EmbeddedEtcd, EtcdBinary
 from store.etcd import EtcdConfig, EtcdStore
-from store.keys import prefix_end
 from store.memory import MemoryStore
 from store.port import Applied, Batch, Change, Commit, Compare, Record, Refused, Store, WatchStream, Write
 from tests.support.etcd import VERSIONS, _run_apart, binary_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 

@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry, Counter
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.standard.pages import PageAnswer, PageRequest
-from serving.surroundings import Surroundings
+from serving.standard.pages import Page, PageAnswer, PageRequest
 from serving.telemetry import traffic
 from serving.telemetry.metrics import Table
 from serving.transport.server import Server
@@ -49,17 +49,17 @@ def health() -> FakeHealth:
 
 
 @pytest.fixture
-def shared(limits: Limits) -> Surroundings:
-    return Surroundings(limits, SystemClock(), RequestIds("test"))
+def shared(limits: Limits) -> ServerContext:
+    return ServerContext(limits, SystemClock(), RequestIds("test"))
 
 
 @pytest.fixture
-def admission(shared: Surroundings) -> Admission:
+def admission(shared: ServerContext) -> Admission:
     return shared.admission
 
 
 @pytest.fixture
-async def grpc_port(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[int]:
+async def grpc_port(registry: FakeRegistry, health: FakeHealth, shared: ServerContext) -> AsyncIterator[int]:
     server = Server(registry.methods(), health, shared, CollectorRegistry(), {})
     yield await server.listen("127.0.0.1:0")
     await server.stop(0.0)
@@ -72,11 +72,11 @@ async def grpc_client(grpc_port: int) -> AsyncIterator[GrpcClient]:
 
 
 @pytest.fixture
-async def http_server(registry: FakeRegistry, health: FakeHealth, shared: Surroundings) -> AsyncIterator[Server]:
+async def http_server(registry: FakeRegistry, health: FakeHealth, shared: ServerContext) -> AsyncIterator[Server]:
     metrics = CollectorRegistry()
     Counter("hq_things", "Things.", registry=metrics).inc()
     metrics.register(Table(traffic.METRICS, shared.traffic))
-    server = Server(registry.methods(), health, shared, metrics, {"/extra": extra_page})
+    server = Server(registry.methods(), health, shared, metrics, {"/extra": Page(extra_page)})
     yield server
     await server.stop(0.0)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 
+from hq import errors as hq_errors
 from hqpb.v1 import instance_pb2, service_pb2
 from serving import errors
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
@@ -14,37 +15,40 @@ SERVICE = "hq.v1.InstanceService"
 GET = f"{SERVICE}/GetInstance"
 WATCH = f"{SERVICE}/WatchInstances"
 
-FAILURES: dict[str, errors.HqError] = {
+FAILURES: dict[str, errors.ServiceError] = {
     type(e).__name__: e
     for e in (
         errors.Retry("not now", 2.5),
         errors.StoreUnavailable("the store is away", 0.2),
         errors.StoreFull("the store is full", 30.0),
-        errors.StoreLimit(1_000, 1_000),
-        errors.EpochDoubted("it may have lost its instances", 1.0),
+        hq_errors.StoreLimit(1_000, 1_000),
+        hq_errors.EpochDoubted("it may have lost its instances", 1.0),
         errors.NotLoaded("not yet"),
-        errors.BehindVersion("not there yet"),
+        hq_errors.BehindVersion("not there yet"),
         errors.Overloaded("too much"),
         errors.ShuttingDown("good-bye"),
+        errors.AuditUnavailable("disk full"),
+        errors.FailedPrecondition("not as it stands", "web-1"),
         errors.StartOver("all is new"),
-        errors.EpochChanged("old", "new"),
-        errors.VersionConflict("web-1", 3, 7),
-        errors.AlreadyExists("web-1", 7),
+        hq_errors.EpochChanged("old", "new"),
+        hq_errors.VersionConflict("web-1", 3, 7),
+        hq_errors.AlreadyExists("web-1", 7),
         errors.invalid("instance.meta.id", "must not be empty"),
         errors.TooLarge("too much of it"),
         errors.UnknownMethod("no such call"),
-        errors.Stop("web-1", "stop it"),
-        errors.WrongNode("web-1", "it lives elsewhere"),
-        errors.WrongUid("web-1", "it is another one"),
-        errors.UnknownRevision("web-1/r1", "it is not listed"),
-        errors.Fenced("web-1/r1", "another agent took over"),
-        errors.NotBegun("web-1/r1", "nobody reports it yet"),
-        errors.OutdatedReport("web-1/r1", "a newer one is stored"),
+        hq_errors.Stop("web-1", "stop it"),
+        hq_errors.WrongNode("web-1", "it lives elsewhere"),
+        hq_errors.WrongUid("web-1", "it is another one"),
+        hq_errors.UnknownRevision("web-1/r1", "it is not listed"),
+        hq_errors.Fenced("web-1/r1", "another agent took over"),
+        hq_errors.NotBegun("web-1/r1", "nobody reports it yet"),
+        hq_errors.OutdatedReport("web-1/r1", "a newer one is stored"),
+        errors.Unauthenticated("who are you"),
         errors.PermissionDenied("you may not"),
         errors.NotFound("there is no web-1"),
         errors.OutcomeUnknown("who knows"),
         errors.DeadlineExceeded("too late"),
-        errors.HqError("broken"),
+        errors.ServiceError("broken"),
     )
 }
 

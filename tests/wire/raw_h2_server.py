@@ -10,7 +10,8 @@ import pytest
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import END_HEADERS, END_STREAM, frame
-from serving.transport.client import CallFailed, Channel, Options
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed, Options
 
 OK_HEAD = [(":status", "200"), ("content-type", "application/grpc")]
 OK = [("grpc-status", "0")]

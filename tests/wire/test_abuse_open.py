@@ -15,9 +15,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc  # type:
 
 from serving.calls.incoming import HttpCall, RequestIds, grpc_host
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from tests.support.secured import Secured
 from tests.wire.grpc_client import Client
 from tests.wire.limited import limited
@@ -27,10 +27,10 @@ BUSY = grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @pytest.fixture
-def shared(limits: Limits, files: Secured) -> Iterator[Surroundings]:
+def shared(limits: Limits, files: Secured) -> Iterator[ServerContext]:
     """Security is on; nobody here says who they are."""
     security = files.security()
-    yield Surroundings(limits, SystemClock(), RequestIds("test"), security)
+    yield ServerContext(limits, SystemClock(), RequestIds("test"), security)
     security.close()
 
 
@@ -116,7 +116,7 @@ async def test_strangers_have_the_rate_of_their_address_though_they_are_not_let_
 
 
 async def test_a_flood_of_strangers_leaves_sums_in_the_audit_log(
-    channel: aio.Channel, shared: Surroundings, files: Secured
+    channel: aio.Channel, shared: ServerContext, files: Secured
 ) -> None:
     codes = [await _refusal(channel) for _ in range(600)]
     assert set(codes) == {grpc.StatusCode.UNAUTHENTICATED}

@@ -48,7 +48,7 @@ async def connected(address: str, count: int) -> list[asyncio.StreamWriter]:
 
 
 async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(server: Server) -> None:
-    door = server.replica.watchman.presence.door
+    door = server.replica.liveness.reachability.door
     await eventually(lambda: door.probed_at is not None, timeout_s=10, what="a probe")
     address = server.listening.result().agents
     full: list[asyncio.StreamWriter] = []
@@ -80,7 +80,7 @@ async def test_a_compressed_report_that_finds_no_room_is_counted_as_refused() ->
     body = gzip.compress(b'{"instance_id": "a"' + b" " * 300_000 + b"}")
     answer = await RawHttp(port).post(body, "/hq.v1.InstanceService/ReportStatus", content_encoding="gzip")
     assert answer.status == 429
-    assert made.replica.watchman.refusals.counted == {"OVERLOADED": 1}
+    assert made.replica.liveness.refusals.counted == {"OVERLOADED": 1}
     made.stop()
     await serving
 

@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry
 from hqpb.v1 import service_pb2
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from serving.transport.call import ExchangeCall
 from serving.transport.client import Channel
 from serving.transport.exchange import Exchange
@@ -30,7 +30,7 @@ from tests.wire.raw_http import RawHttp, post
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     clock = SystemClock()
-    shared = Surroundings(Limits(), clock, RequestIds("test"))
+    shared = ServerContext(Limits(), clock, RequestIds("test"))
     server = Server(EchoTable(clock, 1).methods(), FakeHealth(), shared, CollectorRegistry(), {})
     yield await server.listen("127.0.0.1:0")
     await server.stop(0)

@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 from hqpb.v1 import service_pb2
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.support.h2_peer import Frame, body, parse
 from tests.wire.echo_table import EchoTable
@@ -31,7 +31,7 @@ _ENOUGH_S = 0.2  # for what was sent to be read
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
     clock = SystemClock()
-    shared = Surroundings(Limits(), clock, RequestIds("made-up"))
+    shared = ServerContext(Limits(), clock, RequestIds("made-up"))
     server = Server(EchoTable(clock, 1).methods(), FakeHealth(), shared, CollectorRegistry(), {})
     yield await server.listen("127.0.0.1:0")
     await server.stop(0)

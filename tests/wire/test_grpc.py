@@ -12,7 +12,7 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 
 from serving.clock import SystemClock
-from serving.errors import InvalidRequest, Retry, StartOver, Stop
+from serving.errors import FailedPrecondition, InvalidRequest, Retry
 from serving.limiting.admission import Admission
 from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FAILURES, SERVICE, FakeRegistry
@@ -36,7 +36,7 @@ async def test_an_error_comes_with_its_code_message_and_details(grpc_client: Cli
     assert (info.reason, info.domain, dict(info.metadata)) == (expected.reason, "hq", expected.metadata)
     assert ("RetryInfo" in details) == isinstance(expected, Retry)
     assert ("BadRequest" in details) == isinstance(expected, InvalidRequest)
-    assert ("PreconditionFailure" in details) == isinstance(expected, Stop | StartOver)
+    assert ("PreconditionFailure" in details) == isinstance(expected, FailedPrecondition)
 
 
 async def test_a_client_that_retries_by_itself_is_told_when(grpc_client: Client) -> None:

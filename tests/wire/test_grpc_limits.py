@@ -14,9 +14,9 @@ from grpc import aio
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
 
 from hqpb.v1 import service_pb2
+from serving.context import ServerContext
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
-from serving.surroundings import Surroundings
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, code_of, details_of
 from tests.wire.limited import limited
@@ -100,7 +100,7 @@ async def test_an_answer_too_large_is_an_error_with_details(grpc_client: Client)
 @limited(max_response_bytes=200_000, max_answers_bytes=100_000)
 @pytest.mark.parametrize("size_bytes", [100_001, 200_001])
 async def test_a_call_whose_answer_is_refused_is_no_successful_one(
-    grpc_client: Client, shared: Surroundings, size_bytes: int
+    grpc_client: Client, shared: ServerContext, size_bytes: int
 ) -> None:
     with pytest.raises(aio.AioRpcError):
         await grpc_client.get(f"big:{size_bytes}")

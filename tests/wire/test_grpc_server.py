@@ -15,8 +15,8 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.wire.fake_table import SERVICE, FakeHealth, FakeRegistry
 from tests.wire.grpc_client import Client
@@ -62,7 +62,7 @@ async def test_reflection_describes_the_services(grpc_port: int) -> None:
 
 
 def _server(registry: FakeRegistry) -> Server:
-    shared = Surroundings(Limits(), SystemClock(), RequestIds("test"))
+    shared = ServerContext(Limits(), SystemClock(), RequestIds("test"))
     return Server(registry.methods(), FakeHealth(), shared, CollectorRegistry(), {})
 
 

@@ -14,16 +14,17 @@ from prometheus_client import CollectorRegistry
 
 from hqclient.errors import DETAILS_KEY, decode_status
 from hqpb.v1 import service_pb2
+from serving.context import ServerContext
 from serving.grpc.server import GrpcServer
-from serving.surroundings import Surroundings
-from serving.transport.client import CallFailed, Channel
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
 from tests.wire.fake_table import FAILURES, GET, SERVICE, WATCH, FakeHealth, FakeRegistry
 
 
 @pytest.fixture(params=["own", "grpcio"])
 async def address(
-    registry: FakeRegistry, health: FakeHealth, shared: Surroundings, request: pytest.FixtureRequest
+    registry: FakeRegistry, health: FakeHealth, shared: ServerContext, request: pytest.FixtureRequest
 ) -> AsyncIterator[str]:
     server: Server | GrpcServer
     if request.param == "own":
@@ -218,7 +219,7 @@ async def test_closing_gives_calls_their_grace_and_then_ends_them(
 
 
 async def test_nobody_at_the_address_is_told_at_once_and_found_when_there(
-    address: str, registry: FakeRegistry, health: FakeHealth, shared: Surroundings
+    address: str, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> None:
     server = Server(registry.methods(), health, shared, CollectorRegistry(), {})
     port = await server.listen("127.0.0.1:0")

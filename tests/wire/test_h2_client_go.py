@@ -12,7 +12,8 @@ import pytest
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
 
 from hqclient.errors import DETAILS_KEY, decode_status
-from serving.transport.client import CallFailed, Channel, Options
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed, Options
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 

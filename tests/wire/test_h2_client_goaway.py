@@ -9,11 +9,12 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
 from prometheus_client import CollectorRegistry
 
 from hqpb.v1 import service_pb2
+from serving.context import ServerContext
 from serving.h2 import frames
 from serving.h2.frames import END_STREAM
 from serving.limiting.limits import Limits
-from serving.surroundings import Surroundings
-from serving.transport.client import CallFailed, Channel
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
 from tests.wire.raw_h2_server import OK, OK_HEAD, RawPeer, raw_server
@@ -116,9 +117,9 @@ async def test_a_server_that_takes_no_calls_at_all_is_waited_for_until_the_deadl
 
 
 async def test_connections_that_age_are_renewed_under_load_without_a_failed_call(
-    registry: FakeRegistry, health: FakeHealth, shared: Surroundings
+    registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> None:
-    aging = Surroundings(Limits(max_connection_age_s=0.2, max_connection_age_grace_s=5.0), shared.clock, shared.ids)
+    aging = ServerContext(Limits(max_connection_age_s=0.2, max_connection_age_grace_s=5.0), shared.clock, shared.ids)
     server = Server(registry.methods(), health, aging, CollectorRegistry(), {})
     channel = Channel(f"127.0.0.1:{await server.listen('127.0.0.1:0')}")
     request = service_pb2.GetInstanceRequest(id="web-1").SerializeToString()

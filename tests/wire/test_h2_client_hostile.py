@@ -12,7 +12,8 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped]
 
 from serving.h2 import frames
 from serving.h2.frames import END_STREAM, ErrorCode, frame
-from serving.transport.client import CallFailed, Channel, Options
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed, Options
 from tests.wire.raw_h2_server import OK_HEAD, PATH, RawPeer, failure, raw_server
 
 

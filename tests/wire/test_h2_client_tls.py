@@ -13,9 +13,10 @@ import pytest
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqpb.v1 import service_pb2
+from serving.context import ServerContext
 from serving.grpc.server import GrpcServer
-from serving.surroundings import Surroundings
-from serving.transport.client import CallFailed, Channel
+from serving.transport.client import Channel
+from serving.transport.client_call import CallFailed
 from tests.support.certificates import Authority, Certificate
 from tests.support.secured import Secured, served
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
@@ -44,7 +45,7 @@ async def failure(channel: Channel) -> str:
 
 @pytest.fixture
 async def grpcio(
-    files: Secured, registry: FakeRegistry, health: FakeHealth, shared: Surroundings
+    files: Secured, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> AsyncIterator[int]:
     """The port of a server that asks for certificates."""
     server = GrpcServer(registry.methods(), health, shared)

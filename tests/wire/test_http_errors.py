@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import json_format
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 
-from serving.errors import HqError, InvalidRequest, Retry, StartOver, Stop
+from serving.errors import FailedPrecondition, InvalidRequest, Retry, ServiceError
 from tests.wire.fake_table import FAILURES
 from tests.wire.raw_http import RawHttp
 
@@ -24,6 +24,8 @@ STATUSES = {
     "BehindVersion": 503,
     "Overloaded": 429,
     "ShuttingDown": 503,
+    "AuditUnavailable": 503,
+    "FailedPrecondition": 400,
     "StartOver": 400,
     "EpochChanged": 400,
     "VersionConflict": 409,
@@ -38,11 +40,12 @@ STATUSES = {
     "Fenced": 400,
     "NotBegun": 400,
     "OutdatedReport": 400,
+    "Unauthenticated": 401,
     "PermissionDenied": 403,
     "NotFound": 404,
     "OutcomeUnknown": 504,
     "DeadlineExceeded": 504,
-    "HqError": 500,
+    "ServiceError": 500,
 }
 
 
@@ -79,7 +82,7 @@ async def test_each_error_says_what_to_do_in_its_details(http: RawHttp, name: st
     wanted = {
         "RetryInfo": isinstance(expected, Retry),
         "BadRequest": isinstance(expected, InvalidRequest),
-        "PreconditionFailure": isinstance(expected, Stop | StartOver),
+        "PreconditionFailure": isinstance(expected, FailedPrecondition),
     }
     assert {detail: detail in details for detail in wanted} == wanted
     assert ("retry-after" in answer.headers) == isinstance(expected, Retry)
@@ -121,10 +124,10 @@ async def test_a_call_cut_off_inside_has_an_unknown_outcome(http: RawHttp, accid
 
 
 def test_no_error_of_the_tree_is_missing_here() -> None:
-    def is_of_the_tree(kind: type[HqError]) -> bool:
-        return kind.__module__.startswith("serving.errors.") and kind.__module__ != "serving.errors.exchanges"
+    def is_of_the_tree(kind: type[ServiceError]) -> bool:
+        return kind.__module__ in ("serving.errors", "hq.errors")
 
-    def below(kind: type[HqError]) -> set[str]:
+    def below(kind: type[ServiceError]) -> set[str]:
         return {kind.__name__}.union(*(below(k) for k in kind.__subclasses__() if is_of_the_tree(k)))
 
-    assert below(HqError) == set(FAILURES) == set(STATUSES)
+    assert below(ServiceError) == set(FAILURES) == set(STATUSES)

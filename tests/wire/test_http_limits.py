@@ -7,9 +7,9 @@ import socket
 
 import pytest
 
+from serving.context import ServerContext
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.support.sample_instances import eventually
 from tests.wire.fake_table import WATCH, FakeRegistry
@@ -80,7 +80,7 @@ async def test_an_answer_too_large_is_an_error(http: RawHttp, admission: Admissi
 
 
 @limited(max_response_bytes=10_000)
-async def test_a_call_whose_answer_is_refused_is_no_successful_one(http: RawHttp, shared: Surroundings) -> None:
+async def test_a_call_whose_answer_is_refused_is_no_successful_one(http: RawHttp, shared: ServerContext) -> None:
     await http.post(b'{"id":"big:10001"}')
     calls = {code: count for (_, _, code), count in shared.traffic.calls().items() if count}
     assert calls == {"RESOURCE_EXHAUSTED": 1}

@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.rights.rules import READ
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.support.sample_instances import eventually
 from tests.support.secured import Secured
@@ -33,7 +33,7 @@ class Echoing:
     def __init__(self, limits: Limits, security: Security | None = None) -> None:
         clock = SystemClock()
         self.table = EchoTable(clock, SEED)
-        self.shared = Surroundings(limits, clock, RequestIds("test"), security)
+        self.shared = ServerContext(limits, clock, RequestIds("test"), security)
         self.server = Server(self.table.methods(READ), FakeHealth(), self.shared, CollectorRegistry(), {})
 
     async def left_alone(self) -> None:

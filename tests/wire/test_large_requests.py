@@ -15,10 +15,10 @@ from prometheus_client import CollectorRegistry
 
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call, Unary
+from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, Limits
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
@@ -88,7 +88,7 @@ class Slow:
 
 
 @pytest.fixture
-async def slow(shared: Surroundings) -> AsyncIterator[tuple[Slow, RawHttp]]:
+async def slow(shared: ServerContext) -> AsyncIterator[tuple[Slow, RawHttp]]:
     one = Slow()
     server = Server([one.method()], FakeHealth(), shared, CollectorRegistry(), {})
     yield one, RawHttp(await server.listen("127.0.0.1:0"))

@@ -12,6 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
+from hq.keys import Keys
 from hq.memory.query import Query
 from hq.process.server import Server
 from hqpb.storage.v1 import storage_pb2
@@ -20,7 +21,6 @@ from hqpb.v1 import service_pb2 as pb
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
 from serving.transports import Addresses
-from store.keys import Keys
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.faulty_store import Fate, FaultyStore
@@ -104,11 +104,11 @@ async def _traffic(stub: Any, http: RawHttp, scraped: Scraped) -> None:
 
 
 async def _beats(store: FaultyStore, agents: list[Agent], scraped: Scraped) -> None:
-    while scraped.look()["hq_beats_sent_total"] < 1:  # the first report of one that was flipped already is no beat
+    while scraped.look()["hq_heartbeats_sent_total"] < 1:  # the first report of one that was flipped already is no beat
         await asyncio.gather(*(agent.report() for agent in agents))
     outdated = storage_pb2.BeatBatch(uid=[1], status_version=[1], position=[0])
     await _put(store, KEYS.of("beats", "another"), outdated.SerializeToString())
-    await scraped.until("hq_beats_outdated_total", 1)
+    await scraped.until("hq_heartbeats_outdated_total", 1)
 
 
 async def _records_that_nobody_of_us_wrote(store: FaultyStore, scraped: Scraped) -> None:
@@ -132,9 +132,9 @@ async def _a_watch_that_is_cut(server: Server, stub: Any, scraped: Scraped) -> N
 
 async def _silence(stub: Any, agents: list[Agent], scraped: Scraped) -> None:
     """All agents at once: the guard holds for a while, then lets the flips go ahead."""
-    await scraped.once("hq_guard_waiting_flips", 1)
+    await scraped.once("hq_guard_waiting_expiries", 1)
     await scraped.once("hq_guard_holding", 1)
-    await scraped.until("hq_flips_total", 1)
+    await scraped.until("hq_expiries_total", 1)
     flipped = None
     while flipped is None:
         found = await stub.FindInstances(pb.FindInstancesRequest(read=STRONG))

@@ -11,7 +11,7 @@ from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from grpc import aio
 
 from serving.calls.methods import Call
-from serving.surroundings import Surroundings
+from serving.context import ServerContext
 from serving.telemetry.logs import OfCall
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
@@ -55,7 +55,7 @@ async def test_an_error_over_http_names_the_call_in_details_and_header(http: Raw
 
 
 async def test_a_stream_that_is_refused_for_its_content_type_names_the_call_and_is_counted(
-    http: RawHttp, shared: Surroundings
+    http: RawHttp, shared: ServerContext
 ) -> None:
     refused = await http.post(b"{}", f"/{WATCH}")
     assert refused.status == 415

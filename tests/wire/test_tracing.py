@@ -20,9 +20,8 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls import current
 from serving.calls.methods import Call
-from serving.process_metrics import process_metrics
-from serving.surroundings import Surroundings
-from serving.telemetry.otlp import tracing_to
+from serving.context import ServerContext, process_metrics
+from serving.flags import tracing_to
 from serving.telemetry.tracing import Tracing
 from serving.transport.server import Server
 from tests.wire.fake_table import GET, WATCH, FakeHealth, FakeRegistry
@@ -45,7 +44,7 @@ def tracing(exporter: InMemorySpanExporter) -> Tracing:
 
 @pytest.fixture
 async def client(
-    tracing: Tracing, registry: FakeRegistry, health: FakeHealth, shared: Surroundings
+    tracing: Tracing, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> AsyncIterator[Client]:
     server = Server(tracing.traced(registry.methods()), health, shared, CollectorRegistry(), {})
     port = await server.listen("127.0.0.1:0")
@@ -95,7 +94,7 @@ async def test_over_http_it_is_the_same(
     tracing: Tracing,
     registry: FakeRegistry,
     health: FakeHealth,
-    shared: Surroundings,
+    shared: ServerContext,
     exporter: InMemorySpanExporter,
 ) -> None:
     server = Server(tracing.traced(registry.methods()), health, shared, process_metrics(shared), {})

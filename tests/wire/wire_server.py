@@ -21,9 +21,9 @@ from prometheus_client import CollectorRegistry
 
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from serving.standard.pages import PageAnswer, PageRequest
-from serving.surroundings import Surroundings
+from serving.standard.pages import Page, PageAnswer, PageRequest
 from serving.transport.server import Server
 from tests.judges.processes import started
 from tests.wire.fake_table import FakeHealth, FakeRegistry
@@ -67,7 +67,7 @@ async def wire_server(directory: Path, **limits: float) -> AsyncIterator[Served]
 
 
 async def _serve(limits: Limits) -> None:
-    shared = Surroundings(limits, SystemClock(), RequestIds("test"))
+    shared = ServerContext(limits, SystemClock(), RequestIds("test"))
     server: Server
 
     async def books(_request: PageRequest) -> PageAnswer:
@@ -76,7 +76,7 @@ async def _serve(limits: Limits) -> None:
         told |= {"connections": server.connections(), "refused": dict(admission.refused)}
         return PageAnswer(200, "application/json", json.dumps(told).encode())
 
-    server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": books})
+    server = Server(FakeRegistry().methods(), FakeHealth(), shared, CollectorRegistry(), {"/books": Page(books)})
     print(f"listening on {await server.listen('127.0.0.1:0')}", flush=True)
     await asyncio.to_thread(sys.stdin.buffer.read)
     await server.stop(0)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hq.embedded import guard
+from store.embedded import etcd_parent
 from tools.demo.setting import ROOT, START_S
 
 GRACE_S = 4.0
@@ -86,7 +86,16 @@ class Child:
         with self._log_path.open("ab") as log:
             self._log_from = log.tell()
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, str(self._log_path), str(GRACE_S), "-", *self._command],
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    etcd_parent.__file__,
+                    str(self._log_path),
+                    str(GRACE_S),
+                    "-",
+                    *self._command,
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

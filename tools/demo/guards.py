@@ -1,4 +1,4 @@
-"""What the guard of each location does, asked of the location itself: a front knows no guards."""
+"""What the guard of each location does, asked of the location itself: a gateway knows no guards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class GuardWatch:
     """Runs until cancelled.
 
     Attributes:
-        words: by location, what its guard says while it holds flips back; empty: it does not, or is not known to.
+        words: by location, what its guard says while it holds expiries back; empty: it does not, or is not known to.
     """
 
     def __init__(self, locations: dict[str, Location]) -> None:

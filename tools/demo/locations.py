@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from hq.embedded import EmbeddedEtcd
 from hqclient.client import Client
+from store.embedded import EmbeddedEtcd
 from tools.demo.children import Child
 from tools.demo.setting import LIVENESS_TIMEOUT_S, REPLICAS, START_S
 

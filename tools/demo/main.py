@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from hq.embedded import EtcdFailed, EtcdNotFound
 from hqclient.client import HqApiError
+from store.embedded import EtcdFailed, EtcdNotFound
 from tools.demo import switchboard
 from tools.demo.children import ChildFailed
 from tools.demo.ground import GroundTaken, ground
@@ -38,7 +38,7 @@ _data = click.option(
 @_data
 @click.pass_context
 def cli(context: click.Context, plain: bool, data: Path | None) -> None:
-    """Three locations, a front and 300 simulated agents on this machine, to look at and to break."""
+    """Three locations, a gateway and 300 simulated agents on this machine, to look at and to break."""
     if context.invoked_subcommand is not None:
         return
     console = Console()

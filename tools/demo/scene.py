@@ -40,7 +40,7 @@ class LocationScene:
         age_s: how old discovery's knowledge can be; None: unknown.
         ready: by service, as discovery sees it; that of a silent location is the last it saw.
         silent_agents: how many of its agents say nothing.
-        guard: what its guard says while it holds flips back; empty: it does not.
+        guard: what its guard says while it holds expiries back; empty: it does not.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Scene:
 
     Attributes:
         front: the address of its gRPC; empty: it does not serve.
-        fault: why there is no answer from the front; empty: there is.
+        fault: why there is no answer from the gateway; empty: there is.
         took_s: how long its last answer took.
         revisions: ready instances by service and revision.
     """

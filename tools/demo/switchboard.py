@@ -8,8 +8,8 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
-from hq.embedded import EtcdFailed
 from hqclient.client import HqApiError
+from store.embedded import EtcdFailed
 from tools.demo.children import ChildFailed
 from tools.demo.events import Events
 from tools.demo.locations import Refused

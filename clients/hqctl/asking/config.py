@@ -21,8 +21,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
-from hqctl.words import parse_span
 
 FIELDS = ("servers", "ca", "cert", "key", "ticket-file", "timeout")
 

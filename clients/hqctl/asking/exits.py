@@ -6,7 +6,7 @@ import enum
 import re
 from typing import TYPE_CHECKING
 
-from hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
+from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError

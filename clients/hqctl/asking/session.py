@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from hqcli.connection import FILES, credential_flags
+from hqcli.options import FILES, Span, credential_flags
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from hqctl.asking.addresses import addresses
+from hqctl.asking.cluster import named_cluster
 from hqctl.asking.config import BadConfig, Config, Context, config_path, load
 from hqctl.asking.exits import LOOK, Exit, exit_of, sentence
-from hqctl.asking.naming import named_cluster
-from hqctl.asking.spans import Span
+from hqctl.asking.options import addresses
 
 if TYPE_CHECKING:
     from hqclient.client import Client, HqApiError

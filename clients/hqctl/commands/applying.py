@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.readable import plural
+from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 from hqctl.asking.exits import Exit, exit_of_code
-from hqctl.asking.naming import CLUSTER_HEADER, NAME_IT
 from hqctl.asking.session import Session, complain, connected, warn
-from hqctl.manifests.files import documents_or_exit, filenames
+from hqctl.manifests.documents import documents_or_exit, filenames
 from hqctl.manifests.ports import clashes, nodes_with_ports
-from hqctl.words import plural
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.readable import plural
 from hqctl.asking.exits import Exit
-from hqctl.asking.selecting import is_everything, selecting_by_options
+from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import Session, complain, connected
-from hqctl.manifests.files import documents_or_exit, filenames
-from hqctl.words import plural
+from hqctl.manifests.documents import documents_or_exit, filenames
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import click
 
 from hqctl.asking.exits import Exit
 from hqctl.asking.session import Session, colour_of, connected
-from hqctl.manifests.files import documents_or_exit, filenames
+from hqctl.manifests.documents import documents_or_exit, filenames
 from hqctl.output.formats import as_dict, yaml_text
 from hqpb.v1 import instance_pb2
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.readable import truth
 from hqctl.asking.exits import Exit
-from hqctl.asking.remembered import remembered
 from hqctl.asking.session import Session, colour_of, complain, connected
-from hqctl.output.folding import width_of
+from hqctl.asking.transitions import remembered
 from hqctl.output.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
 from hqctl.output.sources import merged, not_of, warn_of
 from hqctl.output.story import story, wrapped
-from hqctl.words import truth
+from hqctl.output.tables import width_of
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -83,7 +83,7 @@ def describe(session: Session, instance_id: str, output: str) -> None:
 
 
 async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
-    """Flips and recoveries that the replicas remember; none from a front, which has no AdminService."""
+    """Expiries and recoveries that the replicas remember; none from a gateway, which has no AdminService."""
     from hqclient.client import HqApiError
 
     try:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqctl.asking.exits import Exit
-from hqctl.asking.selecting import selecting
+from hqctl.asking.options import selecting
 from hqctl.asking.session import Session, colour_of, connected
 from hqctl.output.formats import as_dict, output_option, print_json_line
-from hqctl.output.lines import KIND_STYLES, Lines
+from hqctl.output.watch_view import KIND_STYLES, Lines
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def watch(session: Session, where: pb.InstanceFilter, only_changes: bool, output
 
     async def work(client: Client) -> Exit:
         if output == "table" and sys.stdout.isatty():
-            from hqctl.output.live import show_live
+            from hqctl.output.watch_view import show_live
 
             await show_live(client, where)
         lines = Lines(snapshot=not only_changes)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hqcli.options import Span
+from hqcli.readable import seconds_of, span
 from hqctl.asking.exits import Exit, sentence
 from hqctl.asking.session import Session, complain, connected
-from hqctl.asking.spans import Span
 from hqctl.output.sources import check_cluster
-from hqctl.words import seconds_of, span
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

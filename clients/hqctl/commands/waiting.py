@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hqcli.options import Span
+from hqcli.readable import plural, span, truth
 from hqctl.asking.exits import Exit
-from hqctl.asking.selecting import is_everything, selecting_by_options
+from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import Session, complain, connected_with_its_own_timeout
-from hqctl.asking.spans import Span
 from hqctl.output.rows import ready_revisions
-from hqctl.words import plural, span, truth
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from hqclient.client import Client
-    from hqctl.awaited import Awaited
+    from hqctl.wait_state import Awaited
 
 NAMED = 5
 
@@ -72,7 +72,7 @@ def wait(session: Session, ids: tuple[str, ...], where: pb.InstanceFilter, goal:
     where.instance_id.extend(ids)
 
     async def work(client: Client) -> Exit:
-        from hqctl.awaited import Awaited
+        from hqctl.wait_state import Awaited
 
         awaited = Awaited(goal.holds, frozenset(ids))
         try:

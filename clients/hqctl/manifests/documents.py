@@ -1,19 +1,27 @@
-"""Instances written by hand: the proto3 JSON form of hq.v1.Instance, as YAML or JSON."""
+"""Instances written by hand, from -f FILE: the proto3 JSON form of hq.v1.Instance, as YAML or JSON."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+import click
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
 from hqcli.documents import BadDocument, texts, values
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain
 from hqctl.manifests.shape import faults, kind
 from hqpb.v1 import instance_pb2
+
+if TYPE_CHECKING:
+    from hqpb.v1.instance_pb2 import InstanceRevision
+
 
 _UPPER = re.compile("[A-Z]")
 _STEP = re.compile(r"Failed to parse (\w+) field: ")
@@ -132,3 +140,53 @@ def _where_and_why(text: str) -> str:
     path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
     why = _STEP.sub("", text).strip().rstrip(".")
     return f"{path}: {why}" if path else why
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def filenames(*, required: bool = True) -> Callable[[F], F]:
+    """Give a command the options -f (as `names`) and -R (as `recursive`)."""
+
+    def decorate(function: F) -> F:
+        named = click.option(
+            "-f",
+            "--filename",
+            "names",
+            multiple=True,
+            required=required,
+            metavar="FILE",
+            help="File, folder or - (stdin); repeatable.",
+        )
+        recursive = click.option("-R", "--recursive", is_flag=True, help="Include subfolders.")
+        return named(recursive(function))
+
+    return decorate
+
+
+def documents_or_exit(names: tuple[str, ...], *, recursive: bool, code: Exit = Exit.REFUSED) -> list[Document]:
+    """All documents; if any is faulty, every fault is told and the process ends with `code`."""
+    from hqctl.manifests.documents import read_documents
+
+    with _faults_told(code):
+        return read_documents(names, recursive=recursive)
+
+
+def revision_or_exit(name: str) -> InstanceRevision:
+    """The one revision in a file; if it is faulty, every fault is told and the process ends."""
+    from hqctl.manifests.documents import read_revision
+
+    with _faults_told(Exit.REFUSED):
+        return read_revision(name)
+
+
+@contextmanager
+def _faults_told(code: Exit) -> Iterator[None]:
+    from hqcli.documents import BadDocument
+
+    try:
+        yield
+    except BadDocument as fault:
+        for line in str(fault).splitlines():
+            complain(line)
+        raise SystemExit(code) from None

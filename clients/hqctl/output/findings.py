@@ -1,14 +1,74 @@
-"""What is wrong with an installation, since when, why, and what to do next. No I/O."""
+"""What hqctl status found out, what of it is wrong, since when, why, and what to do next. No I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from hqctl.output.facts import Facts, Finding
-from hqctl.output.guard_words import verdict
-from hqctl.words import ago, clock_time, plural, seconds_of, size, span
+from hqcli.readable import ago, clock_time, plural, seconds_of, size, span, verdict
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing an operator should know.
+
+    Attributes:
+        what: what is wrong, since when and why, in a sentence.
+        next: what to do about it.
+        severe: it needs somebody; otherwise it explains something.
+    """
+
+    what: str
+    next: str
+    severe: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """One address that was asked: what it answered, or why it did not."""
+
+    address: str
+    sources: tuple[pb.Source, ...] = ()
+    error: str = ""
+
+
+@dataclass(slots=True)
+class Facts:
+    """What could be found out; what could not is empty.
+
+    Attributes:
+        counts: by service.
+        refused: why AdminService did not answer: a gateway has none.
+    """
+
+    reached: list[Reached] = field(default_factory=list)
+    counts: Sequence[pb.InstanceCount] = ()
+    replicas: Sequence[admin_pb2.ReplicaInfo] = ()
+    members: Sequence[admin_pb2.StoreMember] = ()
+    store_bytes: int = 0
+    max_store_bytes: int = 0
+    guard: pb.GuardState | None = None
+    records: Sequence[admin_pb2.QuarantinedRecord] = ()
+    suspensions: Sequence[admin_pb2.Suspension] = ()
+    expiries: Sequence[admin_pb2.Transition] = ()
+    refused: str = ""
+
+    @property
+    def total(self) -> int:
+        """Instances."""
+        return sum(group.total for group in self.counts)
+
+    @property
+    def ready(self) -> int:
+        """Those that are ready."""
+        return sum(group.ready for group in self.counts)
+
+    def sources(self) -> list[pb.Source]:
+        """What each replica (or location) said of itself."""
+        return [source for one in self.reached for source in one.sources]
+
 
 SILENT_PEER_S = 30.0
 FORGOTTEN_PEER_S = 600.0
@@ -171,11 +231,11 @@ def _records(facts: Facts) -> Iterator[Finding]:
 
 
 def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
-    if facts.flips:
-        newest = max(flip.time.seconds for flip in facts.flips)
-        nodes = {flip.node_name for flip in facts.flips}
+    if facts.expiries:
+        newest = max(expiry.time.seconds for expiry in facts.expiries)
+        nodes = {expiry.node_name for expiry in facts.expiries}
         yield Finding(
-            f"{plural(len(facts.flips), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}, "
+            f"{plural(len(facts.expiries), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}, "
             f"the newest {ago(newest, now_s)}.",
             "`hqctl events` shows them, `hqctl why INSTANCE` explains one.",
             severe=False,

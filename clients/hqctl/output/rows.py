@@ -1,14 +1,21 @@
-"""An instance as one line of a table: what an operator needs first. No I/O."""
+"""Instances as rows of a table: columns, order, and the options that say so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hqctl.words import age, target, truth
+from hqcli.readable import age, target, truth
+from hqctl.output.formats import as_dict, is_data, print_items, print_yaml
+from hqctl.output.tables import print_table
 from hqpb.v1 import instance_pb2
+from hqpb.v1 import service_pb2 as pb
 
 NARROW = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION", "HEARTBEAT")
 WIDE = (*NARROW, "AGE", "ENDPOINTS", "REVISIONS", "LABELS", "VERSION")
@@ -22,7 +29,7 @@ class Columns:
     cluster: bool = False
     label_keys: tuple[str, ...] = ()
     labels: bool = False
-    live: bool = False  # kept up to date by a watch, which is not told of beats
+    live: bool = False  # kept up to date by a watch, which is not told of heartbeats
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,3 +118,126 @@ def _reason(instance: instance_pb2.Instance) -> str:
         instance.status.ready,
     ]
     return next((condition.reason for condition in conditions if condition.reason), "")
+
+
+Key = tuple[int, float, str]
+
+_COLUMNS: dict[str, Callable[[instance_pb2.Instance], Any]] = {
+    "id": lambda i: i.meta.id,
+    "cluster": lambda i: i.meta.cluster,
+    "service": lambda i: i.meta.service_id,
+    "node": lambda i: i.spec.node_name,
+    "ready": readiness,
+    "revision": revision,
+    "heartbeat": lambda i: i.status.last_heartbeat_time.ToNanoseconds() or None,
+    "created": lambda i: i.meta.creation_time.ToNanoseconds() or None,
+    "modified": lambda i: i.meta.modification_time.ToNanoseconds() or None,
+    "version": lambda i: i.meta.version,
+}
+COLUMNS = tuple(_COLUMNS)
+
+
+def ordered(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb2.Instance]:
+    """Instances by a column or path, and by id where that is the same; what has no value comes last."""
+    value = _COLUMNS.get(by.lower()) or _by_path(by)
+    return sorted(instances, key=lambda i: (_key(value(i)), i.meta.id, i.meta.cluster))
+
+
+def _by_path(path: str) -> Callable[[instance_pb2.Instance], Any]:
+    from hqctl.output.jsonpath import BadTemplate, values
+
+    if "." not in path and "[" not in path:
+        raise _bad(f"unknown column {path}; paths start with a dot, e.g. .meta.labels.tier")
+    try:
+        values(path.strip("{}"), {})
+    except BadTemplate as fault:
+        raise _bad(str(fault)) from None
+    return lambda instance: next(iter(values(path.strip("{}"), as_dict(instance))), None)
+
+
+def _bad(fault: str) -> click.BadParameter:
+    return click.BadParameter(f"{fault}; columns are {', '.join(COLUMNS)}", param_hint="--sort-by")
+
+
+def _key(value: Any) -> Key:
+    """Numbers (64-bit ones are text in JSON) before text, nothing after both."""
+    if value is None or value == "":
+        return 2, 0.0, ""
+    try:
+        return 0, float(value), ""
+    except (TypeError, ValueError):
+        return 1, 0.0, str(value)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """What the options of a list say."""
+
+    limit: int | None = None
+    sort_by: str = ""
+    label_keys: tuple[str, ...] = ()
+    labels: bool = False
+    headers: bool = True
+
+    def show(self, instances: list[instance_pb2.Instance], sources: list[pb.Source], output: str) -> None:
+        """Print instances in a format of `-o`."""
+        if self.sort_by:
+            from hqctl.output.rows import ordered
+
+            instances = ordered(instances, self.sort_by)
+        instances = instances[: self.limit]
+        if output == "yaml":
+            print_yaml(instances)
+        elif is_data(output):
+            print_items(instances, sources, output)
+        elif not instances:
+            click.echo("No instance matches.", err=True)
+        elif output == "name":
+            click.echo("\n".join(instance.meta.id for instance in instances))
+        else:
+            self._table(instances, sources, wide=output == "wide")
+
+    def _table(self, instances: list[instance_pb2.Instance], sources: list[pb.Source], *, wide: bool) -> None:
+        columns = Columns(
+            wide=wide,
+            cluster=spans_clusters(instances, (source.cluster for source in sources)),
+            label_keys=self.label_keys,
+            labels=self.labels,
+        )
+        now_s = time.time()
+        rows = [columns.row(instance, now_s) for instance in instances]
+        print_table(columns.names, rows, headers=self.headers)
+
+
+def showing(function: F) -> F:
+    """Give a command the options of a list, and what they say as argument `how`."""
+
+    @click.option("--limit", type=click.IntRange(1), help="Show at most this many.")
+    @click.option(
+        "--sort-by", default="", metavar="COLUMN|PATH", help="Sort by, e.g. heartbeat, node or .meta.labels.tier"
+    )
+    @click.option("-L", "--label-columns", multiple=True, metavar="KEY,...", help="Show these labels as columns.")
+    @click.option("--show-labels", is_flag=True, help="Show all labels in a last column.")
+    @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
+    @functools.wraps(function)
+    def command(
+        *args: Any,
+        limit: int | None,
+        sort_by: str,
+        label_columns: tuple[str, ...],
+        show_labels: bool,
+        no_headers: bool,
+        **kwargs: Any,
+    ) -> Any:
+        if sort_by:
+            from hqctl.output.rows import ordered
+
+            ordered([], sort_by)  # a fault of it is told before anything is asked
+        keys = tuple(key for text in label_columns for key in text.split(",") if key)
+        how = Showing(limit, sort_by, keys, show_labels, not no_headers)
+        return function(*args, how=how, **kwargs)
+
+    return command  # type: ignore[return-value]

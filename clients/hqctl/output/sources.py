@@ -1,12 +1,18 @@
-"""What an answer says about itself: stale, partial, with old records."""
+"""What an answer says about itself, and what it lacks: stale, partial, with old records, unknown services."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+import click
+
+from hqcli.readable import plural, seconds_of, span
 from hqctl.asking.session import Session, WrongCluster, warn
-from hqctl.words import plural, seconds_of, span
 from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from hqclient.client import Client
 
 
 def merged(pages: Iterable[Iterable[pb.Source]]) -> list[pb.Source]:
@@ -57,3 +63,32 @@ def not_of(clusters: Iterable[str], sources: Iterable[pb.Source]) -> str:
         f"this is cluster {names[0]}, not {names[1]}: "
         "choose a server of that cluster, or a federation gateway (--server, --context)."
     )
+
+
+async def tell_unknown_services(client: Client, where: pb.InstanceFilter, sources: Iterable[pb.Source]) -> None:
+    """After an answer with nothing in it: say on stderr which services of the filter there are not.
+
+    Only where every source answered and is fresh: a location that is missing may have them.
+    """
+    from hqclient.client import HqApiError
+
+    if not where.service_id or any(map(faults, sources)):
+        return
+    try:
+        counted = await client.count(by=pb.COUNT_GROUP_SERVICE)
+    except HqApiError:
+        return  # the question was answered; who may not see all services gets no hint
+    if any(map(faults, counted.sources)):
+        return
+    known = [group.key for group in counted.groups if group.key]
+    for name in where.service_id:
+        if name not in known:
+            click.echo(unknown_service(name, known), err=True)
+
+
+def unknown_service(name: str, known: Iterable[str]) -> str:
+    """A sentence, with the closest of the names that there are."""
+    import difflib  # which an answer with something in it does not need
+
+    close = " or ".join(repr(one) for one in difflib.get_close_matches(name, known))
+    return f"no service {name!r}: did you mean {close}?" if close else f"no service {name!r}."

@@ -22,10 +22,9 @@ from instancectl.lock import locked
 from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock as ServingClock
+from serving.context import ServerContext, process_metrics
 from serving.limiting.limits import Limits
-from serving.process_metrics import process_metrics
-from serving.running import run, when_told_to_stop
-from serving.surroundings import Surroundings
+from serving.process import run, when_told_to_stop
 from serving.transport.server import Server
 
 _GRACE_S: Final = 10.0
@@ -63,7 +62,7 @@ class HostAgent:
             await self._serve(ending)
 
     async def _serve(self, ending: asyncio.Event) -> None:
-        shared = Surroundings(Limits(), ServingClock(), RequestIds("host-agent"))
+        shared = ServerContext(Limits(), ServingClock(), RequestIds("host-agent"))
         server = Server(self._calls.methods(), _Health(self._picture), shared, process_metrics(shared), {})
         await server.listen(f"unix:{self._path}")
         self._path.chmod(0o666 if self._speakers.has_others else 0o600)

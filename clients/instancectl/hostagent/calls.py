@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from hqapi.rules import BEGIN, FETCH, REPORT
 from hqpb.v1 import service_pb2 as pb
 from instancectl.agent_status import PATH as STATUS_PATH
 from instancectl.hostagent.gathering import Gathering, Key, Rhythm, listed
@@ -19,8 +20,8 @@ from instancectl.hostagent.upstream import Upstream
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
-from serving.errors import HqError, NotFound, PermissionDenied, invalid
-from serving.rights.rules import BEGIN, FETCH, OPEN, READ, REPORT, Rule
+from serving.errors import NotFound, PermissionDenied, ServiceError, invalid
+from serving.rights.rules import OPEN, READ, Rule
 
 LINGER_S: Final = 0.1
 _DEFAULT_S: Final = 10.0  # for calls without a deadline, and at most for those that go with others'
@@ -72,7 +73,7 @@ class HostAgentCalls:
         refused = "NO_ANSWER"
         try:
             answer = await self._gathered(self.reports, (report.instance_id, report.revision.id), raw, call, "report")
-        except HqError as error:
+        except ServiceError as error:
             refused = error.reason
             raise
         else:

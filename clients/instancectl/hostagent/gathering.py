@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from instancectl.hostagent.relayed import Failed
 from serving.clock import Clock
-from serving.errors import HqError, OutcomeUnknown
+from serving.errors import OutcomeUnknown, ServiceError
 
 MOST_ITEMS: Final = 1_000  # of one call
 _MOST_BYTES: Final = 3 * 1024 * 1024  # of one call, which takes 4 MiB
@@ -50,7 +50,7 @@ class Gathering:
         self._timer: asyncio.TimerHandle | None = None
 
     async def add(self, key: Key, message: bytes, deadline: float) -> Placed:
-        """Send a message with others; what HQ answered to it. Raises HqError."""
+        """Send a message with others; what HQ answered to it. Raises ServiceError."""
         loop = asyncio.get_running_loop()
         while (earlier := self._held.get(key)) is not None:
             await asyncio.wait([earlier])
@@ -127,7 +127,7 @@ def listed(message: bytes) -> bytes:
     return _FIELD_1 + _varint(len(message)) + message
 
 
-def _fail(items: list[_Item], error: Callable[[], HqError]) -> None:
+def _fail(items: list[_Item], error: Callable[[], ServiceError]) -> None:
     for item in items:
         if not item.answer.done():
             item.answer.set_exception(error())

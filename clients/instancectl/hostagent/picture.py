@@ -17,7 +17,7 @@ from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.relayed import Failed
-from serving.errors import HqError, Retry, ShuttingDown
+from serving.errors import Retry, ServiceError, ShuttingDown
 
 _SILENCE_S: Final = 15.0  # three bookmarks; then whoever watches is told
 _MAX_BACKOFF_S: Final = 10.0
@@ -34,7 +34,7 @@ class _Watcher:
 
     def __init__(self, ids: Collection[str]) -> None:
         self.ids = frozenset(ids)
-        self.end: HqError | None = None
+        self.end: ServiceError | None = None
         self._waiting: deque[pb.WatchInstancesResponse] = deque()
         self._arrived = asyncio.Event()
 
@@ -47,12 +47,12 @@ class _Watcher:
         self._waiting.append(message)
         self._arrived.set()
 
-    def close(self, error: HqError) -> None:
+    def close(self, error: ServiceError) -> None:
         self.end = error
         self._arrived.set()
 
     async def next(self) -> pb.WatchInstancesResponse:
-        """Raises HqError: the watch ends; TimeoutError: nothing came."""
+        """Raises ServiceError: the watch ends; TimeoutError: nothing came."""
         async with asyncio.timeout(_SILENCE_S):
             await self._arrived.wait()
         if self.end is not None:
@@ -102,7 +102,7 @@ class Picture:
             await self._clock.sleep(most_s * self._rng.uniform(0.5, 1.0))
 
     async def watch(self, ids: Collection[str], *, resumes: bool) -> AsyncIterator[pb.WatchInstancesResponse]:
-        """The instances with these ids as they are, then every change. Raises HqError."""
+        """The instances with these ids as they are, then every change. Raises ServiceError."""
         try:
             async with asyncio.timeout(_SILENCE_S):
                 await self._complete.wait()
@@ -212,5 +212,5 @@ class Picture:
         self.trouble = str(failed)
 
 
-def _leaving() -> HqError:
+def _leaving() -> ServiceError:
     return ShuttingDown("the host agent is stopping: watch again, its successor will answer", 0.2)

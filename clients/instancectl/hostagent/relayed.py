@@ -11,7 +11,7 @@ from google.rpc import status_pb2  # type: ignore[import-untyped,unused-ignore]
 
 from hqclient.errors import DETAILS_KEY, UNSURE_REASONS, HqApiError, decode_status
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import Code, HqError, InvalidRequest, OutcomeUnknown, Retry, Violation
+from serving.errors import Code, InvalidRequest, OutcomeUnknown, Retry, ServiceError, Violation
 from serving.transport.client import CallFailed
 
 _CODES: Final = frozenset(get_args(Code))
@@ -33,11 +33,11 @@ class Failed(Exception):
         )
         super().__init__(str(self.error))
 
-    def told(self) -> HqError:
+    def told(self) -> ServiceError:
         """For one caller: HQ's own words with all their details; without any, whether it may have been stored."""
         error = self.error
         if error.from_hq or not (error.outcome_unknown or error.nothing_stored):
-            made = _kind("HqError", _code(error.code.name), error.reason or "RELAYED")(error.message)
+            made = _kind("ServiceError", _code(error.code.name), error.reason or "RELAYED")(error.message)
             made.plain_details = _unpacked(self._details)
             return made
         if error.nothing_stored:
@@ -45,7 +45,7 @@ class Failed(Exception):
         return OutcomeUnknown(f"HQ did not respond: {error.message}; it may or may not be stored")
 
 
-def of_item(item: pb.ItemError, path: str) -> HqError:
+def of_item(item: pb.ItemError, path: str) -> ServiceError:
     """The error of one item that had a batch for itself, as far as its caller knows; `path`: `report[3]`."""
     code, reason, field = _code(_NUMBERS.get(item.code, "")), item.reason or "RELAYED", item.field
     if code == "INVALID_ARGUMENT":
@@ -53,7 +53,7 @@ def of_item(item: pb.ItemError, path: str) -> HqError:
         return InvalidRequest(Violation(own, item.message.replace(f"{path}.", "").removeprefix(f"{own}: ")))
     if code in _NOT_NOW and reason not in UNSURE_REASONS:
         return _kind("Retry", code, reason)(item.message)
-    return _kind("HqError", code, reason)(item.message)
+    return _kind("ServiceError", code, reason)(item.message)
 
 
 def _code(name: str) -> str:
@@ -61,9 +61,9 @@ def _code(name: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _kind(base: str, code: str, reason: str) -> type[HqError]:
+def _kind(base: str, code: str, reason: str) -> type[ServiceError]:
     """The error tree has code and reason on classes: one more leaf for what HQ said."""
-    bases: dict[str, type[HqError]] = {"HqError": HqError, "Retry": Retry}
+    bases: dict[str, type[ServiceError]] = {"ServiceError": ServiceError, "Retry": Retry}
     return type(f"Relayed{base}", (bases[base],), {"code": code, "reason": reason})
 
 

@@ -36,7 +36,7 @@ class Reporter:
     """Reports the revisions of one instance; the host agent sends them with those of its neighbours.
 
     Args:
-        stopped: told when HQ refuses a subject for good. All but fenced ones are tried again with the next beat.
+        stopped: told when HQ refuses a subject for good. All but fenced ones are tried again with the next heartbeat.
     """
 
     def __init__(self, route: Route, clock: Clock, rng: random.Random, stopped: Stopped) -> None:
@@ -125,13 +125,13 @@ class Reporter:
 
     async def _report_due(self) -> None:
         now = self._clock.now()
-        is_beat = self._schedule.is_beat_due(now)
-        if is_beat:
+        is_heartbeat = self._schedule.is_heartbeat_due(now)
+        if is_heartbeat:
             self.resume()
         self._schedule.began(now)
         self._trouble = ""
         begun = await self._begin([s for s in self._live() if not s.has_begun])
-        sent = [s for s in self._live() if s.has_begun and (is_beat or s.is_news or s.id in self._owed)]
+        sent = [s for s in self._live() if s.has_begun and (is_heartbeat or s.is_news or s.id in self._owed)]
         self._settle(begun, await asyncio.gather(*map(self._send, sent)))
 
     def _settle(self, begun: bool, outcomes: Sequence[_Outcome]) -> None:

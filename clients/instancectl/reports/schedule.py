@@ -24,7 +24,7 @@ class Schedule:
         self._rng = rng
         self._changed_at: float | None = None
         self._sent_at: float | None = None
-        self._next_beat_at: float | None = None
+        self._next_heartbeat_at: float | None = None
         self._failing_since: float | None = None
         self._retry_at = 0.0
         self._some_taken = False
@@ -55,7 +55,7 @@ class Schedule:
     def taken(self, now: float, next_report_in_s: float) -> None:
         """The report was taken. The server's hint has its jitter in it; 0: there was none."""
         self._failing_since = None
-        self._next_beat_at = now + (next_report_in_s or self._interval_s * self._rng.uniform(0.9, 1.0))
+        self._next_heartbeat_at = now + (next_report_in_s or self._interval_s * self._rng.uniform(0.9, 1.0))
 
     def failed(self, now: float, retry_delay_s: float = 0.0, *, partly: bool = False) -> None:
         """The report was not taken, as far as we know.
@@ -75,9 +75,9 @@ class Schedule:
         if interval_s > 0:
             self._interval_s = interval_s
 
-    def is_beat_due(self, now: float) -> bool:
+    def is_heartbeat_due(self, now: float) -> bool:
         """It is time to report everything, whether or not it changed."""
-        return self._next_beat_at is None or now >= self._next_beat_at
+        return self._next_heartbeat_at is None or now >= self._next_heartbeat_at
 
     def due_in_s(self, now: float) -> float:
         """Seconds until the next report; 0: now."""
@@ -86,7 +86,7 @@ class Schedule:
     def _due_at(self, now: float) -> float:
         if self._failing_since is not None:
             return min(self._retry_at, self._news_at()) if self._some_taken else self._retry_at
-        return now if self._next_beat_at is None else min(self._next_beat_at, self._news_at())
+        return now if self._next_heartbeat_at is None else min(self._next_heartbeat_at, self._news_at())
 
     def _news_at(self) -> float:
         """The first change goes out soon, its followers within the second share one report."""

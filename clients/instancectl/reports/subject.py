@@ -92,7 +92,7 @@ class Subject:
             uid=self._uid,
             node=self.id.node,
             revision=self.status,
-            # An earlier report may yet be stored before this one, so this one must not pass for a mere beat.
+            # An earlier report may yet be stored before this one, so this one must not pass for a mere heartbeat.
             unsettled=bool(self._unanswered - {content}),
         )
         report.revision.incarnation, report.revision.sequence = self._incarnation, self._sequence

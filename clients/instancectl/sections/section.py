@@ -210,15 +210,15 @@ class Section:
 
     async def _watch_readiness(self) -> None:
         check = self._container.readiness_check
-        beat = rhythm(check)
-        readiness = Readiness(beat)
-        await self._shop.clock.sleep(beat.initial_delay_s)
+        timing = rhythm(check)
+        readiness = Readiness(timing)
+        await self._shop.clock.sleep(timing.initial_delay_s)
         while True:
             if self._lacks_secrets and check.WhichOneof("check") == "exec":
                 self._environment = await self._full_environment(runs_already=True)
-            if readiness.checked(await self._checker.passes(check, self._environment, beat.timeout_s)):
+            if readiness.checked(await self._checker.passes(check, self._environment, timing.timeout_s)):
                 self._says.is_ready(readiness.is_ready and not self._is_leaving)
-            await self._shop.clock.sleep(beat.period_s)
+            await self._shop.clock.sleep(timing.period_s)
 
     async def _pre_stop(self) -> None:
         await self._hook(self._container.pre_stop)

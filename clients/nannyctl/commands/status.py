@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hqctl.asking.spans import Span
+from hqcli.options import Span
 from hqctl.output.formats import output_option, print_json
 from hqctl.output.tables import print_table
 from nannyctl.commands.choosing import choose, of_services
@@ -46,7 +46,7 @@ def status(
     chosen = choose(session, names, services)
 
     async def work() -> Exit:
-        partial: dict[str, list[str]] = {}  # by installation that is a front: locations that it misses
+        partial: dict[str, list[str]] = {}  # by installation that is a gateway: locations that it misses
 
         async def one(name: str, client: Client) -> list[Rollout]:
             found, missing = await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)

@@ -1,20 +1,25 @@
-"""activate and rollback: another revision runs, and nothing else changes."""
+"""activate and rollback: another revision runs, batch by batch, and nothing else changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hqcli.options import Span
 from hqctl.output.formats import output_option
 from nannyctl.commands.choosing import Chosen, choose, of_services
 from nannyctl.commands.uploader import PARALLEL, carry_out
 from nannyctl.exits import Exit
-from nannyctl.output.progress import progress
+from nannyctl.output.progress import Lines, LiveBars, progress
 from nannyctl.output.telling import tell
 from nannyctl.plans.actions import Kind
+from nannyctl.plans.desired import ready_of
 from nannyctl.plans.plan import Plan, make_plan
+from nannyctl.plans.rolling import Pace
 from nannyctl.plans.switching import CannotRollBack, Switch, previous
 from nannyctl.sending.results import Outcome, Result
 from nannyctl.sending.uploading import result_without_write
@@ -29,22 +34,85 @@ F = TypeVar("F", bound=Callable[..., Any])
 Decide = Callable[["dict[str, Held]"], Switch]
 
 
+class Unavailable(click.ParamType[tuple[float, bool]]):
+    """How many instances may be switched at once: `2`, or `10%` of the service's in that installation."""
+
+    name = "n|n%"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, bool]:
+        if isinstance(value, tuple):
+            return value
+        number, percent, rest = str(value).partition("%")
+        if not number.isascii() or not number.isdigit() or rest or (percent and int(number) > 100):
+            self.fail(f"{value!r} is not a number of instances, such as 2, or a share, such as 10%", param, ctx)
+        return (int(number) / 100, True) if percent else (float(number), False)
+
+
+@dataclass
+class Order:
+    """What activate and rollback were asked for.
+
+    Attributes:
+        pace: of the roll-out; None: everything at once.
+        stopped: why and where the roll-out stopped; no further installation is begun then.
+        ways_back: commands that undo what was switched.
+    """
+
+    decide: Decide
+    partial: bool
+    pace: Pace | None
+    stopped: str = ""
+    ways_back: list[str] = field(default_factory=list)
+
+
 def _switching(function: F) -> F:
-    partial = click.option("--partial", is_flag=True, help="Continue where some instances lack the revision.")
-    return of_services(partial(output_option("text", "json")(connected(function))))
+    decorators = (
+        of_services,
+        click.option("--partial", is_flag=True, help="Continue where some instances lack the revision."),
+        click.option(
+            "--max-unavailable",
+            type=Unavailable(),
+            default="10%",
+            show_default=True,
+            help="Instances of a service to switch at once, per installation; at least 1.",
+        ),
+        click.option(
+            "--min-ready",
+            "min_ready_s",
+            type=Span(),
+            default="3s",
+            show_default=True,
+            help="How long an instance must stay ready before the next batch.",
+        ),
+        click.option(
+            "--timeout-ready",
+            "patience_s",
+            type=Span(least_s=1),
+            default="10m",
+            show_default=True,
+            help="Stop the roll-out if no instance becomes ready for this long.",
+        ),
+        click.option("--at-once", is_flag=True, help="Switch all instances at once, without waiting for readiness."),
+        output_option("text", "json"),
+        connected,
+    )
+    for decorate in reversed(decorators):
+        function = decorate(function)
+    return function
 
 
 @click.command()
 @click.argument("revision")
 @_switching
 def activate(
-    session: Session, revision: str, names: tuple[str, ...], services: tuple[str, ...], partial: bool, output: str
+    session: Session, revision: str, names: tuple[str, ...], services: tuple[str, ...], output: str, **how: Any
 ) -> None:
     """Make REVISION the READY one in every instance of the services; what was READY stays INSTALLED.
 
-    Only targets change. If an instance does not have the revision, nothing is changed in that installation.
+    Only targets change, in batches: the next one begins when the instances of the one before are ready. If an
+    instance does not have the revision, nothing is changed in that installation.
     """
-    _switch(session, choose(session, names, services), lambda _: Switch(revision), partial, output)
+    _switch(session, choose(session, names, services), _order(lambda _: Switch(revision), **how), output)
 
 
 @click.command()
@@ -52,11 +120,11 @@ def activate(
 @click.option("--to", metavar="REVISION", default="", help="Switch to this revision. Default: the one added before.")
 @_switching
 def rollback(
-    session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, partial: bool, output: str
+    session: Session, names: tuple[str, ...], services: tuple[str, ...], from_: str, to: str, output: str, **how: Any
 ) -> None:
     """Make the previous revision READY again, in every instance of the services.
 
-    Only targets change: agents have it installed, so nothing is downloaded. An interrupted rollback is
+    Only targets change, in batches: agents have it installed, so nothing is downloaded. An interrupted rollback is
     finished by the same command; once it is done, the same command goes one revision further back, unless --from
     or --to say otherwise.
     """
@@ -64,33 +132,39 @@ def rollback(
     def back(found: dict[str, Held]) -> Switch:
         return Switch(to, from_) if to else previous([held.instance for held in found.values()], from_)
 
-    _switch(session, choose(session, names, services), back, partial, output)
+    _switch(session, choose(session, names, services), _order(back, **how), output)
 
 
-def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, output: str) -> None:
+def _order(
+    decide: Decide,
+    *,
+    partial: bool,
+    max_unavailable: tuple[float, bool],
+    min_ready_s: float,
+    patience_s: float,
+    at_once: bool,
+) -> Order:
+    return Order(decide, partial, None if at_once else Pace(*max_unavailable, min_ready_s, patience_s))
+
+
+def _switch(session: Session, chosen: Chosen, order: Order, output: str) -> None:
     async def work() -> Exit:
+        # One installation after the other, in order, as one service may live in all of them.
+        turns = asyncio.Semaphore(len(chosen.installations) if order.pace is None else 1)
         with progress() as shown:
 
             async def one(name: str, client: Client) -> list[Result]:
-                from nannyctl.sending.holdings import Holdings
-
-                results: list[Result] = []
-                for service in chosen.services:
-                    holdings = Holdings(client)
-                    try:
-                        plan = await _plan(holdings, service, decide)
-                    except CannotRollBack as error:
-                        results.append(Result(service, Outcome.REFUSED, message=str(error)))
-                        continue
-                    if plan.refused and not partial:
-                        results += _held_back(plan)
-                    else:
-                        results += await carry_out(name, client, [plan], shown, PARALLEL)
-                    results += [_missing(service, location) for location in sorted(holdings.missing)]
-                return results
+                async with turns:
+                    return [
+                        result
+                        for service in chosen.services
+                        for result in await _switch_service(name, client, service, order, shown)
+                    ]
 
             asked = await session.each(chosen.installations, one)
         code = tell(asked, output, every=False)
+        if order.stopped:
+            complain(f"the roll-out stopped in {order.stopped}. To go back: {'; '.join(order.ways_back)}")
         if any(one.answer != [] for one in asked):
             return code
         complain(f"no installation holds an instance of {', '.join(chosen.services)}.")
@@ -99,13 +173,58 @@ def _switch(session: Session, chosen: Chosen, decide: Decide, partial: bool, out
     finish(work())
 
 
+async def _switch_service(
+    name: str, client: Client, service: str, order: Order, shown: Lines | LiveBars
+) -> list[Result]:
+    from nannyctl.sending.holdings import Holdings
+
+    holdings = Holdings(client)
+    try:
+        plan = await _plan(holdings, service, order.decide)
+    except CannotRollBack as error:
+        return [Result(service, Outcome.REFUSED, message=str(error))]
+    if order.stopped:
+        held_back = f"the roll-out stopped in {order.stopped}"
+        results = [Result(action.id, Outcome.HELD_BACK, message=held_back) for action in plan.writes]
+    elif plan.refused and not order.partial:
+        results = _held_back(plan)
+    elif order.pace is None:
+        results = await carry_out(name, client, [plan], shown, PARALLEL)
+    else:
+        results = await _roll(name, client, plan, order, shown)
+    return results + [_missing(service, location) for location in sorted(holdings.missing)]
+
+
+async def _roll(name: str, client: Client, plan: Plan, order: Order, shown: Lines | LiveBars) -> list[Result]:
+    from nannyctl.sending.rolling import Rolling
+
+    assert order.pace is not None
+    assert isinstance(plan.intent, Switch)
+    shown.begin(name, len(plan.writes))
+    rolling = Rolling(client, plan, plan.intent.to, order.pace, lambda result: shown.settled(name, result))
+    results = await rolling.run()
+    order.ways_back += _ways_back(plan, results)
+    if any(result.failed for result in results):
+        order.stopped = f"{name} ({plan.service})"
+    return results
+
+
+def _ways_back(plan: Plan, results: Iterable[Result]) -> list[str]:
+    """How to undo what was switched."""
+    assert isinstance(plan.intent, Switch)
+    switched = {result.id for result in results if result.outcome in (Outcome.UPDATED, Outcome.NOT_READY)}
+    before = {ready_of(action.before.instance) for action in plan.writes if action.before and action.id in switched}
+    to = plan.intent.to
+    return [f"nanny rollback --service {plan.service} --from {to} --to {old}" for old in sorted(before) if old]
+
+
 async def _plan(holdings: Holdings, service: str, decide: Decide) -> Plan:
     found = await holdings.of_service(service)
     return make_plan(service, decide(found), (), found) if found else Plan(service, Switch(""), ())
 
 
 def _missing(service: str, location: str) -> Result:
-    """Of a location that a front has no answer of, nobody may think that it is done there, too."""
+    """Of a location that the federation gateway has no answer of, nobody may think that it is done there, too."""
     return Result(
         f"{service} in {location}", Outcome.AWAY, message="the location did not respond: nothing was done there"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hqcli.connection import DEFAULT_SERVER, address_of
+from hqcli.options import DEFAULT_SERVER, address_of
 from nannyctl.descriptions.fields import is_name
 
 DEFAULT_NAME = "default"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from hqcli.readable import plural
 from hqctl.asking.session import colour_of
-from hqctl.words import plural
 from nannyctl.plans.actions import Action, Kind
 from nannyctl.plans.diff import Change, shown
 from nannyctl.plans.plan import Plan

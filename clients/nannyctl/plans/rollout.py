@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hqctl.words import plural
+from hqcli.readable import plural
 from hqpb.v1 import instance_pb2
 from nannyctl.plans.desired import READY
 

@@ -25,6 +25,8 @@ class Outcome(enum.StrEnum):
     NOT_ALLOWED = "not allowed"
     UNKNOWN = "unknown"
     AWAY = "away"
+    NOT_READY = "not ready"
+    HELD_BACK = "held back"
 
 
 EXITS = {
@@ -33,6 +35,8 @@ EXITS = {
     Outcome.NOT_ALLOWED: Exit.NOT_ALLOWED,
     Outcome.UNKNOWN: Exit.OUTCOME_UNKNOWN,
     Outcome.AWAY: Exit.UNAVAILABLE,
+    Outcome.NOT_READY: Exit.NOT_YET,
+    Outcome.HELD_BACK: Exit.NOT_YET,
 }
 _CONFLICTS = frozenset({"ABORTED", "ALREADY_EXISTS", "NOT_FOUND"})
 _AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"})

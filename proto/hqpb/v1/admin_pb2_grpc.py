@@ -104,14 +104,14 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ReleaseGuard(self, request, context):
-        """Lets flips through for a while, whatever the share of silent revisions. Recorded.
+        """Lets expiries through for a while, whatever the share of silent revisions. Recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForceGuard(self, request, context):
-        """Holds all flips for a while. Recorded.
+        """Holds all expiries for a while. Recorded.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,7 +132,7 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListTransitions(self, request, context):
-        """Recent flips and recoveries with their receipts, newest first, as this replica saw them.
+        """Recent expiries and recoveries with their receipts, newest first, as this replica saw them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

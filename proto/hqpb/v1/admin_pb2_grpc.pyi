@@ -36,15 +36,15 @@ class AdminServiceStub:
     GetGuard: _grpc.UnaryUnaryMultiCallable[_admin_pb2.GetGuardRequest, _admin_pb2.GetGuardResponse]
     """What the guard does, and why."""
     ReleaseGuard: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReleaseGuardRequest, _admin_pb2.ReleaseGuardResponse]
-    """Lets flips through for a while, whatever the share of silent revisions. Recorded."""
+    """Lets expiries through for a while, whatever the share of silent revisions. Recorded."""
     ForceGuard: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ForceGuardRequest, _admin_pb2.ForceGuardResponse]
-    """Holds all flips for a while. Recorded."""
+    """Holds all expiries for a while. Recorded."""
     ListReplicas: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListReplicasRequest, _admin_pb2.ListReplicasResponse]
     """The replicas of this installation that have spoken lately, and the store."""
     ListQuarantine: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListQuarantineRequest, _admin_pb2.ListQuarantineResponse]
     """Records that this replica could not decode."""
     ListTransitions: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTransitionsRequest, _admin_pb2.ListTransitionsResponse]
-    """Recent flips and recoveries with their receipts, newest first, as this replica saw them."""
+    """Recent expiries and recoveries with their receipts, newest first, as this replica saw them."""
     SuspendNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SuspendNodeRequest, _admin_pb2.SuspendNodeResponse]
     """Planned work: no revision of this node is called silent until the end given. Recorded."""
     ResumeNode: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ResumeNodeRequest, _admin_pb2.ResumeNodeResponse]
@@ -64,15 +64,15 @@ class AdminServiceAsyncStub(AdminServiceStub):
     GetGuard: _aio.UnaryUnaryMultiCallable[_admin_pb2.GetGuardRequest, _admin_pb2.GetGuardResponse]  # type: ignore[assignment]
     """What the guard does, and why."""
     ReleaseGuard: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReleaseGuardRequest, _admin_pb2.ReleaseGuardResponse]  # type: ignore[assignment]
-    """Lets flips through for a while, whatever the share of silent revisions. Recorded."""
+    """Lets expiries through for a while, whatever the share of silent revisions. Recorded."""
     ForceGuard: _aio.UnaryUnaryMultiCallable[_admin_pb2.ForceGuardRequest, _admin_pb2.ForceGuardResponse]  # type: ignore[assignment]
-    """Holds all flips for a while. Recorded."""
+    """Holds all expiries for a while. Recorded."""
     ListReplicas: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListReplicasRequest, _admin_pb2.ListReplicasResponse]  # type: ignore[assignment]
     """The replicas of this installation that have spoken lately, and the store."""
     ListQuarantine: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListQuarantineRequest, _admin_pb2.ListQuarantineResponse]  # type: ignore[assignment]
     """Records that this replica could not decode."""
     ListTransitions: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTransitionsRequest, _admin_pb2.ListTransitionsResponse]  # type: ignore[assignment]
-    """Recent flips and recoveries with their receipts, newest first, as this replica saw them."""
+    """Recent expiries and recoveries with their receipts, newest first, as this replica saw them."""
     SuspendNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.SuspendNodeRequest, _admin_pb2.SuspendNodeResponse]  # type: ignore[assignment]
     """Planned work: no revision of this node is called silent until the end given. Recorded."""
     ResumeNode: _aio.UnaryUnaryMultiCallable[_admin_pb2.ResumeNodeRequest, _admin_pb2.ResumeNodeResponse]  # type: ignore[assignment]
@@ -101,7 +101,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ReleaseGuardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ReleaseGuardResponse, _abc.Awaitable[_admin_pb2.ReleaseGuardResponse]]:
-        """Lets flips through for a while, whatever the share of silent revisions. Recorded."""
+        """Lets expiries through for a while, whatever the share of silent revisions. Recorded."""
 
     @_abc_1.abstractmethod
     def ForceGuard(
@@ -109,7 +109,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ForceGuardRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ForceGuardResponse, _abc.Awaitable[_admin_pb2.ForceGuardResponse]]:
-        """Holds all flips for a while. Recorded."""
+        """Holds all expiries for a while. Recorded."""
 
     @_abc_1.abstractmethod
     def ListReplicas(
@@ -133,7 +133,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListTransitionsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListTransitionsResponse, _abc.Awaitable[_admin_pb2.ListTransitionsResponse]]:
-        """Recent flips and recoveries with their receipts, newest first, as this replica saw them."""
+        """Recent expiries and recoveries with their receipts, newest first, as this replica saw them."""
 
     @_abc_1.abstractmethod
     def SuspendNode(

@@ -362,6 +362,42 @@ class InstanceCount(_message.Message):
     unknown: int
     def __init__(self, key: _Optional[str] = ..., total: _Optional[int] = ..., ready: _Optional[int] = ..., unknown: _Optional[int] = ...) -> None: ...
 
+class ListSilencesRequest(_message.Message):
+    __slots__ = ("filter", "page_size", "page_token", "read")
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
+    filter: InstanceFilter
+    page_size: int
+    page_token: str
+    read: ReadOptions
+    def __init__(self, filter: _Optional[_Union[InstanceFilter, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., read: _Optional[_Union[ReadOptions, _Mapping]] = ...) -> None: ...
+
+class ListSilencesResponse(_message.Message):
+    __slots__ = ("silences", "next_page_token", "sources", "report_interval", "changed_version")
+    SILENCES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SOURCES_FIELD_NUMBER: _ClassVar[int]
+    REPORT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_VERSION_FIELD_NUMBER: _ClassVar[int]
+    silences: _containers.RepeatedCompositeFieldContainer[InstanceSilence]
+    next_page_token: str
+    sources: _containers.RepeatedCompositeFieldContainer[Source]
+    report_interval: _duration_pb2.Duration
+    changed_version: int
+    def __init__(self, silences: _Optional[_Iterable[_Union[InstanceSilence, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., sources: _Optional[_Iterable[_Union[Source, _Mapping]]] = ..., report_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., changed_version: _Optional[int] = ...) -> None: ...
+
+class InstanceSilence(_message.Message):
+    __slots__ = ("instance_id", "uid", "silent_ms")
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    UID_FIELD_NUMBER: _ClassVar[int]
+    SILENT_MS_FIELD_NUMBER: _ClassVar[int]
+    instance_id: str
+    uid: int
+    silent_ms: int
+    def __init__(self, instance_id: _Optional[str] = ..., uid: _Optional[int] = ..., silent_ms: _Optional[int] = ...) -> None: ...
+
 class WatchInstancesRequest(_message.Message):
     __slots__ = ("filter", "resume_token")
     FILTER_FIELD_NUMBER: _ClassVar[int]

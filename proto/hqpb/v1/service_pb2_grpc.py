@@ -110,6 +110,11 @@ class InstanceServiceStub:
                 request_serializer=hqpb_dot_v1_dot_service__pb2.ReportStatusesRequest.SerializeToString,
                 response_deserializer=hqpb_dot_v1_dot_service__pb2.ReportStatusesResponse.FromString,
                 _registered_method=True)
+        self.ListSilences = channel.unary_unary(
+                '/hq.v1.InstanceService/ListSilences',
+                request_serializer=hqpb_dot_v1_dot_service__pb2.ListSilencesRequest.SerializeToString,
+                response_deserializer=hqpb_dot_v1_dot_service__pb2.ListSilencesResponse.FromString,
+                _registered_method=True)
         self.ExplainInstance = channel.unary_unary(
                 '/hq.v1.InstanceService/ExplainInstance',
                 request_serializer=hqpb_dot_v1_dot_service__pb2.ExplainInstanceRequest.SerializeToString,
@@ -228,6 +233,13 @@ class InstanceServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSilences(self, request, context):
+        """How long ago each instance was heard, for whoever plans work: watches carry no heartbeats.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ExplainInstance(self, request, context):
         """Why an instance is ready or not: last reports, deadlines, receipts, the guard.
         """
@@ -312,6 +324,11 @@ def add_InstanceServiceServicer_to_server(servicer, server):
                     servicer.ReportStatuses,
                     request_deserializer=hqpb_dot_v1_dot_service__pb2.ReportStatusesRequest.FromString,
                     response_serializer=hqpb_dot_v1_dot_service__pb2.ReportStatusesResponse.SerializeToString,
+            ),
+            'ListSilences': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSilences,
+                    request_deserializer=hqpb_dot_v1_dot_service__pb2.ListSilencesRequest.FromString,
+                    response_serializer=hqpb_dot_v1_dot_service__pb2.ListSilencesResponse.SerializeToString,
             ),
             'ExplainInstance': grpc.unary_unary_rpc_method_handler(
                     servicer.ExplainInstance,
@@ -725,6 +742,33 @@ class InstanceService:
             '/hq.v1.InstanceService/ReportStatuses',
             hqpb_dot_v1_dot_service__pb2.ReportStatusesRequest.SerializeToString,
             hqpb_dot_v1_dot_service__pb2.ReportStatusesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSilences(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/hq.v1.InstanceService/ListSilences',
+            hqpb_dot_v1_dot_service__pb2.ListSilencesRequest.SerializeToString,
+            hqpb_dot_v1_dot_service__pb2.ListSilencesResponse.FromString,
             options,
             channel_credentials,
             insecure,

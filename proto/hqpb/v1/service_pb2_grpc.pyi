@@ -66,6 +66,8 @@ class InstanceServiceStub:
     """Stores what an agent says of one revision, or renews its deadline if nothing changed."""
     ReportStatuses: _grpc.UnaryUnaryMultiCallable[_service_pb2.ReportStatusesRequest, _service_pb2.ReportStatusesResponse]
     """The same for many revisions: one result per item, in order."""
+    ListSilences: _grpc.UnaryUnaryMultiCallable[_service_pb2.ListSilencesRequest, _service_pb2.ListSilencesResponse]
+    """How long ago each instance was heard, for whoever plans work: watches carry no heartbeats."""
     ExplainInstance: _grpc.UnaryUnaryMultiCallable[_service_pb2.ExplainInstanceRequest, _service_pb2.ExplainInstanceResponse]
     """Why an instance is ready or not: last reports, deadlines, receipts, the guard."""
 
@@ -107,6 +109,8 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     """Stores what an agent says of one revision, or renews its deadline if nothing changed."""
     ReportStatuses: _aio.UnaryUnaryMultiCallable[_service_pb2.ReportStatusesRequest, _service_pb2.ReportStatusesResponse]  # type: ignore[assignment]
     """The same for many revisions: one result per item, in order."""
+    ListSilences: _aio.UnaryUnaryMultiCallable[_service_pb2.ListSilencesRequest, _service_pb2.ListSilencesResponse]  # type: ignore[assignment]
+    """How long ago each instance was heard, for whoever plans work: watches carry no heartbeats."""
     ExplainInstance: _aio.UnaryUnaryMultiCallable[_service_pb2.ExplainInstanceRequest, _service_pb2.ExplainInstanceResponse]  # type: ignore[assignment]
     """Why an instance is ready or not: last reports, deadlines, receipts, the guard."""
 
@@ -235,6 +239,14 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.ReportStatusesResponse, _abc.Awaitable[_service_pb2.ReportStatusesResponse]]:
         """The same for many revisions: one result per item, in order."""
+
+    @_abc_1.abstractmethod
+    def ListSilences(
+        self,
+        request: _service_pb2.ListSilencesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.ListSilencesResponse, _abc.Awaitable[_service_pb2.ListSilencesResponse]]:
+        """How long ago each instance was heard, for whoever plans work: watches carry no heartbeats."""
 
     @_abc_1.abstractmethod
     def ExplainInstance(

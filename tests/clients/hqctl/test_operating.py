@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from hqctl.commands import explaining
-from hqctl.output import showing
+from hqctl.output import rows
 from tests.clients.deeds import hang
 from tests.clients.fake_hq import FakeReplica
 from tests.clients.hqctl.conftest import Done, Hqctl, documents, serving
@@ -65,7 +65,7 @@ def test_a_clock_that_was_set_back_does_not_make_old_reports_look_new(
     hqctl("apply", "-f", "-", stdin=documents(service, "1"))
     hqctl("report", name, "r1", "--ready")
     an_hour_late = SimpleNamespace(time=lambda: time.time() - 3600)
-    for module in (showing, explaining):  # in hqctl alone: gRPC would take its deadlines for passed
+    for module in (rows, explaining):  # in hqctl alone: gRPC would take its deadlines for passed
         monkeypatch.setattr(module, "time", an_hour_late)
     (row,) = hqctl("find", service, "--no-headers").lines
     assert row[-1].startswith(("ahead:59m", "ahead:1h"))

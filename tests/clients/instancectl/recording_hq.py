@@ -19,9 +19,9 @@ from instancectl.settings import Speaker
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Answer, Call, Method, Streaming, Unary
 from serving.clock import SystemClock
+from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.rights.rules import OPEN
-from serving.surroundings import Surroundings
 from serving.transport.server import Server
 from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FakeHealth
@@ -115,7 +115,7 @@ def instance(name: str, version: int = 1) -> model.Instance:
 @asynccontextmanager
 async def served(hq: RecordingHq) -> AsyncIterator[str]:
     """Its address."""
-    shared = Surroundings(Limits(), SystemClock(), RequestIds("hq"))
+    shared = ServerContext(Limits(), SystemClock(), RequestIds("hq"))
     server = Server(hq.methods(), FakeHealth(), shared, CollectorRegistry(), {})
     port = await server.listen("127.0.0.1:0")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shlex
 import sys
 from pathlib import Path
@@ -45,7 +46,11 @@ async def test_the_commands_of_the_page_run_as_written(hq: ReplicaProcess, tmp_p
         stderr=asyncio.subprocess.STDOUT,
         env={**clean_environment(), "HOME": str(tmp_path)},
     )
-    out, _ = await asyncio.wait_for(process.communicate(), 60)
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), 60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()  # its trap ends the supervisor
     *printed, _ = out.decode().replace(str(example), EXAMPLE).split(f"{MARK}\n")
     for (command, expected), found in zip(commands(PAGE), printed, strict=True):
         assert normal(found)[: len(normal(expected))] == normal(expected), (command, out.decode())

@@ -70,7 +70,7 @@ async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_n
         assert await ready(client, *IDS)
         assert [is_alive(pid) for pid in pids[1:]] == [True, True]
         assert [(await ctl.status())["fenced"] for ctl in ctls] == ["", "", ""]
-        assert await metric(hq, "^hq_flips_total") == 0
+        assert await metric(hq, "^hq_expiries_total") == 0
 
 
 @pytest.mark.long
@@ -96,7 +96,7 @@ async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_
 
     await eventually(is_heard)
     assert await metric(hq, "^hq_streams_in_flight") == 0
-    assert await metric(hq, "^hq_flips_total") == 0, "half a timeout is soon enough"
+    assert await metric(hq, "^hq_expiries_total") == 0, "half a timeout is soon enough"
     async with host_agent(hq, socket):
 
         async def is_back() -> bool:

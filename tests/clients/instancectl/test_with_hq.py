@@ -212,7 +212,7 @@ async def test_a_revision_removed_and_put_back_is_reported_again(
 
 
 async def test_silence_is_no_problem_while_nothing_happens(new_ctl: NewCtl, client: Client, hq: ReplicaProcess) -> None:
-    """Beats come as often as HQ asks: here every second."""
+    """Heartbeats come as often as HQ asks: here every second."""
     await client.create(instance(revision("r1")))
     await from_hq(new_ctl, hq).start()
     await until_ready(client)

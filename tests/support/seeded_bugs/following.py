@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hq.replica import Replica
-from store.difference import Difference
 from store.epoch import Epoch
 from store.follow import Follower
+from store.listing import Difference
 from store.port import Batch
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug

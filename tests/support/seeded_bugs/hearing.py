@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hq.liveness.beats import Beat, Beats
 from hq.liveness.deadlines import Deadlines
-from hq.liveness.door import Door
+from hq.liveness.heartbeats import Heartbeat, Heartbeats
+from hq.liveness.reachability import Door
 from hq.liveness.refusals import News, Refusals
 from hq.liveness.sweep import Sweep
 from hq.registry.reports import Reports
@@ -21,31 +21,31 @@ Patch = pytest.MonkeyPatch
 
 @bug("A beat is acknowledged, and never written.", "HEARD", scenes.calm)
 def beat_not_written(patch: Patch) -> None:
-    async def send(self: Beats, beats: list[Beat]) -> list[bool]:
+    async def send(self: Heartbeats, beats: list[Heartbeat]) -> list[bool]:
         return [True] * len(beats)
 
-    patch.setattr(Beats, "send", send)
+    patch.setattr(Heartbeats, "send", send)
 
 
 @bug("A beat that repeats an outdated status is acknowledged as one that counts.", "HEARD", scenes.outdated_beats)
 def outdated_beat_counts(patch: Patch) -> None:
-    take = Beats._take
+    take = Heartbeats._take
 
-    def generous(self: Beats, *args: object) -> bool:
+    def generous(self: Heartbeats, *args: object) -> bool:
         take(self, *args)  # type: ignore[arg-type]
         return True
 
-    patch.setattr(Beats, "_take", generous)
+    patch.setattr(Heartbeats, "_take", generous)
 
 
 @bug("A revision is flipped without a fence and without comparing that no beat is newer.", "HEARD", scenes.silence)
 def flip_without_fence(patch: Patch) -> None:
     async def once(self: Sweep) -> int:
-        self._presence.look = lambda now: True  # type: ignore[method-assign]
-        return len(await self._flips.write(self._due(set()), "none"))
+        self._reachability.look = lambda now: True  # type: ignore[method-assign]
+        return len(await self._expiries.write(self._due(set()), "none"))
 
     patch.setattr(Sweep, "once", once)
-    patch.setattr("hq.liveness.flips.Write", lambda when, puts: Write(when[:1], puts))
+    patch.setattr("hq.liveness.expiries.Write", lambda when, puts: Write(when[:1], puts))
 
 
 @bug("Every revision is called silent after half of the timeout.", "HEARD", scenes.silence)
@@ -78,7 +78,7 @@ def news_taken_for_a_beat(patch: Patch) -> None:
     async def report(self: Reports, report: service_pb2.ReportStatusRequest, deadline: float, *_: object) -> None:
         entry = self._r.cache.get(report.instance_id)
         if entry is not None and entry.marks and entry.marks[0].digest:
-            await self._r.beats.send([Beat(entry.traits.uid, entry.status_version, 0)])
+            await self._r.heartbeats.send([Heartbeat(entry.traits.uid, entry.status_version, 0)])
         else:
             await honest(self, report, deadline)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hq.memory.index import Index
-from hq.memory.listing import Home
+from hq.memory.joined_lists import Home
+from hq.memory.query import Query
+from hq.registry import reads
 from hq.registry.reads import Count, Reads
 from hq.registry.source import Freshness, Source
+from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
@@ -54,13 +57,13 @@ def version_runs_ahead(patch: Patch) -> None:
 
 @bug("The next page begins one instance too late.", "GENUINE", scenes.calm)
 def page_skips_one(patch: Patch) -> None:
-    after = Reads._after
+    start = reads.page_start
 
-    def too_far(self: Reads, query: object, text: str) -> str:
-        last = after(self, query, text)  # type: ignore[arg-type]
+    def too_far(replica: Replica, query: Query, text: str) -> str:
+        last = start(replica, query, text)
         return f"{last[:-1]}{chr(ord(last[-1]) + 1)}"
 
-    patch.setattr(Reads, "_after", too_far)
+    patch.setattr(reads, "page_start", too_far)
 
 
 @bug("An index keeps instances under words that they no longer have.", "GENUINE", scenes.moves)

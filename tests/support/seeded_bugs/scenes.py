@@ -30,7 +30,7 @@ async def calm(play: RecordedRun) -> None:
         item = await one.get("i-0", strong=True)
         version = item.version if item else 0
         await asyncio.gather(one.update("i-0", version), two.update("i-0", version))
-        await asyncio.gather(*(agent.beat() for agent in agents))
+        await asyncio.gather(*(agent.heartbeat() for agent in agents))
         await agents[turn].report(ready=False)
         await asyncio.gather(one.put_revision("i-1", "r3"), two.update("i-2", service="mail"))
         await play.pause(0.3)
@@ -42,7 +42,7 @@ async def calm(play: RecordedRun) -> None:
         await one.update("i-2", service="web")
         await everything.open(play.at(turn % 2))
         await play.pause(0.3)
-        await asyncio.gather(*(agent.beat() for agent in agents))
+        await asyncio.gather(*(agent.heartbeat() for agent in agents))
     for name in ("mail", "web"):  # a bookmark is the last that the watch was told, and something happens at once
         await everything.bookmarked()
         await everything.close()
@@ -121,7 +121,7 @@ async def silence(play: RecordedRun) -> None:
         await play.pause(10)
         if turn == 0:
             play.replicas[1].link.hold_watch()
-        await heard.beat()
+        await heard.heartbeat()
     play.replicas[1].link.release_watch()
     await quiet.report()
     await play.pause(2)
@@ -143,9 +143,9 @@ async def refused(play: RecordedRun) -> None:
     play.at(0).reports._take = refuse  # type: ignore[method-assign,assignment]
     for _ in range(9):
         await play.pause(10)
-        await agent.beat()
+        await agent.heartbeat()
     play.at(0).reports._take = honest  # type: ignore[method-assign]
-    await agent.beat()
+    await agent.heartbeat()
     await play.pause(10)
 
 
@@ -160,9 +160,9 @@ async def beats_refused(play: RecordedRun) -> None:
     play.store.plan(*[Fate.AWAY] * 1_000, touching=play.keys.beats)
     for _ in range(9):
         await play.pause(10)
-        await agent.beat()
+        await agent.heartbeat()
     play.store.forget_plans()
-    await agent.beat()
+    await agent.heartbeat()
     await play.pause(10)
 
 
@@ -240,7 +240,7 @@ async def outdated_beats(play: RecordedRun) -> None:
     await play.pause(0.1)
     await play.pause(0.01)
     agent.registry = lambda: play.at(1)
-    beating = asyncio.create_task(agent.beat())
+    beating = asyncio.create_task(agent.heartbeat())
     await play.pause(0.1)
     play.replicas[1].link.release_watch()
     await beating

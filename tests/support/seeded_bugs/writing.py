@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from hq.errors import AlreadyExists
 from hq.memory import statuses
 from hq.memory.entry import Entry
 from hq.registry import changes, plans
 from hq.registry.plans import Plan
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.writes import Writes
-from serving.errors import AlreadyExists, StoreUnavailable
 from store.commit import Committer, Conflict
 from store.flight import Flight
-from store.port import Applied, Commit, UnknownOutcome, Write
+from store.port import Applied, Commit, Unavailable, UnknownOutcome, Write
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
 
@@ -83,7 +83,7 @@ def group_answered_as_one(patch: Patch) -> None:
 def unknown_taken_for_failure(patch: Patch) -> None:
     async def settle(self: Committer, flight: Flight, error: UnknownOutcome) -> None:
         for item in flight.items:
-            item.fail(StoreUnavailable("nothing was stored"))
+            item.fail(Unavailable("nothing was stored"))
 
     patch.setattr(Committer, "_settle", settle)
 

@@ -7,26 +7,27 @@ import pytest
 from grpc.aio import AioRpcError, Metadata
 
 from federated.errors import is_word, relayed
+from hq import errors as hq_errors
 from hqclient.errors import HqApiError, decode
 from serving import errors, wire
 
 SAID = [
     errors.NotFound("there is none"),
-    errors.VersionConflict("a", 3, 7),
-    errors.AlreadyExists("a", 7),
-    errors.EpochChanged("old", "new"),
+    hq_errors.VersionConflict("a", 3, 7),
+    hq_errors.AlreadyExists("a", 7),
+    hq_errors.EpochChanged("old", "new"),
     errors.StoreFull("no room", 3.0),
-    errors.BehindVersion("not yet", 0.5),
+    hq_errors.BehindVersion("not yet", 0.5),
     errors.OutcomeUnknown("who knows"),
     errors.PermissionDenied("no"),
     errors.TooLarge("too large"),
-    errors.HqError("internal error"),
-    errors.WrongNode("a", "it lives elsewhere"),
+    errors.ServiceError("internal error"),
+    hq_errors.WrongNode("a", "it lives elsewhere"),
     errors.InvalidRequest(errors.Violation("filter.cluster[0]", "no id"), errors.Violation("page_size", "negative")),
 ]
 
 
-def over_the_wire(error: errors.HqError) -> HqApiError:
+def over_the_wire(error: errors.ServiceError) -> HqApiError:
     """As a client sees an error that a server ends a call with."""
     status = wire.status_of(error)
     trailers = Metadata(*wire.grpc_trailers(error, status))
@@ -34,7 +35,7 @@ def over_the_wire(error: errors.HqError) -> HqApiError:
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda error: error.reason)
-def test_an_error_of_a_location_is_passed_on_whole(said: errors.HqError) -> None:
+def test_an_error_of_a_location_is_passed_on_whole(said: errors.ServiceError) -> None:
     told = over_the_wire(said)
     passed = over_the_wire(relayed(told, "east"))
     assert (passed.code, passed.reason, passed.retry_delay_s) == (told.code, told.reason, told.retry_delay_s)
@@ -62,5 +63,5 @@ def test_why_a_location_took_no_write_is_said_without_the_addresses_in_grpcs_wor
 
 def test_only_what_hq_says_against_the_request_counts_as_its_word() -> None:
     assert is_word(over_the_wire(errors.NotFound("none")))
-    assert not is_word(over_the_wire(errors.BehindVersion("not yet")))
+    assert not is_word(over_the_wire(hq_errors.BehindVersion("not yet")))
     assert not is_word(HqApiError(grpc.StatusCode.NOT_FOUND, "a proxy's 404"))

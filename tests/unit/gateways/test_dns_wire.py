@@ -36,7 +36,7 @@ def responder() -> Responder:
 ONE = responder()
 LABELS = st.lists(
     st.sampled_from(
-        ["web", "service", "hq", "internal", "_http", "_tcp", "dc", "rev", "label", "addr", "_why", "x" * 63]
+        ["web", "service", "hq", "internal", "_http", "_tcp", "dc", "rev", "label", "addr", "_why", "x" * 30]
     ),
     max_size=6,
 )

@@ -7,9 +7,8 @@ import pytest
 
 from hqclient.errors import HqApiError
 from hqclient.watch_items import Bookmark, Changes, Interrupted, Resync, SnapshotPart, Synced
-from hqctl.output.board import Board
-from hqctl.output.lines import Lines
 from hqctl.output.tables import fitted, lines
+from hqctl.output.watch_view import Board, Lines
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

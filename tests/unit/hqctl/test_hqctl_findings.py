@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hqctl.output.facts import Facts, Finding, Reached
-from hqctl.output.findings import findings
+from hqctl.output.findings import Facts, Finding, Reached, findings
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

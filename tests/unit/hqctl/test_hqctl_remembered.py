@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hqctl.asking.remembered import merged
+from hqctl.asking.transitions import merged
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -6,15 +6,14 @@ import click
 import grpc
 import pytest
 
+from hqcli.readable import age, ago, parse_span, size, span
 from hqclient.errors import HqApiError, Violation, not_connected
 from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
-from hqctl.asking.addresses import addresses
 from hqctl.asking.exits import Exit, exit_of, sentence
-from hqctl.asking.selecting import parse_selector
-from hqctl.output.lines import Lines
+from hqctl.asking.options import addresses, parse_selector
 from hqctl.output.sources import faults, merged, not_of
 from hqctl.output.story import story, wrapped
-from hqctl.words import age, ago, parse_span, size, span
+from hqctl.output.watch_view import Lines
 from hqpb.v1 import admin_pb2, instance_pb2
 from hqpb.v1 import service_pb2 as pb
 

@@ -12,8 +12,8 @@ from hqpb.v1 import service_pb2 as pb
 from instancectl.hostagent.gathering import Gathering, Key, Placed
 from instancectl.hostagent.relayed import Failed
 from serving.clock import ManualClock
-from serving.errors import HqError, OutcomeUnknown
-from serving.transport.client import CallFailed
+from serving.errors import OutcomeUnknown, ServiceError
+from serving.transport.client_call import CallFailed
 from tests.support.sample_instances import eventually
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are
@@ -152,6 +152,6 @@ async def test_draining_sends_what_waits_and_returns_when_it_is_answered() -> No
 async def test_whether_it_may_have_been_stored_is_told(unprocessed: bool, reason: str) -> None:
     hq = Hq()
     hq.failure = CallFailed(14, "no", is_unprocessed=unprocessed)
-    with pytest.raises(HqError) as caught:
+    with pytest.raises(ServiceError) as caught:
         await add(gathering(hq), "a")
     assert caught.value.reason == reason

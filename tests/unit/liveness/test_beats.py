@@ -1,4 +1,4 @@
-"""Beats over replicas in virtual time: what they cost, who hears them, what becomes of those that were lost."""
+"""Heartbeats over replicas in virtual time: what they cost, who hears them, what becomes of those that were lost."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ async def test_a_current_beat_is_acknowledged_and_every_replica_has_heard_it() -
         await reporter.report(replicas[1])
         await replicas[2].replica.fence.passed()
         for registry in replicas:
-            [key] = registry.replica.watchman.tracker.deadlines._heard
-            silence_s = registry.replica.watchman.tracker.deadlines.silence_s(key, simulation.now)
+            [key] = registry.replica.liveness.tracker.deadlines._heard
+            silence_s = registry.replica.liveness.tracker.deadlines.silence_s(key, simulation.now)
             assert silence_s is not None
             assert silence_s < 1
             entry = registry.replica.cache.get("a")
@@ -45,7 +45,7 @@ async def test_ten_thousand_reports_that_say_nothing_new_leave_every_status_reco
             await asyncio.gather(*(reporter.report(registry) for reporter in reporters))
         assert {n: registry.replica.cache.stored_versions(f"i-{n}") for n in range(100)} == before
         assert registry.replica.committer.writes == written
-        assert registry.replica.beats.sent == 10_000
+        assert registry.replica.heartbeats.sent == 10_000
 
 
 @in_virtual_time
@@ -54,7 +54,7 @@ async def test_there_are_at_most_five_batches_a_second_and_a_beat_takes_at_most_
         registry = (await simulation.start_replica()).registry
         for n in range(100):
             await ready(simulation, registry, f"i-{n}")
-        beats, began, flushed = registry.replica.beats, simulation.now, registry.replica.beats.flushes
+        beats, began, flushed = registry.replica.heartbeats, simulation.now, registry.replica.heartbeats.flushes
         sent = []
         for n in range(5_000):  # 1,000 a second
             beat = beat_of(registry.replica, f"i-{n % 100}")._replace(status_version=1 << 34)
@@ -85,11 +85,11 @@ async def test_an_outdated_beat_renews_nobody_and_its_sender_is_told() -> None:
         old = beat_of(registry.replica)
         await reporter.report(registry, "changed")
         await asyncio.sleep(50)
-        assert await registry.replica.beats.send([old]) == [False]
-        assert await registry.replica.beats.send([old._replace(uid=1)]) == [False]
-        assert await registry.replica.beats.send([beat_of(registry.replica, position=1)]) == [False]
-        [key] = registry.replica.watchman.tracker.deadlines._heard
-        assert (registry.replica.watchman.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
+        assert await registry.replica.heartbeats.send([old]) == [False]
+        assert await registry.replica.heartbeats.send([old._replace(uid=1)]) == [False]
+        assert await registry.replica.heartbeats.send([beat_of(registry.replica, position=1)]) == [False]
+        [key] = registry.replica.liveness.tracker.deadlines._heard
+        assert (registry.replica.liveness.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
 
 
 @in_virtual_time
@@ -111,7 +111,7 @@ async def test_a_report_repeated_at_a_replica_that_is_behind_never_swallows_a_ch
         assert entry is not None
         assert entry.status().revision[0].ready.message == ""
         assert entry.marks[0].sequence == reporter.sequence
-        assert here.registry.replica.beats.outdated == there.registry.replica.beats.outdated == 1
+        assert here.registry.replica.heartbeats.outdated == there.registry.replica.heartbeats.outdated == 1
 
 
 @in_virtual_time
@@ -173,7 +173,7 @@ async def test_the_very_same_report_sent_again_renews_whatever_comes_between() -
             beating = asyncio.ensure_future(registry.reports.report(report, simulation.now + 5))
             await asyncio.gather(other.report(registry, f"step {n}"), beating)
             await asyncio.sleep(150)
-            silence_s = registry.replica.watchman.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
+            silence_s = registry.replica.liveness.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
             assert silence_s is not None
             assert silence_s <= 151
         assert simulation.flips() == []

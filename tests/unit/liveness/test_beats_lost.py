@@ -1,4 +1,4 @@
-"""Beats that are lost, late, outlived or unreadable: none renews anybody long after it was meant."""
+"""Heartbeats that are lost, late, outlived or unreadable: none renews anybody long after it was meant."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from hq import keys as k
 from hqpb.storage.v1 import storage_pb2
 from serving.errors import StoreUnavailable
-from store import keys as k
 from store.memory import MemoryStore
 from store.port import Batch, Change, Commit, Compare, Write
 from tests.support.simulated_agents import NAMES, batches, beat_of, ready
@@ -22,7 +22,7 @@ async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
     """Their agents have reported elsewhere or fallen silent: a beat sent now would be older than it looks."""
     async with Simulation() as simulation:
         running = await simulation.start_replica()
-        beats = running.registry.replica.beats
+        beats = running.registry.replica.heartbeats
         await ready(simulation, running.registry)
         first = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
         await asyncio.sleep(0.05)
@@ -84,10 +84,10 @@ async def test_while_the_store_does_not_answer_beats_fail_at_once_and_none_is_ke
                 await reporter.report(running.registry)
         assert simulation.now - began < 1
         await asyncio.sleep(600)
-        sent = running.registry.replica.beats.sent
+        sent = running.registry.replica.heartbeats.sent
         running.link.mend()
         await asyncio.sleep(60)
-        assert running.registry.replica.beats.sent == sent
+        assert running.registry.replica.heartbeats.sent == sent
         await reporter.report(running.registry)
 
 
@@ -97,9 +97,9 @@ async def test_beats_of_another_epoch_are_not_sent_for_their_versions_mean_nothi
         running = await simulation.start_replica()
         replica = running.registry.replica
         await ready(simulation, running.registry)
-        first = asyncio.ensure_future(replica.beats.send([beat_of(replica)]))
+        first = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
         await asyncio.sleep(0.05)
-        second = asyncio.ensure_future(replica.beats.send([beat_of(replica)]))
+        second = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
         await asyncio.sleep(0.05)
         replica.epoch.current = "another"
         assert await first == [True]
@@ -112,10 +112,10 @@ async def test_draining_waits_for_what_was_sent_and_for_nothing_else() -> None:
     async with Simulation() as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await ready(simulation, simulation.any_registry())
-        await replica.beats.drain()
-        sent = [asyncio.ensure_future(replica.beats.send([beat_of(replica)])) for _ in range(10)]
+        await replica.heartbeats.drain()
+        sent = [asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)])) for _ in range(10)]
         await asyncio.sleep(0)
-        await replica.beats.drain()
+        await replica.heartbeats.drain()
         await asyncio.sleep(0)
         assert [await beat for beat in sent] == [[True]] * 10
 
@@ -150,6 +150,6 @@ async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_i
             Change(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
         ]
         replica.apply(Batch(version + 2, changes), collapsed=False)
-        assert replica.beats.outdated == 0
-        [key] = replica.watchman.tracker.deadlines._heard
-        assert replica.watchman.tracker.deadlines.silence_s(key, simulation.now) == 0
+        assert replica.heartbeats.outdated == 0
+        [key] = replica.liveness.tracker.deadlines._heard
+        assert replica.liveness.tracker.deadlines.silence_s(key, simulation.now) == 0

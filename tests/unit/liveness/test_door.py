@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.liveness.door import Door
+from hq.liveness.reachability import Door
 
 TIMEOUT_S = 600.0
 

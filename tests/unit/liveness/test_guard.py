@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.liveness.guard import Census, Guard, GuardRules, Order
-from hq.liveness.pace import Pace
+from hq.liveness.guard import Census, Guard, GuardRules, Order, Pace
 
-RULES = GuardRules(max_silent_share=0.2, hold_s=600, settle_s=190, flips_per_s=50, flips_share_per_s=0.01)
+RULES = GuardRules(max_silent_share=0.2, hold_s=600, settle_s=190, expiries_per_s=50, expiries_share_per_s=0.01)
 
 
 @pytest.fixture
@@ -93,8 +92,8 @@ def test_a_force_holds_whatever_the_share_and_has_no_end_of_its_own(guard: Guard
 
 
 def test_the_rate_is_the_greater_of_a_number_and_a_share(guard: Guard) -> None:
-    assert guard.flips_per_s(100) == 50
-    assert guard.flips_per_s(1_000_000) == 10_000
+    assert guard.expiries_per_s(100) == 50
+    assert guard.expiries_per_s(1_000_000) == 10_000
 
 
 def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard: Guard) -> None:

@@ -93,7 +93,7 @@ def test_a_word_of_a_kind_that_is_not_known_is_told_as_no_other_one(clock: Manua
 
 def test_an_order_found_in_a_compacted_gap_holds_for_what_is_left_of_it() -> None:
     still = loaded(World())
-    names, clock, orders = still.replica.key_names, still.clock, still.replica.watchman.orders
+    names, clock, orders = still.replica.key_names, still.clock, still.replica.liveness.orders
     at, value = still.replica.cache.version + 2, guard_order(1, clock.wall_ms() - HOUR_MS // 2)
     still.apply(Batch(at, [Change(names.guard, value, at - 1, at - 1)]), collapsed=True)
     clock.advance(1_799)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
-from hq.liveness.door import Door
-from hq.liveness.presence import Presence
+from hq.liveness.reachability import Door, Reachability
 from serving.clock import ManualClock
 
 KEY = RevisionKey("a", "r1")
@@ -21,7 +20,7 @@ class World:
         self.deadlines = Deadlines(LivenessTimes())
         self.proven_at: float | None = None
         self.deaf = False
-        self.presence = Presence(
+        self.presence = Reachability(
             self.deadlines,
             Door(LivenessTimes().timeout_s, lambda: ""),
             lambda: self.proven_at,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hq.keys import Keys
 from hq.liveness.deadlines import LivenessTimes
 from hq.liveness.refusals import Refusals
 from hq.liveness.tracker import Tracker
 from hq.memory.cache import Cache
 from hqpb.v1 import service_pb2 as pb
 from serving.clock import ManualClock
-from store.keys import Keys
 
 
 @pytest.fixture

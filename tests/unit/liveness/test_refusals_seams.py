@@ -86,8 +86,8 @@ async def test_heartbeats_without_an_answer_hold_flips_up_no_longer_than_the_doo
 
         simulation.store.commit = commit  # type: ignore[method-assign]
         with pytest.raises(StoreUnavailable):
-            await replica.beats.knock()
-        replica.watchman.tracker.start(replica.cache.entries(), "all at once")
+            await replica.heartbeats.knock()
+        replica.liveness.tracker.start(replica.cache.entries(), "all at once")
         await asyncio.sleep(2 * TIMEOUT_S + 60)
         assert len(simulation.flips()) == 120
         assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 10
@@ -130,7 +130,7 @@ def test_a_record_that_cannot_be_read_leaves_quarantine_when_it_is_deleted(kind:
 @in_virtual_time
 async def test_a_listener_that_nobody_ever_got_into_is_shut() -> None:
     replica = Replica(ReplicaConfig(), MemoryStore(), VirtualClock(), random.Random(1))
-    door = replica.watchman.presence.door
+    door = replica.liveness.reachability.door
     full = Admission(Limits(max_calls=0), replica.clock)
     listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
     listening.set_result(Addresses("127.0.0.1:1", ""))

@@ -11,27 +11,25 @@ import pytest
 
 import hq
 import serving
+from hq.errors import BehindVersion
 from hq.liveness.deadlines import RevisionKey
 from hq.memory.statuses import HEARTBEAT_TIMEOUT, REPORTS_REFUSED
 from hqpb.v1 import service_pb2
-from serving.auth.errors import AuditUnavailable
 from serving.errors import (
-    BehindVersion,
+    AuditUnavailable,
     DeadlineExceeded,
-    HqError,
     NotLoaded,
     OutcomeUnknown,
     Overloaded,
     Retry,
+    ServiceError,
     ShuttingDown,
     StoreFull,
     StoreUnavailable,
 )
-from serving.errors.exchanges import TooManyConnections
-from store.etcd_errors import WatchTokenRefused
-from store.flight import Guarded
-from store.follow import _Silent
-from store.port import Commit, Compare, Disconnected, NoSpace, Unavailable, Write
+from serving.protocol_errors import TooManyConnections
+from serving.storage.errors import WriteGuarded
+from store.port import Commit, Compare, NoSpace, Unavailable, Write
 from tests.support.simulation import Agent, Running, Simulation
 from tests.support.virtual_time import run_virtually
 
@@ -40,8 +38,8 @@ TIMEOUT_S = 600.0
 LATE_S = 20.0  # a sweep, a flush, and what a refusal takes to be known elsewhere
 
 # For a reason of HQ's own. What is in neither table fails `test_every_refusal_is_on_a_list`.
-OURS: dict[type[HqError], HqError] = {
-    HqError: HqError("internal error"),
+OURS: dict[type[ServiceError], ServiceError] = {
+    ServiceError: ServiceError("internal error"),
     OutcomeUnknown: OutcomeUnknown("nobody knows"),
     DeadlineExceeded: DeadlineExceeded("others kept changing it"),
     Retry: Retry("not now"),
@@ -52,23 +50,18 @@ OURS: dict[type[HqError], HqError] = {
     Overloaded: Overloaded("4000 calls are under way already", limit="max_calls"),
     AuditUnavailable: AuditUnavailable("disk full"),
     TooManyConnections: TooManyConnections("max_connections"),
-    Disconnected: Disconnected("the watch ended"),
-    _Silent: _Silent("the watch brought nothing"),
-    Unavailable: Unavailable("connection refused"),
-    NoSpace: NoSpace("the store is full"),
-    Guarded: Guarded("another epoch"),
-    WatchTokenRefused: WatchTokenRefused("the token has expired"),
+    WriteGuarded: WriteGuarded("another epoch"),
 }
 NEVER = {
     *("StartOver", "EpochChanged", "VersionConflict", "AlreadyExists", "NotFound", "InvalidRequest"),
     *("Stop", "WrongNode", "WrongUid", "UnknownRevision", "Fenced", "NotBegun", "OutdatedReport"),
     *("TooLarge", "UnknownMethod", "PermissionDenied", "Unauthenticated", "UnsupportedMediaType"),
     *("UnsupportedEncoding", "MethodNotAllowed", "MalformedHttp", "WrongNumberOfMessages", "UnexpectedCompression"),
-    *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted"),
+    *("SlowRequest", "HeadersTooLarge", "ShuttingDown", "StoreLimit", "EpochDoubted", "FailedPrecondition"),
 }
 
 
-def every_refusal(kind: type[HqError] = HqError) -> Iterator[type[HqError]]:
+def every_refusal(kind: type[ServiceError] = ServiceError) -> Iterator[type[ServiceError]]:
     yield kind
     for narrower in kind.__subclasses__():
         yield from every_refusal(narrower)
@@ -101,7 +94,7 @@ def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1)
 class Refusing:
     """A replica that refuses reports: all, or those of some agents."""
 
-    def __init__(self, running: Running, error: HqError, only: set[RevisionKey] | None = None) -> None:
+    def __init__(self, running: Running, error: ServiceError, only: set[RevisionKey] | None = None) -> None:
         self._reports, self._error, self._only = running.registry.reports, error, only
         self._honest = self._reports._take
         self.is_on = True
@@ -121,7 +114,7 @@ def reason_of(simulation: Simulation, key: RevisionKey) -> str:
 
 
 @pytest.mark.parametrize("kind", OURS, ids=lambda kind: kind.__name__)
-def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind: type[HqError]) -> None:
+def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind: type[ServiceError]) -> None:
     async def scene(simulation: Simulation) -> None:
         refused_at = {agent.key: agent.last_report for agent in simulation.agents}
         refusing = Refusing(simulation.replicas[0], OURS[kind])
@@ -132,7 +125,7 @@ def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind:
             assert reason_of(simulation, flip.key) == REPORTS_REFUSED
         refusing.is_on = False
         await asyncio.sleep(200)
-        assert [change for change in simulation.changes if not change.flipped]
+        assert [change for change in simulation.changes if not change.expired]
 
     simulated(scene)
 
@@ -268,7 +261,7 @@ def test_replicas_that_crash_again_and_again_keep_nobody_alive() -> None:
             _bind(agent, simulation.replicas[0])
         while simulation.now < dead.last_report + TIMEOUT_S + LATE_S:
             crashing = await simulation.start_replica()
-            crashing.registry.replica.watchman.refusals.unread([dead.node], "OVERLOADED")
+            crashing.registry.replica.liveness.refusals.unread([dead.node], "OVERLOADED")
             await asyncio.sleep(7)
             await simulation.stop_replica(crashing)
         # The node is named by strangers all the time: one timeout more, and no longer.

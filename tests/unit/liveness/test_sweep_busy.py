@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hq.liveness.deadlines import LivenessTimes
-from hq.liveness.flips import Flips, Outcome
+from hq.liveness.expiries import Expiries, Outcome
 from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Batch, Commit, Compare, WatchStream, Write
@@ -105,14 +105,14 @@ async def test_many_fall_with_one_knock() -> None:
         await simulation.add_agents(600, 2)  # too few nodes for the guard
         for agent in simulation.agents:
             agent.fall_silent()
-        replica.watchman.tracker.start(replica.cache.entries(), "all at once")
+        replica.liveness.tracker.start(replica.cache.entries(), "all at once")
         await asyncio.sleep(TIMEOUT_S + 3)
         assert len(simulation.flips()) == 600
         assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 0.5
 
 
 @asynccontextmanager
-async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Flips]]:
+async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Expiries]]:
     """A silent agent whose last report the first step has voided, and the flips of a replica that has seen it."""
     async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S) as simulation:
         replica = (await simulation.start_replica()).registry.replica
@@ -120,7 +120,7 @@ async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Flips]]:
         await simulation.add_agents(1, 1)
         [agent] = simulation.agents
         agent.fall_silent()
-        flips = replica.watchman.sweep._flips
+        flips = replica.liveness.sweep._expiries
         assert await flips.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
         for running in simulation.replicas:
             await running.registry.replica.fence.passed()
@@ -135,7 +135,7 @@ async def test_the_first_step_says_nothing_and_hears_nothing() -> None:
             entry = replica.cache.get(agent.key.instance_id)
             assert entry is not None
             assert entry.traits.ready
-            heard_s = replica.watchman.tracker.deadlines.silence_s(agent.key, simulation.now)
+            heard_s = replica.liveness.tracker.deadlines.silence_s(agent.key, simulation.now)
             assert heard_s == pytest.approx(simulation.now - agent.last_report, abs=1)
         assert simulation.changes == []
 
@@ -163,7 +163,7 @@ async def test_the_report_that_was_voided_is_heard_when_it_comes_again() -> None
         await asyncio.sleep(TIMEOUT_S / 2)
         await agent._report()
         for running in simulation.replicas:
-            deadlines = running.registry.replica.watchman.tracker.deadlines
+            deadlines = running.registry.replica.liveness.tracker.deadlines
             await running.registry.replica.fence.passed()
             assert (deadlines.silence_s(agent.key, simulation.now) or 0) < 1
 
@@ -175,7 +175,7 @@ async def test_a_beat_by_a_replica_that_has_not_seen_the_first_step_is_stored_as
         await simulation.add_agents(1, 1)
         [agent] = simulation.agents
         agent.fall_silent()
-        flips = sweeping.registry.replica.watchman.sweep._flips
+        flips = sweeping.registry.replica.liveness.sweep._expiries
         behind.link.hold_watch()
         assert await flips.write([agent.key], "test", in_two_steps=True) == {agent.key: Outcome.VOIDED}
         agent._registry = behind.registry

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from hq import keys as k
 from hq.liveness.deadlines import RevisionKey
-from hq.liveness.flips import Flips, Outcome
+from hq.liveness.expiries import Expiries, Outcome
 from hq.memory.statuses import HEARTBEAT_TIMEOUT
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.v1 import instance_pb2 as model
 from serving.errors import TooLarge
-from store import keys as k
 from store.port import Commit, NoSpace, Write
 from tests.support.faulty_store import faulty
 from tests.support.sample_instances import instance
@@ -28,7 +28,7 @@ from tests.support.virtual_time import in_virtual_time
 NAMES = k.Keys()
 
 
-def between_look_and_write(flips: Flips, happens: Callable[[], Awaitable[object]]) -> None:
+def between_look_and_write(flips: Expiries, happens: Callable[[], Awaitable[object]]) -> None:
     """Let something happen after a flip was made and before it is stored."""
     commit = flips._commit
 
@@ -139,7 +139,7 @@ def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_flipped(a
 @in_virtual_time
 async def test_what_cannot_be_flipped_does_not_stand_in_the_way_of_others() -> None:
     async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
-        flips = (await simulation.start_replica()).registry.replica.watchman.sweep._flips
+        flips = (await simulation.start_replica()).registry.replica.liveness.sweep._expiries
         await simulation.add_agents(150, 3)
         commit = flips._commit
         stuck = {agent.key.instance_id for agent in simulation.agents[:120]}
@@ -157,7 +157,7 @@ async def test_what_cannot_be_flipped_does_not_stand_in_the_way_of_others() -> N
 @in_virtual_time
 async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_flip() -> None:
     async with one_silent_agent() as (simulation, agent, replica, other):
-        flips = replica.watchman.sweep._flips
+        flips = replica.liveness.sweep._expiries
 
         async def report() -> None:
             await other.reports.begin(agent.key.instance_id, "r1", agent.node, simulation.now + 5)
@@ -175,7 +175,7 @@ async def test_beats_of_others_between_every_look_and_write_make_it_look_again_t
         await simulation.add_agents(2, 1)
         silent, reporting = simulation.agents
         silent.fall_silent()
-        flips = replica.watchman.sweep._flips
+        flips = replica.liveness.sweep._expiries
         commit, outcomes = flips._commit, list[Outcome]()
 
         async def after_a_beat(*flip: Any) -> Outcome:
@@ -185,14 +185,14 @@ async def test_beats_of_others_between_every_look_and_write_make_it_look_again_t
 
         flips._commit = after_a_beat  # type: ignore[method-assign, assignment]
         await asyncio.sleep(75)
-        assert outcomes == [Outcome.OVERTAKEN, Outcome.OVERTAKEN, Outcome.VOIDED, Outcome.FLIPPED]
+        assert outcomes == [Outcome.OVERTAKEN, Outcome.OVERTAKEN, Outcome.VOIDED, Outcome.EXPIRED]
         assert [flip.key for flip in simulation.flips()] == [silent.key]
 
 
 @in_virtual_time
 async def test_planned_work_that_is_announced_between_the_look_and_the_write_prevents_the_flip() -> None:
     async with one_silent_agent() as (simulation, agent, replica, other):
-        flips = replica.watchman.sweep._flips
+        flips = replica.liveness.sweep._expiries
 
         async def order() -> None:
             await other.admin.suspend(agent.node, 100_000, "me", "planned work", simulation.now + 5)
@@ -206,7 +206,7 @@ async def test_planned_work_that_is_announced_between_the_look_and_the_write_pre
 async def test_an_instance_that_is_deleted_between_the_look_and_the_write_stays_deleted() -> None:
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         replica = (await simulation.start_replica()).registry.replica
-        flips = replica.watchman.sweep._flips
+        flips = replica.liveness.sweep._expiries
         assert await flips.write([RevisionKey("gone", "r1")], "test") == {RevisionKey("gone", "r1"): Outcome.CHANGED}
 
 
@@ -219,11 +219,11 @@ async def test_both_revisions_of_an_instance_are_flipped_in_one_write() -> None:
         simulation.agents[0].fall_silent()
         keys = [RevisionKey("i-0", "r1"), RevisionKey("i-0", "r2")]
         version = replica.cache.version
-        assert set((await replica.watchman.sweep._flips.write(keys, "test")).values()) == {Outcome.FLIPPED}
+        assert set((await replica.liveness.sweep._expiries.write(keys, "test")).values()) == {Outcome.EXPIRED}
         await replica.fence.passed()
         entry = replica.cache.get("i-0")
         assert entry is not None
-        assert [mark.flipped for mark in entry.marks] == [True, True]
+        assert [mark.expired for mark in entry.marks] == [True, True]
         assert entry.status_version > version
 
 

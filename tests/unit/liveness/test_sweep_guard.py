@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hqpb.v1 import admin_pb2, service_pb2
 from tests.support.simulation import Agent, Simulation
 from tests.support.virtual_time import run_virtually
@@ -116,7 +116,7 @@ def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -
             await settled(simulation)
             [agent] = silence(simulation.agents[:1])
             replica = simulation.replicas[0].registry.replica
-            sweep, knock = replica.watchman.sweep, replica.beats.knock
+            sweep, knock = replica.liveness.sweep, replica.heartbeats.knock
             orders = 0
 
             async def knock_after_an_order() -> None:
@@ -126,7 +126,7 @@ def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -
                     await order(simulation, FORCE, 100)
                 await knock()
 
-            replica.beats.knock = knock_after_an_order  # type: ignore[method-assign]
+            replica.heartbeats.knock = knock_after_an_order  # type: ignore[method-assign]
             while not orders:
                 await asyncio.sleep(1)
             await asyncio.sleep(60)
@@ -184,7 +184,7 @@ def test_instances_that_are_deleted_are_no_reason_to_hold() -> None:
                 await writes.delete(agent.key.instance_id, NO_DEMAND, simulation.now + 5)
             await asyncio.sleep(700)
             assert [flip.key for flip in simulation.flips()] == [silent.key]
-            assert simulation.any_registry().replica.watchman.guard.holds == 0
+            assert simulation.any_registry().replica.liveness.guard.holds == 0
 
     run_virtually(main)
 
@@ -208,7 +208,7 @@ def test_hundreds_of_due_flips_are_written_in_one_sweep() -> None:
     async def main() -> None:
         async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
             await settled(simulation, agents=250, nodes=10)
-            sweep = simulation.any_registry().replica.watchman.sweep
+            sweep = simulation.any_registry().replica.liveness.sweep
             await order(simulation, FORCE, 100)
             silence(simulation.agents[:230])
             await asyncio.sleep(100)

@@ -193,7 +193,7 @@ def test_who_comes_back_is_ready_with_its_first_report() -> None:
         assert len(simulation.flips(agent)) == 1
         agent.silent = False
         await asyncio.sleep(200)
-        assert [change.flipped for change in simulation.changes] == [True, False]
+        assert [change.expired for change in simulation.changes] == [True, False]
         agent.silent = True
 
     simulated(scene, replicas=2)

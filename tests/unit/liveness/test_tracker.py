@@ -27,7 +27,7 @@ def test_a_report_renews_and_so_does_a_beat_but_only_its_own_revision(stage: Cac
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(100)
-    stage.beat(R1)
+    stage.heartbeat(R1)
     assert stage.silence_s(R1) == 0
     assert stage.silence_s(R2) == 100
     stage.report(R2, sequence=2, message="changed")
@@ -77,7 +77,7 @@ def test_a_new_reporter_is_a_sign_of_life(stage: CacheAndTracker) -> None:
 
 def test_a_beat_of_what_is_not_ready_runs_no_deadline(stage: CacheAndTracker) -> None:
     stage.report(R1, ready=FALSE)
-    stage.beat(R1)
+    stage.heartbeat(R1)
     assert stage.silence_s(R1) is None
 
 

@@ -22,7 +22,7 @@ def test_flips_are_counted_whoever_wrote_them_and_for_one_timeout(stage: CacheAn
     stage.report(R2)
     stage.clock.advance(700)
     stage.flip(R1)
-    assert stage.tracker.flips == 1
+    assert stage.tracker.expiries == 1
     assert stage.tracker.census(5) == Census(2, 2, 5)
     stage.clock.advance(601)
     assert stage.tracker.census(5) == Census(1, 1, 5)
@@ -32,7 +32,7 @@ def test_a_recovery_is_counted_and_ends_the_flip(stage: CacheAndTracker) -> None
     stage.report(R1)
     stage.flip(R1)
     stage.report(R1, sequence=2)
-    assert (stage.tracker.flips, stage.tracker.recoveries) == (1, 1)
+    assert (stage.tracker.expiries, stage.tracker.recoveries) == (1, 1)
     assert stage.tracker.census(5) == Census(1, 0, 5)
     assert stage.silence_s(R1) == 0
 
@@ -41,9 +41,9 @@ def test_a_report_of_not_ready_does_not_recover_and_the_next_one_of_ready_does(s
     stage.report(R1)
     stage.flip(R1)
     stage.report(R1, ready=FALSE, sequence=2)
-    assert (stage.tracker.flips, stage.tracker.recoveries) == (1, 0)
+    assert (stage.tracker.expiries, stage.tracker.recoveries) == (1, 0)
     stage.report(R1, sequence=3)
-    assert (stage.tracker.flips, stage.tracker.recoveries) == (1, 1)
+    assert (stage.tracker.expiries, stage.tracker.recoveries) == (1, 1)
 
 
 def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: CacheAndTracker) -> None:
@@ -87,7 +87,7 @@ def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: CacheAndTrack
 
 def test_beats_replayed_before_a_start_count_for_nothing(stage: CacheAndTracker) -> None:
     stage.report(R1)
-    stage.beat(R1)
+    stage.heartbeat(R1)
     stage.delete()
     stage.tracker.deadlines.heard(R1, stage.clock.now())  # as a replay might
     stage.tracker.start(stage.cache.entries(), "started")
@@ -114,13 +114,13 @@ def test_what_was_flipped_on_a_node_before_or_under_planned_work_is_in_no_number
     assert stage.tracker.census(1) == Census(0, 0, 1)
     stage.flip(R2)
     assert stage.tracker.census(1) == Census(0, 0, 1)
-    assert stage.tracker.flips == 2
+    assert stage.tracker.expiries == 2
 
 
 def test_reports_during_planned_work_start_no_deadline_and_its_end_gives_a_full_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.suspend("n1")
-    stage.beat(R1)
+    stage.heartbeat(R1)
     stage.report(R2)
     assert stage.tracker.census(2).expected == 0
     stage.clock.advance(5_000)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hq.api.addressed import addressed
 from hq.api.admin_api import AdminApi
+from hq.api.cluster_check import addressed
 from hq.api.instance_api import InstanceApi
-from serving.calls.meant import CLUSTER_HEADER
+from hqapi.requests import CLUSTER_HEADER
 from serving.calls.methods import Call, Unary, settled
-from serving.errors import HqError, InvalidRequest
+from serving.errors import InvalidRequest, ServiceError
 from tests.support.in_process_replica import running
 
 
@@ -34,7 +34,7 @@ async def refused_by(cluster: str, *meant: str) -> set[str]:
                 except InvalidRequest as error:
                     if error.violations[0].field == CLUSTER_HEADER:
                         refused.add(method.path.rpartition("/")[2])
-                except HqError:
+                except ServiceError:
                     pass
     return refused
 

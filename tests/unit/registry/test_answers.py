@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import json_format
 
 from hq.api.answers import Answers, in_slices
-from hq.api.twins import EventTwins, Twins
+from hq.api.json_cache import EventJson, InstanceJson
 from hq.memory.entry import Entry, frames_of
 from hq.memory.history import put_event
 from hq.memory.query import Query
@@ -96,7 +96,7 @@ async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_
     assert (await masked("spec.node_name"))[0].instances[0] == model.Instance(spec=model.InstanceSpec(node_name="n"))
     beaten = feed.cache.get("a")
     assert beaten is not None
-    beaten.beat(0, 2_000, "writer")
+    beaten.heartbeat(0, 2_000, "writer")
     assert (await masked("status.heartbeat"))[0].instances[0].status.heartbeat["r"].ToMilliseconds() == 2_000
 
 
@@ -104,17 +104,17 @@ async def test_a_masked_list_is_made_once_for_each_mask_in_turn_and_again_after_
 
 
 def test_json_is_made_once_until_something_changes() -> None:
-    twins, made = Twins(1 << 20), reported()
+    twins, made = InstanceJson(1 << 20), reported()
     first = twins.get(made)
     assert twins.get(made) is first
-    made.beat(0, 9_000, "somebody")
+    made.heartbeat(0, 9_000, "somebody")
     second = twins.get(made)
     assert json.loads(second)["status"]["lastHeartbeatTime"] == "1970-01-01T00:00:09Z"
     assert json.loads(first)["status"]["lastHeartbeatTime"] == "1970-01-01T00:00:01Z"
 
 
 def test_json_is_kept_within_its_bytes() -> None:
-    twins = Twins(20_000)
+    twins = InstanceJson(20_000)
     entries = [entry(f"i-{number}", text="x" * 1_000) for number in range(100)]
     for each in entries:
         twins.get(each)
@@ -128,7 +128,7 @@ def test_json_is_kept_within_its_bytes() -> None:
 
 
 def test_events_as_json_are_made_once_and_kept_within_their_bytes() -> None:
-    twins = EventTwins(20_000)
+    twins = EventJson(20_000)
     events = [put_event(number, entry(f"i-{number}", text="x" * 1_000).frame()) for number in range(100)]
     for event in events:
         assert twins.get(event) is twins.get(bytes(bytearray(event)))
@@ -139,8 +139,8 @@ def test_times_that_json_cannot_say_do_not_spoil_a_list() -> None:
     made = entry("a")
     instance = made.instance()
     instance.meta.creation_time.seconds = 1 << 60
-    assert json.loads(Answers(1)._twins.get(made))["meta"]["id"] == "a"
-    far = Twins(1 << 20)
+    assert json.loads(Answers(1)._json_cache.get(made))["meta"]["id"] == "a"
+    far = InstanceJson(1 << 20)
     spoiled = reported()
     spoiled.fresh_frame = put_frame(instance)
     assert json.loads(far.get(spoiled))["meta"]["creationTime"].startswith("9999-12-31")

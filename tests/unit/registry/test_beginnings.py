@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hq.errors import Fenced
 from hq.registry.registry import Registry
 from hq.registry.reports import Reporter
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import Fenced, HqError
+from serving.errors import ServiceError
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.writes import soon
@@ -24,8 +25,8 @@ def status_version(registry: Registry, instance_id: str) -> int:
     return entry.status_version
 
 
-def reasons(outcomes: list[Reporter | HqError]) -> list[str]:
-    return [outcome.reason if isinstance(outcome, HqError) else "" for outcome in outcomes]
+def reasons(outcomes: list[Reporter | ServiceError]) -> list[str]:
+    return [outcome.reason if isinstance(outcome, ServiceError) else "" for outcome in outcomes]
 
 
 async def test_each_item_is_answered_for_itself_and_in_order() -> None:

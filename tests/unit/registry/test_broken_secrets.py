@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hq import keys as k
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import StoreUnavailable
-from store import keys as k
 from store.port import Write
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq import keys as k
+from hq.errors import AlreadyExists, VersionConflict
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import AlreadyExists, NotFound, NotLoaded, VersionConflict
-from store import keys as k
+from serving.errors import NotFound, NotLoaded
 from store.port import Write
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance

@@ -7,14 +7,15 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq import keys as k
+from hq.errors import EpochChanged
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import EpochChanged, NotLoaded
-from store import keys as k
+from serving.errors import NotLoaded
 from store.memory import MemoryStore
 from store.port import Write
 from tests.support.sample_instances import instance

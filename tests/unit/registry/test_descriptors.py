@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hq.errors import WrongNode
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import NotFound, WrongNode
+from serving.errors import NotFound
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.writes import create

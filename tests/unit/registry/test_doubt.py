@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.doubt import CONFIRMED, DOUBTED, UNSPECIFIED, Census, Standing, Strangers
+from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, Census, Standing, Strangers
 from hqpb.v1 import service_pb2
 
 NOBODY = Census(0, 0)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hq.api.mask import Mask
+from hq.api.answers import Mask
 from hq.validation import check_field_mask
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from hq.errors import EpochChanged
 from hq.memory.query import Query
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import EpochChanged, InvalidRequest
+from serving.errors import InvalidRequest
 from tests.support.loop_turns import counted_turns
 from tests.support.reference_instances import Truth
 from tests.support.stepped_replica import PLAIN, loaded

@@ -6,9 +6,10 @@ import asyncio
 
 import pytest
 
+from hq.errors import BehindVersion, EpochChanged
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import BehindVersion, EpochChanged, NotFound, NotLoaded
+from serving.errors import NotFound, NotLoaded
 from tests.support.stepped_replica import PLAIN, SteppedReplica, loaded
 from tests.support.store_histories import EPOCH, World, spec_of
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from hq.liveness.beats import Beat
+from hq.liveness.heartbeats import Heartbeat, heartbeat_of
 from hq.memory import statuses
-from hq.registry.repeats import beat_of
 from hqpb.v1 import instance_pb2, service_pb2
 from tests.support.cache_and_tracker import HEARD, CacheAndTracker
 
@@ -36,8 +35,8 @@ def _unsettled(sequence: int) -> service_pb2.ReportStatusRequest:
     return service_pb2.ReportStatusRequest(unsettled=True, revision=instance_pb2.RevisionStatus(sequence=sequence))
 
 
-def _beat_of(stage: CacheAndTracker, report: service_pb2.ReportStatusRequest) -> Beat | None:
-    return beat_of(stage.entry(), report, statuses.digest(report.revision))
+def _heartbeat_of(stage: CacheAndTracker, report: service_pb2.ReportStatusRequest) -> Heartbeat | None:
+    return heartbeat_of(stage.entry(), report, statuses.digest(report.revision))
 
 
 @pytest.mark.parametrize("sequence", [5, 6, 1_000])
@@ -45,7 +44,7 @@ def test_the_same_again_is_a_beat(stage: CacheAndTracker, sequence: int) -> None
     report = _report()
     report.revision.sequence = sequence
     marks = [mark.id for mark in stage.entry().marks]
-    assert _beat_of(stage, report) == Beat(7, stage.entry().status_version, marks.index("r1"))
+    assert _heartbeat_of(stage, report) == Heartbeat(7, stage.entry().status_version, marks.index("r1"))
 
 
 DIFFERENT: dict[str, Change] = {
@@ -67,20 +66,20 @@ DIFFERENT: dict[str, Change] = {
 def test_what_differs_in_anything_goes_the_long_way(stage: CacheAndTracker, what: str) -> None:
     report = _report()
     DIFFERENT[what](report)
-    assert _beat_of(stage, report) is None
+    assert _heartbeat_of(stage, report) is None
 
 
 def test_the_report_that_is_stored_already_is_a_beat_when_it_comes_again_unsettled(stage: CacheAndTracker) -> None:
     report = _report()
     report.unsettled = True
-    assert _beat_of(stage, report) is not None
+    assert _heartbeat_of(stage, report) is not None
 
 
 def test_a_revision_that_left_the_spec_goes_the_long_way(stage: CacheAndTracker) -> None:
     stage.create("a", uid=7, node="n1", revisions="r2")
-    assert _beat_of(stage, _report()) is None
+    assert _heartbeat_of(stage, _report()) is None
 
 
 def test_a_flipped_revision_goes_the_long_way(stage: CacheAndTracker) -> None:
-    stage.change(lambda draft: draft.flip("r1", instance_pb2.Receipt(decided_by="another"), 1))
-    assert _beat_of(stage, _report()) is None
+    stage.change(lambda draft: draft.expire("r1", instance_pb2.Receipt(decided_by="another"), 1))
+    assert _heartbeat_of(stage, _report()) is None

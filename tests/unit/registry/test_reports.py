@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq.errors import Fenced, NotBegun, OutdatedReport, UnknownRevision, WrongNode, WrongUid
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import (
-    Fenced,
-    InvalidRequest,
-    NotBegun,
-    NotFound,
-    OutdatedReport,
-    UnknownRevision,
-    WrongNode,
-    WrongUid,
-)
+from serving.errors import InvalidRequest, NotFound
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.writes import soon
@@ -77,7 +69,7 @@ async def test_a_report_that_says_nothing_new_is_a_beat_and_leaves_the_status_ve
         await agent.report()
         after = shown(registry)
         assert after.meta.status_version == before.meta.status_version
-        assert registry.replica.beats.sent == 1
+        assert registry.replica.heartbeats.sent == 1
         assert after.status.revision == before.status.revision
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hq.keys import Keys
 from hq.registry.registry import Registry
 from serving.errors import DeadlineExceeded, NotFound
-from store.keys import Keys
 from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.in_process_replica import running

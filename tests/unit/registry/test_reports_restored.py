@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from hq.errors import Fenced, NotBegun
 from hq.liveness.deadlines import RevisionKey
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
-from serving.errors import Fenced, NotBegun
 from store.memory import MemoryStore
 from tests.support.backups import restored, saved
 from tests.support.sample_instances import instance
@@ -131,7 +131,7 @@ async def test_to_forget_who_reported_renews_nobody() -> None:
         first, _ = agents = await two_agents(simulation, registry)
         await taken_back(simulation, registry, lambda: begin_anew(agents, registry))
         await asyncio.sleep(100)
-        deadlines = registry.replica.watchman.tracker.deadlines
+        deadlines = registry.replica.liveness.tracker.deadlines
         before = deadlines.deadline(RevisionKey("a", "r2"))
         await begin_anew([first], registry)
         assert deadlines.deadline(RevisionKey("a", "r2")) == before

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq.errors import AlreadyExists, EpochChanged, StoreLimit, VersionConflict
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from serving.errors import AlreadyExists, EpochChanged, InvalidRequest, NotFound, StoreLimit, VersionConflict
+from serving.errors import InvalidRequest, NotFound
 from tests.support.in_process_replica import running
 from tests.support.sample_instances import instance
 from tests.support.writes import ANY, create, shown, soon, update

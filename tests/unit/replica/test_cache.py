@@ -23,7 +23,7 @@ def test_a_beat_is_seen_at_once_and_time_never_goes_back() -> None:
     assert entry is not None
     versions = entry.version, entry.status_version
     for beat_ms, shown_ms in ((5_000, 5_000), (4_000, 5_000), (6_000, 6_000)):
-        entry.beat(0, beat_ms, "hearer")
+        entry.heartbeat(0, beat_ms, "hearer")
         status = entry.instance().status
         assert status.heartbeat["r"].ToMilliseconds() == shown_ms
         assert status.heartbeat["r-1"].ToMilliseconds() == 2_000
@@ -36,7 +36,7 @@ def test_beats_are_remembered_over_rewrites_of_the_same_report() -> None:
     feed(spec=spec_value("a"), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")
     assert entry is not None
-    entry.beat(0, 5_000, "hearer")
+    entry.heartbeat(0, 5_000, "hearer")
     feed(spec=spec_value("a", text="changed"))
     feed(status=status_value(mark(heard_ms=1_000)))
     after = feed.cache.get("a")
@@ -50,7 +50,7 @@ def test_a_new_report_or_a_later_record_overrules_remembered_beats() -> None:
     feed(spec=spec_value("a"), status=status_value(mark(heard_ms=1_000)))
     first = feed.cache.get("a")
     assert first is not None
-    first.beat(0, 5_000, "hearer")
+    first.heartbeat(0, 5_000, "hearer")
     feed(status=status_value(mark(heard_ms=9_000)))
     second = feed.cache.get("a")
     assert second is not None
@@ -66,7 +66,7 @@ def test_another_life_of_an_id_remembers_no_beats() -> None:
     feed(spec=spec_value("a", uid=1), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")
     assert entry is not None
-    entry.beat(0, 5_000, "hearer")
+    entry.heartbeat(0, 5_000, "hearer")
     feed(spec=spec_value("a", uid=2), status=status_value(mark(heard_ms=1_000)))
     after = feed.cache.get("a")
     assert after is not None

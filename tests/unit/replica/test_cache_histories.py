@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hq import keys as k
 from hq.memory.cache import Cache
 from hq.memory.entry import RECORD_BYTES
 from hq.memory.query import Query
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from store import keys as k
 from tests.support.reference_instances import Truth
 from tests.support.store_histories import EPOCH, IDS, SERVICES, Step, World, filters, steps
 

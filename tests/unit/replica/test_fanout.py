@@ -127,7 +127,7 @@ async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time
     await watcher.wait(Alarm(0))
     assert await woken_by(lambda: fanout.lose_all("gone"))
     await watcher.wait(late)
-    assert (watcher.lost, fanout.closing.is_set(), fanout.life) == ("gone", True, 1)
+    assert (watcher.lost, fanout.closing.is_set(), fanout.generation) == ("gone", True, 1)
 
 
 async def test_one_alarm_wakes_all_that_wait_in_their_order_and_is_silent_when_nobody_does() -> None:

@@ -13,7 +13,7 @@ from hq.memory.fanout import Fanout, deliveries, encode
 from hq.memory.history import Step as Told
 from hq.memory.history import WatchedEvent
 from hq.memory.query import Query
-from hq.memory.traits import Traits
+from hq.memory.record import Traits
 from hq.memory.watcher import Delivery, Watcher
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import entry

@@ -7,7 +7,7 @@ from weakref import ref
 import pytest
 
 from hq.memory.cache import Cache
-from hq.memory.listing import Home, Listing, Shelf
+from hq.memory.joined_lists import Home, JoinedList, Shelf
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import Feed, entry, mark, spec_value, status_value
@@ -42,7 +42,7 @@ def test_a_beat_is_seen_in_the_list() -> None:
     assert listed(cache).instances[1].status.heartbeat["r"].ToMilliseconds() == 1_000
     b = cache.get("b")
     assert b is not None
-    b.beat(0, 9_000, "hearer")
+    b.heartbeat(0, 9_000, "hearer")
     assert listed(cache).instances[1].status.heartbeat["r"].ToMilliseconds() == 9_000
 
 
@@ -88,7 +88,7 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
     shelf, homes = Shelf(100_000), [Home() for _ in range(100)]
     for home in homes:
         for key in (None, True):
-            shelf.keep(home, key, Listing([entry("a")], b"x" * 1_000))
+            shelf.keep(home, key, JoinedList([entry("a")], b"x" * 1_000))
     kept = [listing for home in homes for key in (None, True) if (listing := home.get(key))]
     assert 10 <= len(kept) <= 20
     assert homes[-1].get(True) is kept[-1]
@@ -97,7 +97,7 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
 
 def test_a_void_list_is_held_by_nobody() -> None:
     shelf, home = Shelf(100_000), Home()
-    old = Listing([], b"x" * 1_000)
+    old = JoinedList([], b"x" * 1_000)
     shelf.keep(home, None, old)
     seen = ref(old)
     del old
@@ -108,9 +108,9 @@ def test_a_void_list_is_held_by_nobody() -> None:
 
 def test_what_is_noted_of_void_lists_does_not_pile_up_behind_a_list_that_stays() -> None:
     shelf, still, changing = Shelf(1 << 30), Home(), Home()
-    shelf.keep(still, None, Listing([], b"x" * 1_000))
+    shelf.keep(still, None, JoinedList([], b"x" * 1_000))
     for _ in range(10_000):
-        shelf.keep(changing, None, Listing([], b"x" * 1_000))
+        shelf.keep(changing, None, JoinedList([], b"x" * 1_000))
         changing.void()
     assert still.get(None) is not None
     assert len(shelf._kept) <= 65
@@ -120,17 +120,17 @@ def test_what_is_noted_of_void_lists_does_not_pile_up_behind_a_list_that_stays()
 def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> None:
     shelf, homes, changing = Shelf(1 << 30), [Home() for _ in range(500)], Home()
     for home in homes:
-        shelf.keep(home, None, Listing([], b"x"))
-        shelf.keep(changing, None, Listing([], b"x"))
+        shelf.keep(home, None, JoinedList([], b"x"))
+        shelf.keep(changing, None, JoinedList([], b"x"))
     assert all(home.get(None) for home in homes)
     assert len(shelf._kept) <= 2 * len(homes)
 
 
 def test_what_took_the_place_of_an_old_list_does_not_go_with_it() -> None:
     shelf, home = Shelf(20_000), Home()
-    shelf.keep(home, None, Listing([], b"x" * 1_000))
+    shelf.keep(home, None, JoinedList([], b"x" * 1_000))
     home.void()
-    newer = Listing([], b"x" * 1_000)
+    newer = JoinedList([], b"x" * 1_000)
     shelf.keep(home, None, newer)
-    shelf.keep(Home(), None, Listing([], b"x" * 1_500))
+    shelf.keep(Home(), None, JoinedList([], b"x" * 1_500))
     assert home.get(None) is newer

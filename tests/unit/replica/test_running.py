@@ -7,18 +7,18 @@ import random
 import pytest
 
 from hq.config import ReplicaConfig
-from hq.embedded import EtcdFailed
-from hq.process.running import until_stopped
 from hq.process.server import Server
 from serving.clock import SystemClock
 from serving.limiting.limits import Limits
+from serving.process import until_stopped
 from serving.transports import Addresses
+from store.embedded import EtcdFailed
 from store.memory import MemoryStore
 
 
 async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not as if it had been told to stop."""
-    for about_the_collector in ("serving.garbage.relax", "gc.freeze"):  # other tests go on in this process
+    for about_the_collector in ("serving.process.relax_gc", "gc.freeze"):  # other tests go on in this process
         monkeypatch.setattr(about_the_collector, lambda: None)
     at = Addresses("127.0.0.1:0", "127.0.0.1:0")
     server = Server(ReplicaConfig(), MemoryStore(), SystemClock(), random.Random(1), at, Limits())
@@ -28,4 +28,4 @@ async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: p
         return EtcdFailed("the disk is full")
 
     with pytest.raises(EtcdFailed, match="the disk is full"):
-        await until_stopped(server, fatal=died())
+        await until_stopped(server, server.replica.loaded, fatal=died())

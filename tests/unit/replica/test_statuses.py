@@ -69,7 +69,7 @@ def test_a_flip_says_why_and_its_next_report_is_written_whatever_it_says(record:
     assert (ready.status, ready.reason) == (FALSE, statuses.HEARTBEAT_TIMEOUT)
     assert "601 s" in ready.message
     assert (ready.receipt.decided_by, ready.receipt.decided_at_version) == ("h2", 77)
-    assert (record.mark().ready, record.mark().flipped, record.mark().digest) == (False, True, 0)
+    assert (record.mark().ready, record.mark().expired, record.mark().digest) == (False, True, 0)
 
 
 def test_a_flip_leaves_what_else_the_agent_said(record: Record) -> None:
@@ -91,7 +91,7 @@ def test_a_recovery_tells_what_it_recovered_from(record: Record) -> None:
     assert ready.status == TRUE
     assert ready.receipt.recovered_from == statuses.HEARTBEAT_TIMEOUT
     assert ready.receipt.heard_by == "h1"
-    assert not record.mark().flipped
+    assert not record.mark().expired
     assert record.status.ready.status == TRUE
 
 
@@ -107,7 +107,7 @@ def test_a_report_of_not_ready_keeps_a_flip_open_and_replaces_its_condition(reco
     record.report()
     record.flip()
     record.report(FALSE, sequence=2, message="disk full")
-    assert record.mark().flipped
+    assert record.mark().expired
     assert record.revision().ready.message == "disk full"
     assert record.mark().digest != 0
 
@@ -149,8 +149,8 @@ def test_a_record_whose_marks_are_missing_can_still_be_changed() -> None:
     status = instance_pb2.InstanceStatus()
     status.revision.add(id="r1").ready.status = TRUE
     draft = Draft(UID, status, ())
-    draft.flip("r1", instance_pb2.Receipt(), 1)
-    assert [mark.flipped for mark in draft.record(1, 1).revision] == [True]
+    draft.expire("r1", instance_pb2.Receipt(), 1)
+    assert [mark.expired for mark in draft.record(1, 1).revision] == [True]
 
 
 @given(revision_statuses(), st.integers(1, 1 << 63))
@@ -203,4 +203,4 @@ def test_whatever_happens_the_marks_agree_with_the_status(history: list[tuple[st
         assert {mark.id for mark in record.stored.revision if mark.ready} == ready_ids
         assert (status.ready.status == TRUE) == bool(ready_ids)
         for mark in record.stored.revision:
-            assert not (mark.ready and mark.flipped)
+            assert not (mark.ready and mark.expired)

@@ -12,21 +12,19 @@ from typing import Any
 
 import pytest
 
-from hq.audit.check import Check
+from hq.audit import Check
+from hqapi.rules import UPLOAD
 from serving.auth.audit import Audit, Line, LogSink
+from serving.auth.audit_chain import hash_of
 from serving.auth.audit_file import FileSink
-from serving.auth.chain import hash_of
-from serving.auth.errors import AuditUnavailable, BadSecurity
 from serving.auth.gate import Gate
 from serving.auth.policy import Policy
+from serving.auth.watched_files import BadSecurity
 from serving.calls.methods import Call, Unary, settled
 from serving.clock import ManualClock
-from serving.errors import PermissionDenied
-from serving.rights.access import Access
-from serving.rights.identity import Identity, Kind
-from serving.rights.rules import UPLOAD
-from serving.telemetry.logs import ToStream
-from serving.telemetry.quiet import Quiet
+from serving.errors import AuditUnavailable, PermissionDenied
+from serving.rights.access import Access, Identity, Kind
+from serving.telemetry.logs import Quiet, ToStream
 
 LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from serving.auth.audit import Line
-from serving.auth.denials import Denials
+from serving.auth.audit import Denials, Line
 from serving.clock import ManualClock
 
 

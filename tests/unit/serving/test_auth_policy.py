@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving.auth.errors import BadSecurity
 from serving.auth.policy import parse
-from serving.auth.watched import WatchedFiles
+from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.errors import PermissionDenied
-from serving.rights.access import Access
-from serving.rights.identity import Identity, Kind
+from serving.rights.access import Access, Identity, Kind
 from serving.rights.patterns import IdentityPattern, Patterns
 from serving.rights.rules import READ, Role
 from tests.support.secured import POLICY

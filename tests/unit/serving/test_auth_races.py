@@ -8,13 +8,13 @@ from functools import partial
 
 import pytest
 
-from hq.registry.precondition import Precondition
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
+from hqapi.rules import FETCH, UPLOAD
 from serving.auth.policy import parse
-from serving.errors import HqError, PermissionDenied
-from serving.rights.access import Access
-from serving.rights.identity import Identity, Kind
-from serving.rights.rules import FETCH, UPLOAD, Rule
+from serving.errors import PermissionDenied, ServiceError
+from serving.rights.access import Access, Identity, Kind
+from serving.rights.rules import Rule
 from store.memory import MemoryStore
 from tests.support.faulty_store import FaultyStore
 from tests.support.in_process_replica import running
@@ -93,7 +93,7 @@ async def test_a_replica_that_lags_does_not_give_secrets_to_the_node_that_an_ins
         assert lagging.replica.cache.get("web-1").traits.node == "n1"  # type: ignore[union-attr]
         assert not asked.done()
         behind.speak()
-        with pytest.raises(HqError, match="another node"):
+        with pytest.raises(ServiceError, match="another node"):
             await asked
 
 

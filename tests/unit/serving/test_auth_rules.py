@@ -4,28 +4,37 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from federated.api import FrontApi
-from federated.front import Front
+from federated.api import GatewayApi
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
+from hqapi import prometheus_sd
+from hqapi.prometheus_sd import Target
+from hqapi.rules import FETCH
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.auth.audit import Audit, LogSink
 from serving.auth.gate import Gate
 from serving.auth.policy import parse
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
-from serving.rights.identity import Identity, Kind
-from serving.rights.rules import FETCH, NOBODY, OPEN, OPERATE, PAGES, READ, Record, Role, Rule
+from serving.rights.access import Identity, Kind
+from serving.rights.rules import NOBODY, OPEN, OPERATE, READ, Record, Role, Rule
+from serving.standard.pages import Page, index_page, own_pages
 from tests.support.in_process_replica import running
 from tests.support.secured import POLICY
+from tests.wire.fake_table import FakeHealth
 
+PAGES = {**own_pages(FakeHealth(), CollectorRegistry()), "/": index_page([], [])}
 CALLS = [
     f"{service.full_name}/{method.name}"
     for file in (service_pb2.DESCRIPTOR, admin_pb2.DESCRIPTOR)
@@ -47,7 +56,7 @@ async def front_rules(tmp_path: Path) -> dict[str, Rule]:
     config.write_text("locations: {east: {replicas: ['127.0.0.1:1']}}")
     clock, rng = _FrontClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 0)
-    api = FrontApi(Front(locations, clock, rng, 1))
+    api = GatewayApi(Gateway(locations, clock, rng, 1))
     methods = [*api.methods(), *api.refused_methods()]
     await locations.end()
     return {method.path: method.rule for method in methods}
@@ -75,7 +84,7 @@ def test_a_front_has_the_very_same_rules(
     assert front_rules[call] is replica_rules[call]
 
 
-@pytest.mark.parametrize("rule", [NOBODY, PAGES.get("/extra", NOBODY)])
+@pytest.mark.parametrize("rule", [NOBODY, Page(PAGES["/livez"].answer).rule])
 def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
     for name in ("admin", "operator", "reader/ann"):
@@ -105,6 +114,10 @@ def test_reads_are_not_recorded_reports_if_denied_and_writes_are(replica_rules: 
     assert recorded(Record.DENIALS) == {"ReportStatus", "ReportStatuses"}
 
 
+async def _no_targets(*_: Any) -> AsyncIterator[Sequence[Target]]:
+    yield ()
+
+
 def test_open_pages_are_those_of_health() -> None:
-    assert {path for path, rule in PAGES.items() if rule is OPEN} == {"/", "/livez", "/readyz"}
-    assert PAGES["/sd/prometheus"] is READ
+    assert {path for path, page in PAGES.items() if page.rule is OPEN} == {"/", "/livez", "/readyz"}
+    assert prometheus_sd.pages(_no_targets, CollectorRegistry())["/sd/prometheus"].rule is READ

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from serving.auth.errors import BadSecurity
-from serving.auth.settings import check_exposure, security_of
+from serving.auth.security import check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
 from serving.flags import is_loopback
 from tests.support.secured import Secured

@@ -14,10 +14,11 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from serving.auth.bearer_tokens import Demands, Tickets, parse_jwks
 from serving.auth.certificates import Certificates, spiffe_id
-from serving.auth.errors import BadSecurity, Unauthenticated
-from serving.auth.tickets import Demands, Tickets, parse_jwks
+from serving.auth.watched_files import BadSecurity
 from serving.clock import ManualClock, SystemClock
+from serving.errors import Unauthenticated
 from tests.fuzz.jws import compact
 from tests.support.certificates import Authority
 from tests.support.token_issuer import AUDIENCE, ISSUER, Issuer

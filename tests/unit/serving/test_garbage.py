@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving import garbage
+from serving import process
 
 
 class Node:
@@ -29,26 +29,26 @@ def as_before() -> Iterator[None]:
 
 def test_what_is_there_at_the_start_is_taken_out_of_collections() -> None:
     stays = Node()
-    garbage.freeze()
+    process.freeze_gc()
     assert not any(one is stays for one in gc.get_objects())
     assert gc.get_freeze_count() > 10_000
 
 
 def test_what_was_garbage_already_is_not_kept_by_it() -> None:
     gone = weakref.ref(Node())
-    garbage.freeze()
+    process.freeze_gc()
     assert gone() is None
 
 
 def test_garbage_made_after_it_is_collected() -> None:
-    garbage.freeze()
+    process.freeze_gc()
     gone = weakref.ref(Node())
     gc.collect()
     assert gone() is None
 
 
 def test_circles_left_behind_calls_go_within_ten_thousand_objects() -> None:
-    garbage.relax()
+    process.relax_gc()
     gone = weakref.ref(Node())
     kept = [[number] for number in range(10_100)]
     assert gone() is None
@@ -57,7 +57,7 @@ def test_circles_left_behind_calls_go_within_ten_thousand_objects() -> None:
 
 async def test_what_a_replica_has_loaded_is_frozen() -> None:
     loaded = asyncio.Event()
-    freezing = asyncio.create_task(garbage.freeze_each_time(loaded))
+    freezing = asyncio.create_task(process.freeze_gc_each_time(loaded))
     await asyncio.sleep(0)
     before = gc.get_freeze_count()
     entries = [Node() for _ in range(1_000)]

@@ -13,8 +13,7 @@ import pytest
 from serving.calls import current
 from serving.calls.methods import Call
 from serving.clock import ManualClock
-from serving.telemetry.logs import ForPeople, OfCall, for_programs
-from serving.telemetry.quiet import Quiet
+from serving.telemetry.logs import ForPeople, OfCall, Quiet, for_programs
 from store.etcd import EtcdConfig
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from serving.encoding.memo import Memo
+from serving.encoding.parsing import Memo
 
 
 def test_what_repeats_is_parsed_once_and_no_more_than_the_newest_are_remembered() -> None:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from hq.errors import VersionConflict
+from hqapi.requests import item_error
 from serving import wire
 from serving.calls.methods import Call
-from serving.errors import (
-    HqError,
-    InvalidRequest,
-    NotFound,
-    Retry,
-    VersionConflict,
-    Violation,
-    invalid,
-)
+from serving.errors import InvalidRequest, NotFound, Retry, ServiceError, Violation, invalid
 
 SOFT_LIMIT_OF_TRAILERS_BYTES = 8 * 1024
 
@@ -59,19 +53,19 @@ def test_waiting_does_not_help_against_a_conflict() -> None:
 
 
 def test_an_item_of_a_batch_says_what_a_call_of_its_own_would() -> None:
-    conflict = wire.item_error(VersionConflict("web-1", 3, 7))
+    conflict = item_error(VersionConflict("web-1", 3, 7))
     assert (conflict.code, conflict.reason, conflict.current_version) == (10, "VERSION_CONFLICT", 7)
-    fault = wire.item_error(invalid("meta.id", "must not be empty"))
+    fault = item_error(invalid("meta.id", "must not be empty"))
     assert (fault.code, fault.field, fault.message) == (3, "meta.id", "meta.id: must not be empty")
 
 
 def test_a_wish_to_exit_is_nobodys_answer() -> None:
     with pytest.raises(KeyboardInterrupt):
-        wire.as_hq_error(KeyboardInterrupt(), Call())
+        wire.as_service_error(KeyboardInterrupt(), Call())
 
 
 def test_the_end_of_a_stream_is_json() -> None:
     assert wire.end_of_stream(None) == b"{}"
-    assert wire.end_of_stream(HqError("broken")).startswith(
+    assert wire.end_of_stream(ServiceError("broken")).startswith(
         b'{"error":{"code":"internal","message":"broken","details":['
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from serving.encoding.media import Media, accepts_gzip, by_quality, is_gzip
-from serving.errors.exchanges import UnsupportedEncoding, UnsupportedMediaType
+from serving.protocol_errors import UnsupportedEncoding, UnsupportedMediaType
 
 JSON, PROTO = "application/json", "application/proto"
 

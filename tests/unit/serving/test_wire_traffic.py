@@ -7,16 +7,16 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from serving.calls.incoming import RequestIds
 from serving.clock import ManualClock
+from serving.context import ServerContext
 from serving.errors import Overloaded
 from serving.limiting.limits import Limits
-from serving.limiting.peer_rate import PeerRate
-from serving.surroundings import Surroundings
+from serving.limiting.per_peer import PeerRate
 from serving.telemetry.metrics import Table
 from serving.telemetry.traffic import METRICS
 
 
 def test_calls_are_counted_by_transport_method_and_code() -> None:
-    shared = Surroundings(Limits(), ManualClock(), RequestIds("test"))
+    shared = ServerContext(Limits(), ManualClock(), RequestIds("test"))
     stats = shared.traffic.stats("grpc", "S/M")
     stats.answered(0.0003)
     stats.answered(0.0005)

@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from serving.http.whole import write_whole
+from serving.http.asgi import write_whole
 
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"2")]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from serving.errors import Overloaded, StoreFull, TooLarge
 from store.commit import Conflict, Guarded
-from store.port import Compare, NoSpace, Unavailable
+from store.flight import QueueFull
+from store.port import Compare, NoSpace, Rejected, Unavailable
 from tests.support.faulty_store import Fate, faulty
 from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
@@ -84,7 +84,7 @@ async def test_a_poisoned_write_costs_itself_only() -> None:
         answers = await asyncio.gather(
             *(parts.write(f"{n}", text=b"poison" if n == 7 else b"") for n in range(20)), return_exceptions=True
         )
-        assert isinstance(answers.pop(7), TooLarge)
+        assert isinstance(answers.pop(7), Rejected)
         assert all(isinstance(answer, int) for answer in answers)
 
 
@@ -133,7 +133,7 @@ async def test_a_full_store_refuses_puts_and_lets_deletions_through() -> None:
         await asyncio.gather(parts.write("a"), parts.write("b"))
         store.full = True
         put, gone = await asyncio.gather(parts.write("c"), parts.delete("a"), return_exceptions=True)
-        assert isinstance(put, StoreFull)
+        assert isinstance(put, NoSpace)
         assert isinstance(gone, int)
         assert await stored(store, parts.spec("a")) is None
         assert await parts.delete("b") > gone
@@ -160,5 +160,5 @@ async def test_too_many_waiting_writes_are_refused() -> None:
         store.delay_s = 5
         waiting = [asyncio.create_task(parts.write(f"{n}", timeout_s=60)) for n in range(40)]
         answers = await asyncio.gather(*waiting, return_exceptions=True)
-        assert any(isinstance(answer, Overloaded) for answer in answers)
+        assert any(isinstance(answer, QueueFull) for answer in answers)
         assert sum(isinstance(answer, int) for answer in answers) >= 10

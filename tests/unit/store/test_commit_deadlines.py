@@ -6,10 +6,8 @@ import asyncio
 
 import pytest
 
-from serving.errors import DeadlineExceeded, OutcomeUnknown, ShuttingDown
-from store.flight import Item
-from store.port import Write
-from store.queue import MAX_WRITES, Queue
+from store.flight import MAX_WRITES, Closed, Item, Queue, TimedOut
+from store.port import UnknownOutcome, Write
 from tests.support.faulty_store import Fate, faulty
 from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
@@ -22,7 +20,7 @@ async def test_a_deadline_before_the_write_was_sent_means_that_nothing_is_ever_s
         store.plan(Fate.SILENT, touching=parts.spec("first"))
         first = asyncio.create_task(parts.write("first"))
         await asyncio.sleep(0.1)
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(TimedOut):
             await parts.write("a", timeout_s=1)
         await first
         await parts.write("b")
@@ -35,7 +33,7 @@ async def test_a_deadline_while_the_session_is_settled_means_that_nothing_is_eve
     async with Parts(store) as parts:
         parts.session.doubt()
         store.delay_s = 1.9
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(TimedOut):
             await parts.write("a", timeout_s=0.1)
         store.delay_s = 0
         await parts.write("b")
@@ -47,7 +45,7 @@ async def test_a_deadline_after_the_write_was_sent_leaves_the_outcome_unknown() 
     store = faulty()
     async with Parts(store) as parts:
         store.plan(Fate.SILENT, touching=parts.spec("a"))
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(UnknownOutcome):
             await parts.write("a", timeout_s=1)
         await parts.write("b")
         assert await stored(store, parts.spec("a")) is None, "a write whose caller was told 'unknown' is not sent again"
@@ -57,7 +55,7 @@ async def test_a_deadline_after_the_write_was_sent_leaves_the_outcome_unknown() 
 async def test_a_deadline_that_has_passed_already_stores_nothing() -> None:
     store = faulty()
     async with Parts(store) as parts:
-        with pytest.raises(DeadlineExceeded):
+        with pytest.raises(TimedOut):
             await parts.write("a", timeout_s=-1)
         await parts.write("b")
         assert await stored(store, parts.spec("a")) is None
@@ -89,8 +87,8 @@ async def test_a_replica_that_goes_away_says_of_each_write_whether_it_was_sent()
         await asyncio.sleep(0.1)
         await parts.stop()
         answers = await asyncio.gather(sent, waiting, return_exceptions=True)
-        assert [type(answer) for answer in answers] == [OutcomeUnknown, ShuttingDown]
-        with pytest.raises(ShuttingDown):
+        assert [type(answer) for answer in answers] == [UnknownOutcome, Closed]
+        with pytest.raises(Closed):
             await parts.write("later")
 
 

@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving.errors import HqError, OutcomeUnknown
 from store.commit import Conflict
+from store.keys import new_word, word_of
 from store.memory import MemoryStore
-from store.port import Change, Compare
-from store.words import new_word, word_of
+from store.port import Change, Compare, StoreError, UnknownOutcome
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.store_parts import Parts
 from tests.support.virtual_time import run_virtually
@@ -86,10 +85,10 @@ class History:
         """The version; None if the outcome is unknown; 0 if nothing was stored."""
         try:
             version = await write
-        except OutcomeUnknown:
+        except UnknownOutcome:
             self.story.told["unknown"] += 1
             return None
-        except (HqError, Conflict) as error:
+        except (StoreError, Conflict) as error:
             self.story.told[type(error).__name__] += 1
             return 0
         self.story.told["stored"] += 1
@@ -108,7 +107,7 @@ class History:
         await asyncio.sleep(self.rng.uniform(0, 10))
         try:
             await self.other.epoch.moved()
-        except HqError:
+        except StoreError:
             return
 
     def check(self) -> None:

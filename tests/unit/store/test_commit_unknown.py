@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from serving.errors import OutcomeUnknown, StoreUnavailable
 from store.commit import Conflict
-from store.port import Write
+from store.port import Unavailable, UnknownOutcome, Write
 from tests.support.faulty_store import Fate, faulty
 from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
@@ -170,7 +169,7 @@ async def test_what_a_collapsed_batch_hides_is_unknown_and_what_it_shows_is_answ
         record = await stored(store, parts.spec("shown"))
         assert record is not None
         assert answers[0] == record.modified
-        assert [type(answer) for answer in answers[1:]] == [OutcomeUnknown, OutcomeUnknown]
+        assert [type(answer) for answer in answers[1:]] == [UnknownOutcome, UnknownOutcome]
 
 
 @in_virtual_time
@@ -188,7 +187,7 @@ async def test_an_epoch_replaced_meanwhile_leaves_sent_writes_unknown_and_fails_
         await other.epoch.moved()
         answers = await asyncio.gather(seen, waiting, return_exceptions=True)
         assert isinstance(answers[0], int)
-        assert isinstance(answers[1], StoreUnavailable)
+        assert isinstance(answers[1], Unavailable)
         assert parts.epoch.current == other.epoch.current
         assert await parts.write("c") > 0
 
@@ -202,7 +201,7 @@ async def test_a_write_made_of_the_old_memory_is_never_sent_into_a_new_epoch() -
         store.delay_s = 1.0
         write = asyncio.create_task(parts.write("a", parts.at("a", at), timeout_s=60))
         await other.epoch.moved()
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await write
         record = await stored(store, parts.spec("a"))
         assert record is not None
@@ -225,7 +224,7 @@ async def test_a_write_that_only_a_new_listing_could_have_shown_stays_unknown() 
         await store.compact(replaced.revision)
         store.store.disconnect()
         store.speak()
-        with pytest.raises(OutcomeUnknown):
+        with pytest.raises(UnknownOutcome):
             await write
         assert await stored(store, parts.spec("a")) is not None
         assert parts.listings == 2

@@ -7,11 +7,10 @@ import random
 
 import pytest
 
-from serving.errors import StoreFull, StoreUnavailable
-from store.burial import Burial
-from store.keys import BEATS, COMMITS, FENCE, SESSION
+from hq.keys import BEATS, COMMITS, FENCE, PER_REPLICA, SESSION
+from store.compaction import Burial
 from store.listing import marked_revision
-from store.port import Write
+from store.port import NoSpace, Unavailable, Write
 from tests.support.faulty_store import Fate, FaultyStore, faulty
 from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
@@ -99,7 +98,7 @@ async def test_a_full_store_is_compacted_all_the_same() -> None:
         mark = await stored(store, parts.key_names.compaction)
         assert mark is not None
         store.plan(Fate.FULL, touching=parts.key_names.compaction)
-        with pytest.raises(StoreFull):
+        with pytest.raises(NoSpace):
             await parts.compactor.once()
         assert store.store._compacted == mark.modified
 
@@ -137,7 +136,7 @@ async def test_the_keys_of_a_replica_gone_for_an_hour_are_removed_and_its_fence_
     dead = {kind: names.of(kind, "dead") for kind in (FENCE, SESSION, BEATS, COMMITS)}
     for key in (*dead.values(), names.of(FENCE, "one")):
         await put(store, key)
-    burial = Burial(store, names, "one", parts.epoch, parts.clock)
+    burial = Burial(store, names, "one", parts.epoch, parts.clock, PER_REPLICA)
     left: list[set[str]] = []
     for wait_s in (0, 3_500, 200, 6 * 24 * 3_600, 24 * 3_600):
         await asyncio.sleep(wait_s)
@@ -156,7 +155,7 @@ async def test_however_many_replicas_are_gone_all_of_them_are_buried() -> None:
     for n in range(1_200):
         for kind in (FENCE, SESSION):
             await put(store, names.of(kind, f"dead-{n:04}"))
-    burial = Burial(store, names, "one", parts.epoch, parts.clock)
+    burial = Burial(store, names, "one", parts.epoch, parts.clock, PER_REPLICA)
     for wait_s in (0, 3_700):
         await asyncio.sleep(wait_s)
         await burial.once()
@@ -169,7 +168,7 @@ async def test_a_replica_whose_fence_moves_is_left_alone() -> None:
     store = faulty()
     async with Parts(store, idle_s=600) as parts, Parts(store, "two", seed=2, idle_s=600) as other:
         await other.session.ready(1)
-        burial = Burial(store, parts.key_names, "one", parts.epoch, parts.clock)
+        burial = Burial(store, parts.key_names, "one", parts.epoch, parts.clock, PER_REPLICA)
         for _ in range(5):
             await burial.once()
             await asyncio.sleep(3_700)
@@ -190,7 +189,7 @@ async def test_a_replica_that_comes_back_after_hours_finds_the_same_history() ->
             assert await stored(store, parts.key_names.of(SESSION, "two")) is None
             sleeper.away = False
             await asyncio.sleep(10)
-            with pytest.raises(StoreUnavailable):
+            with pytest.raises(Unavailable):
                 await other.write("b")  # the session must be settled anew
             assert await other.write("b") > 0
             assert other.epoch.current == parts.epoch.current == epoch

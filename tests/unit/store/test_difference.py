@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from store.difference import Difference
+from store.listing import Difference
 from store.port import Change, Page, Record
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import caught_up, put

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hq.keys import Keys
 from hqpb.storage.v1 import storage_pb2
-from serving.errors import HqError
 from store.epoch import FORMAT, Epoch, FormatTooNew
-from store.keys import Keys
 from store.memory import MemoryStore
-from store.port import Record, Store, Unavailable, Write
+from store.port import Record, Store, StoreError, Unavailable, Write
+from storepb.v1 import store_pb2
 from tests.support.faulty_store import Fate, FaultyStore
 from tests.support.store_parts import stored
 from tests.support.virtual_time import in_virtual_time, run_virtually
@@ -128,7 +128,7 @@ async def until_it_moved(epoch: Epoch) -> None:
     while True:
         try:
             await epoch.moved()
-        except HqError:
+        except StoreError:
             continue
         return
 
@@ -168,13 +168,13 @@ async def test_the_format_is_written_once() -> None:
     record = await stored(store, KEYS.format)
     assert record is not None
     assert record.created == record.modified
-    assert storage_pb2.FormatRecord.FromString(record.value).format == FORMAT
+    assert store_pb2.FormatRecord.FromString(record.value).format == FORMAT
 
 
 @in_virtual_time
 async def test_a_newer_format_that_old_readers_understand_is_left_as_it_is() -> None:
     store = MemoryStore()
-    newer = storage_pb2.FormatRecord(format=FORMAT + 1, oldest_reader=FORMAT).SerializeToString()
+    newer = store_pb2.FormatRecord(format=FORMAT + 1, oldest_reader=FORMAT).SerializeToString()
     await put(store, KEYS.format, newer)
     await epoch_on(store).settle()
     record = await stored(store, KEYS.format)
@@ -184,9 +184,9 @@ async def test_a_newer_format_that_old_readers_understand_is_left_as_it_is() -> 
 @in_virtual_time
 async def test_a_format_that_is_too_new_is_refused_with_what_to_do() -> None:
     store = MemoryStore()
-    future = storage_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
+    future = store_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
     await put(store, KEYS.format, future)
-    with pytest.raises(FormatTooNew, match=r"format 9.*reader of format 8.*upgrade this replica"):
+    with pytest.raises(FormatTooNew, match=r"format 9.*reader of format 8.*upgrade this process"):
         await epoch_on(store).settle()
 
 

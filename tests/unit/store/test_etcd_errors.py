@@ -9,13 +9,13 @@ import pytest
 from grpc.aio import AioRpcError, Metadata
 
 from store.etcd_errors import (
+    Token,
     TokenRefused,
     WatchTokenRefused,
     raise_for_call,
     raise_for_cancelled_watch,
     raise_for_watch,
 )
-from store.etcd_token import Token
 from store.port import Compacted, Disconnected, FutureRevision, NoSpace, Rejected, Unavailable, UnknownOutcome
 from tests.support.virtual_time import in_virtual_time
 

@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from serving.errors import HqError, ShuttingDown, StoreUnavailable
 from store.fence import FenceTimes
+from store.flight import Closed
+from store.port import StoreError, Unavailable
 from tests.support.faulty_store import Fate, faulty
 from tests.support.fenced_store import KEY, fences_in, foreign_write
 from tests.support.store_parts import Parts
@@ -92,7 +93,7 @@ async def test_without_a_store_staleness_grows_and_callers_are_told() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.go_away()
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.fence.passed()
         await asyncio.sleep(60)
         staleness_s = parts.fence.staleness_s()
@@ -113,7 +114,7 @@ async def test_a_silent_watch_is_noticed_by_the_fence_and_opened_again() -> None
     async with Parts(store) as parts:
         restarts = parts.follower.restarts
         store.silence()
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.fence.passed()
         at = await foreign_write(store)
         store.speak()
@@ -131,7 +132,7 @@ async def test_a_watch_that_is_slow_but_brings_something_is_left_alone() -> None
         store.delay_s = 1.5
         for n in range(40):
             await foreign_write(store, f"ops/{n}")
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.fence.passed()
         await asyncio.sleep(60)
         assert parts.follower.restarts == restarts
@@ -151,7 +152,7 @@ async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
             store.away = False
             store.speak()
             (outcome,) = await asyncio.gather(fence, return_exceptions=True)
-            failed += isinstance(outcome, HqError)
+            failed += isinstance(outcome, StoreError)
         assert failed
         _, head = await store.get(KEY)
         assert await parts.fence.passed() > head
@@ -172,7 +173,7 @@ async def test_a_word_of_a_lost_try_that_comes_late_proves_nothing() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.plan(Fate.LATE, touching=KEY)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.fence.passed()
         passed = await parts.fence.passed()
         assert parts.version >= passed
@@ -199,6 +200,6 @@ async def test_callers_are_told_when_the_replica_goes_away() -> None:
         await asyncio.sleep(0.1)
         await parts.stop()
         answers = await asyncio.gather(served, waiting, return_exceptions=True)
-        assert [type(answer) for answer in answers] == [ShuttingDown, ShuttingDown]
-        with pytest.raises(ShuttingDown):
+        assert [type(answer) for answer in answers] == [Closed, Closed]
+        with pytest.raises(Closed):
             await parts.fence.passed()

@@ -6,9 +6,8 @@ import asyncio
 
 import pytest
 
-from serving.errors import StoreUnavailable
-from store.port import Write
-from store.words import encode_word
+from store.keys import encode_word
+from store.port import Unavailable, Write
 from tests.support.faulty_store import faulty
 from tests.support.fenced_store import foreign_write
 from tests.support.store_parts import Parts
@@ -44,7 +43,7 @@ async def test_in_a_full_store_a_silent_watch_is_noticed_too() -> None:
         store.full = True
         store.silence()
         at = await foreign_write(store)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.fence.passed()
         store.speak()
         assert await parts.fence.passed() >= at
@@ -59,7 +58,7 @@ async def test_in_a_full_store_a_deletion_that_did_not_come_is_noticed() -> None
         store.full = True
         store.silence()
         await store.store.commit((), (Write((), deletes=(b"/hq/v1/ops/guard",)),), 1)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.fence.passed()
         store.speak()
         await parts.fence.passed()
@@ -74,5 +73,5 @@ async def test_a_full_store_of_another_epoch_proves_nothing() -> None:
         store.silence()
         other = Write((), ((parts.key_names.epoch, encode_word(1)),))
         await store.store.commit((), (other,), 1)
-        with pytest.raises(StoreUnavailable, match="epoch"):
+        with pytest.raises(Unavailable, match="epoch"):
             await parts.fence.passed()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Write
+from storepb.v1 import store_pb2
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import OPS, caught_up, delete, put
 from tests.support.store_parts import Parts
@@ -47,7 +48,7 @@ async def test_a_start_replays_since_the_last_compaction_mark() -> None:
 async def test_a_mark_that_cannot_be_read_or_is_gone_is_passed_over() -> None:
     for revision in (1, 10**6, -5):
         store = faulty()
-        mark = storage_pb2.CompactionRecord(revision=revision).SerializeToString()
+        mark = store_pb2.CompactionRecord(revision=revision).SerializeToString()
         for value in (mark, b"\xff broken"):
             at = (await store.store.commit((), (Write((), ((b"/hq/v1/compaction", value),)),), 1)).revision
             if revision == 1:

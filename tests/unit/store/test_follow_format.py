@@ -6,16 +6,16 @@ import asyncio
 
 import pytest
 
-from hqpb.storage.v1 import storage_pb2
 from store.epoch import FormatTooNew
 from store.port import Write
+from storepb.v1 import store_pb2
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import OPS, caught_up, put
 from tests.support.store_parts import Parts
 from tests.support.virtual_time import in_virtual_time
 
 FORMAT = b"/hq/v1/format"
-FUTURE = storage_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
+FUTURE = store_pb2.FormatRecord(format=9, oldest_reader=8).SerializeToString()
 
 
 async def raise_format(store: FaultyStore, value: bytes = FUTURE) -> int:
@@ -27,7 +27,7 @@ async def test_a_format_of_the_future_ends_the_follower_in_words() -> None:
     store = faulty()
     await raise_format(store)
     parts = Parts(store)
-    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+    with pytest.raises(FormatTooNew, match="upgrade this process"):
         await parts.follower.run()
 
 
@@ -41,7 +41,7 @@ async def test_a_format_that_is_raised_while_following_ends_the_follower_in_word
     await put(store, "before")
     await raise_format(store)
     await put(store, "behind")
-    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+    with pytest.raises(FormatTooNew, match="upgrade this process"):
         await asyncio.wait_for(following, 10)
     assert OPS + b"before" in parts.records
     assert OPS + b"behind" not in parts.records
@@ -57,7 +57,7 @@ async def test_a_format_that_is_raised_in_a_compacted_gap_ends_the_follower_in_w
     await store.store.compact(await put(store, "behind"))
     store.away = False
     await asyncio.sleep(10)
-    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+    with pytest.raises(FormatTooNew, match="upgrade this process"):
         await parts.stop()
     assert OPS + b"behind" not in parts.records
     assert parts.epoch.current == epoch
@@ -74,7 +74,7 @@ async def test_a_format_that_is_raised_between_reading_it_and_listing_ends_the_f
         await raise_format(store)
 
     parts.epoch.settle = and_then_it_is_raised  # type: ignore[method-assign]
-    with pytest.raises(FormatTooNew, match="upgrade this replica"):
+    with pytest.raises(FormatTooNew, match="upgrade this process"):
         await asyncio.wait_for(parts.follower.run(), 10)
 
 

@@ -7,9 +7,9 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from hqpb.storage.v1 import storage_pb2
 from store.memory import MemoryStore
 from store.port import Batch, Page, WatchStream, Write
+from storepb.v1 import store_pb2
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import caught_up, put
 from tests.support.store_parts import Parts
@@ -41,7 +41,7 @@ class _Late:
 async def marked(store: FaultyStore) -> None:
     """A compaction mark, and much that was written since."""
     at = await put(store, "first")
-    mark = storage_pb2.CompactionRecord(revision=at).SerializeToString()
+    mark = store_pb2.CompactionRecord(revision=at).SerializeToString()
     await store.store.commit((), (Write((), ((b"/hq/v1/compaction", mark),)),), 1)
     for n in range(2 * MUCH):
         await put(store, f"{n:05}")

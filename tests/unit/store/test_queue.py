@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from store.flight import Item
+from store.flight import PAUSE_S, PLENTY, Item, Queue
 from store.port import Write
-from store.queue import PAUSE_S, PLENTY, Queue
 from tests.support.virtual_time import in_virtual_time
 
 

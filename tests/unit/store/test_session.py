@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from serving.errors import StoreUnavailable
-from store.keys import SESSION
-from store.port import Compare, Write
-from store.words import word_of
+from hq.keys import SESSION
+from store.keys import word_of
+from store.port import Compare, Unavailable, Write
 from tests.support.faulty_store import Fate, FaultyStore, faulty
 from tests.support.store_parts import Parts, stored
 from tests.support.virtual_time import in_virtual_time
@@ -103,7 +102,7 @@ async def test_a_session_whose_key_was_removed_is_settled_anew() -> None:
     async with Parts(store) as parts:
         await parts.write("a")
         await store.store.commit((), (Write((), deletes=(KEY,)),), 1)
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.write("a")
         assert await parts.write("a") > 0
 
@@ -140,7 +139,7 @@ async def test_while_a_change_is_under_way_others_are_told_to_come_again() -> No
         change = asyncio.create_task(parts.session.change())
         await asyncio.sleep(0.1)
         parts.session.doubt()
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.session.ready(1)
         store.speak()
         await change
@@ -151,11 +150,11 @@ async def test_without_a_store_there_is_no_session() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.away = True
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.session.ready(1)
         store.away = False
         store.delay_s = 100
-        with pytest.raises(StoreUnavailable):
+        with pytest.raises(Unavailable):
             await parts.session.ready(1)
         store.delay_s = 0
         await parts.session.ready(1)

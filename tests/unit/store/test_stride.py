@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.keys import Keys
-from store.stride import Stride
+from hq.keys import Keys
+from store.listing import Stride
 
 KEYS = Keys("/p")
 LIMIT = 20

@@ -33,7 +33,7 @@ class StatusRecord(_message.Message):
     def __init__(self, write_id: _Optional[int] = ..., status: _Optional[bytes] = ..., revision: _Optional[_Iterable[_Union[RevisionMark, _Mapping]]] = ..., uid: _Optional[int] = ...) -> None: ...
 
 class RevisionMark(_message.Message):
-    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "flipped")
+    __slots__ = ("id", "ready", "heard_unix_ms", "incarnation", "sequence", "digest", "heard_by", "expired")
     ID_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     HEARD_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
@@ -41,7 +41,7 @@ class RevisionMark(_message.Message):
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     HEARD_BY_FIELD_NUMBER: _ClassVar[int]
-    FLIPPED_FIELD_NUMBER: _ClassVar[int]
+    EXPIRED_FIELD_NUMBER: _ClassVar[int]
     id: str
     ready: bool
     heard_unix_ms: int
@@ -49,8 +49,8 @@ class RevisionMark(_message.Message):
     sequence: int
     digest: int
     heard_by: str
-    flipped: bool
-    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., flipped: _Optional[bool] = ...) -> None: ...
+    expired: bool
+    def __init__(self, id: _Optional[str] = ..., ready: _Optional[bool] = ..., heard_unix_ms: _Optional[int] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., digest: _Optional[int] = ..., heard_by: _Optional[str] = ..., expired: _Optional[bool] = ...) -> None: ...
 
 class SecretsRecord(_message.Message):
     __slots__ = ("write_id", "revision")
@@ -128,22 +128,6 @@ class EpochConfirmation(_message.Message):
     since_unix_ms: int
     def __init__(self, epoch: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ...) -> None: ...
 
-class FormatRecord(_message.Message):
-    __slots__ = ("format", "oldest_reader")
-    FORMAT_FIELD_NUMBER: _ClassVar[int]
-    OLDEST_READER_FIELD_NUMBER: _ClassVar[int]
-    format: int
-    oldest_reader: int
-    def __init__(self, format: _Optional[int] = ..., oldest_reader: _Optional[int] = ...) -> None: ...
-
-class CompactionRecord(_message.Message):
-    __slots__ = ("revision", "replica")
-    REVISION_FIELD_NUMBER: _ClassVar[int]
-    REPLICA_FIELD_NUMBER: _ClassVar[int]
-    revision: int
-    replica: str
-    def __init__(self, revision: _Optional[int] = ..., replica: _Optional[str] = ...) -> None: ...
-
 class GuardOrder(_message.Message):
     __slots__ = ("kind", "by", "reason", "since_unix_ms", "duration_ms")
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -169,9 +153,3 @@ class NodeSuspension(_message.Message):
     since_unix_ms: int
     duration_ms: int
     def __init__(self, by: _Optional[str] = ..., reason: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., duration_ms: _Optional[int] = ...) -> None: ...
-
-class Word(_message.Message):
-    __slots__ = ("word",)
-    WORD_FIELD_NUMBER: _ClassVar[int]
-    word: int
-    def __init__(self, word: _Optional[int] = ...) -> None: ...

@@ -1,0 +1,44 @@
+"""--cluster: which location of a gateway is meant."""
+
+from __future__ import annotations
+
+import click
+
+CLUSTER_HEADER = "x-hq-cluster"
+NAME_IT = "Here: --cluster NAME."
+_KEY = "hqctl.cluster"
+
+
+def cluster_option() -> click.Option:
+    """The option, whose value `named_cluster` tells: all commands have it, so it is no argument of theirs."""
+    text = "Cluster to call, where a federation gateway serves several; replicas of other clusters refuse."
+    return click.Option(["--cluster"], metavar="NAME", expose_value=False, callback=_remember, help=text)
+
+
+def naming_cluster(command: click.Command) -> click.Command:
+    """The command with the option, or its commands if it is a group, unless they have one or ask no server."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            naming_cluster(one)
+        return command
+    options = {option for param in command.params for option in param.opts}
+    if "--server" in options and "--cluster" not in options:
+        command.params.append(cluster_option())
+    return command
+
+
+def named_cluster(context: click.Context) -> str:
+    """What --cluster says, before or after the name of the command; empty: nothing."""
+    found = context.meta.get(_KEY, "")
+    assert isinstance(found, str)
+    return found
+
+
+def name_cluster(context: click.Context, cluster: str) -> None:
+    """As if --cluster had said so."""
+    context.meta[_KEY] = cluster
+
+
+def _remember(context: click.Context, _: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        name_cluster(context, value)

@@ -1,0 +1,106 @@
+"""Options that several commands share: servers, spans of time, and which instances are meant."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from hqcli.options import addresses_in
+from hqctl.asking.cluster import name_cluster
+from hqpb.v1 import service_pb2 as pb
+
+
+def addresses(given: tuple[str, ...]) -> tuple[str, ...]:
+    """`host:port` of each server; a comma separates several, the port may be left out."""
+    try:
+        named = addresses_in(given)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    if not named:
+        raise click.UsageError("no server given: use --server HOST:PORT or set HQ_SERVER")
+    return named
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def strong_option(function: F) -> F:
+    """Give a command the option --strong."""
+    text = "Read everything acknowledged so far (strong consistency); costs a round trip to the store."
+    return click.option("--strong", is_flag=True, help=text)(function)
+
+
+def selecting(function: F) -> F:
+    """Give a command the options of a filter and the argument SERVICE, and the filter as argument `where`."""
+    return click.argument("services", nargs=-1, metavar="[SERVICE]...")(selecting_by_options(function))
+
+
+def selecting_by_options(function: F) -> F:
+    """The same without the argument SERVICE."""
+
+    @click.option("--service", "more_services", multiple=True, help="Only this service; repeatable.")
+    @click.option("--node", "nodes", multiple=True, help="Only this node; repeatable.")
+    @click.option("--revision", "revisions", multiple=True, help="Only with this revision in the spec.")
+    @click.option("--cluster", "clusters", multiple=True, help="Only in this cluster.")
+    @click.option("-l", "--selector", multiple=True, metavar="KEY=VALUE,...", help="Only with these labels.")
+    @click.option("--ready/--not-ready", default=None, help="Only ready, or only not ready instances.")
+    @click.option("--allocated/--unallocated", default=None, help="Only with, or only without, an allocation.")
+    @functools.wraps(function)
+    def command(
+        *args: Any,
+        more_services: tuple[str, ...],
+        nodes: tuple[str, ...],
+        revisions: tuple[str, ...],
+        clusters: tuple[str, ...],
+        selector: tuple[str, ...],
+        ready: bool | None,
+        allocated: bool | None,
+        services: tuple[str, ...] = (),
+        **kwargs: Any,
+    ) -> Any:
+        if kwargs.get("ids") and len(clusters) == 1:  # which of those that have these ids, not a choice of many
+            name_cluster(click.get_current_context(), clusters[0])
+            clusters = ()
+        where = pb.InstanceFilter(
+            service_id=services + more_services,
+            node_name=nodes,
+            revision_id=revisions,
+            cluster=clusters,
+            labels=parse_selector(selector),
+            readiness=_READINESS[ready],
+            allocated=_ALLOCATION[allocated],
+        )
+        return function(*args, where=where, **kwargs)
+
+    return command  # type: ignore[return-value]
+
+
+_READINESS = {
+    None: pb.READINESS_FILTER_UNSPECIFIED,
+    True: pb.READINESS_FILTER_READY,
+    False: pb.READINESS_FILTER_NOT_READY,
+}
+_ALLOCATION = {
+    None: pb.ALLOCATION_FILTER_UNSPECIFIED,
+    True: pb.ALLOCATION_FILTER_ALLOCATED,
+    False: pb.ALLOCATION_FILTER_NOT_ALLOCATED,
+}
+
+
+def is_everything(where: pb.InstanceFilter) -> bool:
+    """No option was given: the filter lets everything pass."""
+    return not where.ByteSize()
+
+
+def parse_selector(texts: tuple[str, ...]) -> dict[str, str]:
+    """Labels of `engine=php,tier=1`."""
+    labels: dict[str, str] = {}
+    for part in (part.strip() for text in texts for part in text.split(",")):
+        key, equals, value = part.partition("=")
+        if not key or not equals or key.endswith("!"):
+            raise click.BadParameter(f"{part!r}: write KEY=VALUE; only equality is supported", param_hint="-l")
+        labels[key] = value.removeprefix("=")  # kubectl also takes ==
+    return labels

@@ -1,0 +1,60 @@
+"""Expiries and recoveries as the replicas that are named remember them, in one list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from hqctl.asking.session import Session
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+STRAGGLERS_S = 1.0  # for those that are slower than the first one that answers
+
+
+class Remembered(NamedTuple):
+    """Transitions, newest first, and who remembers them."""
+
+    transitions: Sequence[admin_pb2.Transition]
+    sources: Sequence[pb.Source]
+
+
+def identity(transition: admin_pb2.Transition) -> tuple[int, str, str]:
+    """Version, instance and revision: the same transition has the same at any replica."""
+    return transition.version, transition.instance_id, transition.revision_id
+
+
+def merged(answers: Iterable[admin_pb2.ListTransitionsResponse], limit: int) -> Remembered:
+    """Each transition once: a replica that was started lately knows of few."""
+    told = list(answers)
+    found = {identity(one): one for answer in told for one in answer.transitions}
+    newest = sorted(found.values(), key=identity, reverse=True)
+    return Remembered(newest[:limit], [answer.source for answer in told])
+
+
+async def remembered(session: Session, instance_id: str = "", limit: int = 1000) -> Remembered:
+    """Ask every server, each by itself. Raises HqApiError if none answers."""
+    from hqclient.client import HqApiError
+
+    async def ask(address: str) -> admin_pb2.ListTransitionsResponse | HqApiError:
+        async with session.client((address,)) as client:
+            try:
+                return await client.admin.list_transitions(instance_id, page_size=limit)
+            except HqApiError as error:
+                return error
+
+    tasks = [asyncio.create_task(ask(address)) for address in session.servers]
+    try:
+        for asked in asyncio.as_completed(tasks):
+            if not isinstance(await asked, HqApiError):
+                break
+        done, _ = await asyncio.wait(tasks, timeout=STRAGGLERS_S)
+    finally:
+        for task in tasks:
+            task.cancel()
+    told = [task.result() for task in tasks if task in done]
+    answers = [one for one in told if isinstance(one, admin_pb2.ListTransitionsResponse)]
+    if not answers:
+        raise next(one for one in told if isinstance(one, HqApiError))
+    return merged(answers, limit)

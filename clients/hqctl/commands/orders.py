@@ -1,0 +1,187 @@
+"""guard, suspend, resume, suspensions: what holds expiries back, and operators' orders for it."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hqcli.options import Span
+from hqcli.readable import clock_time, guard_words, plural, span, stamp
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, connected, warn
+from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
+from hqctl.output.sources import check_cluster
+from hqctl.output.tables import print_table
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from hqclient.client import Client
+
+
+ORDERS = {
+    pb.GUARD_OVERRIDE_KIND_RELEASE: "Released: silent revisions expire, whatever the share",
+    pb.GUARD_OVERRIDE_KIND_FORCE: "Forced: all expiries are held",
+}
+
+
+def who() -> str:
+    """The caller, as far as this machine knows."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"
+
+
+@click.group()
+def guard() -> None:
+    """Show, release or force the guard, which holds expiries.
+
+    When many revisions fall silent at once, HQ or the network may be the cause, and HQ waits before they expire.
+    """
+
+
+@guard.command(short_help="Show what the guard does, and why.")
+@output_option(*TEXTS)
+@connected
+def status(session: Session, output: str) -> None:
+    """Show what the guard does, as the answering replica sees it."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.get_guard()
+        check_cluster(session, answer.source)
+        if is_data(output):
+            print_data(answer.guard, output)
+        else:
+            print_guard(answer.guard)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _order(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An order to the guard, with what each of them takes."""
+    for option in (
+        click.option("--by", default=who, help="Who does this; default: you."),
+        click.option("--reason", required=True, help="Reason, kept with the record."),
+        click.option("--for", "span_s", type=Span(1), help="Duration, at most 24h. Default: the liveness timeout."),
+    ):
+        command = option(command)
+    return command
+
+
+def _give(
+    session: Session,
+    order: Callable[[Client], Awaitable[admin_pb2.ReleaseGuardResponse | admin_pb2.ForceGuardResponse]],
+) -> None:
+    async def work(client: Client) -> Exit:
+        print_order((await order(client)).guard)
+        return Exit.OK
+
+    session.run(work, writing=True, look="hqctl guard status")
+
+
+@guard.command(short_help="Let silent revisions expire for a while.")
+@_order
+@connected
+def release(session: Session, span_s: float | None, reason: str, by: str) -> None:
+    """Let silent revisions expire for a while, whatever their share."""
+    _give(session, lambda client: client.admin.release_guard(by=by, reason=reason, duration_s=span_s))
+
+
+@guard.command(short_help="Hold all expiries for a while.")
+@_order
+@connected
+def force(session: Session, span_s: float | None, reason: str, by: str) -> None:
+    """Hold all expiries for a while: nothing is marked not ready for silence."""
+    _give(session, lambda client: client.admin.force_guard(by=by, reason=reason, duration_s=span_s))
+
+
+def print_guard(state: pb.GuardState) -> None:
+    """Print the state of the guard as a few lines."""
+    words = guard_words(state)
+    click.echo(words[:1].upper() + words[1:])
+    if state.waiting:
+        click.echo(f"{plural(state.waiting, 'expiry')} waiting; held since {clock_time(state.since)}.")
+    print_order(state)
+
+
+def print_order(state: pb.GuardState) -> None:
+    """Print the operator's order in force, if there is one. The guard itself heeds it with its next sweep."""
+    if state.override.kind in ORDERS:
+        order = state.override
+        by = f"by {order.by} at {clock_time(order.since)}: {order.reason}"
+        click.echo(f"{ORDERS[order.kind]}, until {clock_time(order.until)} ({by}).")
+
+
+@click.command()
+@click.argument("node")
+@click.option("--for", "span_s", type=Span(), required=True, help="Duration, at most 7d, e.g. 2h.")
+@click.option("--reason", required=True, help="Reason, kept with the record.")
+@click.option("--by", default=who, help="Who does this; default: you.")
+@connected
+def suspend(session: Session, node: str, span_s: float, reason: str, by: str) -> None:
+    """Suspend expiry on NODE for a while, during planned work."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.suspend_node(node, duration_s=span_s, by=by, reason=reason)
+        until = clock_time(answer.suspension.until)
+        click.echo(f"{node} is suspended until {until}. To end it early: `hqctl resume {node}`.")
+        await _warn_of_a_node_nobody_is_on(client, node)
+        return Exit.OK
+
+    session.run(work, writing=True, look="hqctl suspensions")
+
+
+@click.command()
+@click.argument("node")
+@connected
+def resume(session: Session, node: str) -> None:
+    """End planned work on NODE early."""
+
+    async def work(client: Client) -> Exit:
+        await client.admin.resume_node(node)
+        click.echo(f"{node} is no longer suspended.")
+        return Exit.OK
+
+    session.run(work, writing=True, look="hqctl suspensions")
+
+
+@click.command()
+@output_option(*LISTS)
+@connected
+def suspensions(session: Session, output: str) -> None:
+    """List suspended nodes."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.list_suspensions()
+        check_cluster(session, answer.source)
+        if is_data(output):
+            print_items(answer.suspensions, [answer.source], output)
+        elif answer.suspensions:
+            print_table(("NODE", "UNTIL", "LEFT", "BY", "REASON"), [_row(one) for one in answer.suspensions])
+        else:
+            click.echo("No node is under planned work.", err=True)
+        return Exit.OK
+
+    session.run(work)
+
+
+async def _warn_of_a_node_nobody_is_on(client: Client, node: str) -> None:
+    """A slip of the pen would protect nothing; that it cannot be found out is no fault."""
+    from hqclient.client import HqApiError
+    from hqpb.v1 import service_pb2
+
+    try:
+        counted = await client.count(service_pb2.InstanceFilter(node_name=[node]))
+    except HqApiError:
+        return
+    if not any(group.total for group in counted.groups):
+        warn(f"no instance is on {node}: check the name with `hqctl count --by node`.")
+
+
+def _row(suspension: admin_pb2.Suspension) -> list[str]:
+    left = span(suspension.until.seconds - time.time())
+    return [suspension.node_name, stamp(suspension.until), left, suspension.by or "-", suspension.reason or "-"]

@@ -1,0 +1,118 @@
+"""config and completion: what an operator sets up once on a machine."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from hqctl.asking.config import Config, with_current
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain, loaded_config
+from hqctl.output.formats import output_option, print_data
+from hqctl.output.tables import print_table
+
+
+@click.group()
+def config() -> None:
+    """Show and choose contexts: installations by name, with their servers and credentials.
+
+    They are in the file HQ_CONFIG, else ~/.config/hq/config.yaml.
+    """
+
+
+@config.command("get-contexts")
+@click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
+@output_option("table", "name")
+def get_contexts(no_headers: bool, output: str) -> None:
+    """List the contexts; the current one has a star."""
+    found = loaded_config()
+    if not found.contexts:
+        click.echo(f"There are no contexts in {found.path}.", err=True)
+    elif output == "name":
+        click.echo("\n".join(found.contexts))
+    else:
+        names = ("CURRENT", "NAME", "TLS", "TICKET", "SERVERS")
+        print_table(names, _rows(found), headers=not no_headers)
+
+
+@config.command("current-context")
+def current_context() -> None:
+    """Show the name of the current context."""
+    found = loaded_config()
+    if not found.current:
+        complain(f"no current context; choose one with `hqctl config use-context NAME` ({found.path})")
+        raise SystemExit(Exit.NOT_FOUND)
+    click.echo(found.current)
+
+
+@config.command("use-context")
+@click.argument("name")
+def use_context(name: str) -> None:
+    """Make a context the current one."""
+    found = loaded_config()
+    if name not in found.contexts:
+        there = ", ".join(found.contexts) or "none"
+        complain(f"there is no context {name!r} in {found.path}; there are: {there}")
+        raise SystemExit(Exit.NOT_FOUND)
+    text = found.path.read_text(encoding="utf-8")
+    found.path.write_text(with_current(text, name), encoding="utf-8")
+    click.echo(f"Switched to context {name}.")
+
+
+@config.command()
+@output_option("yaml", "json", "jsonpath=…")
+def view(output: str) -> None:
+    """Show the parsed config. Credentials are names of files, never their content."""
+    found = loaded_config()
+    print_data({"current-context": found.current, "contexts": _as_data(found)}, output)
+
+
+def _rows(found: Config) -> list[list[str]]:
+    return [
+        [
+            "*" if name == found.current else "-",
+            name,
+            "yes" if context.credentials.ca or context.credentials.cert else "no",
+            "yes" if context.credentials.ticket_file else "no",
+            ",".join(context.servers),
+        ]
+        for name, context in found.contexts.items()
+    ]
+
+
+def _as_data(found: Config) -> dict[str, dict[str, object]]:
+    return {
+        name: {
+            "servers": list(context.servers),
+            **{
+                key: value
+                for key, value in (
+                    ("ca", context.credentials.ca),
+                    ("cert", context.credentials.cert),
+                    ("key", context.credentials.key),
+                    ("ticket-file", context.credentials.ticket_file),
+                    ("timeout", f"{context.timeout_s:g}s" if context.timeout_s else ""),
+                )
+                if value
+            },
+        }
+        for name, context in found.contexts.items()
+    }
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    \b
+    bash: hqctl completion bash > ~/.local/share/bash-completion/completions/hqctl
+    zsh:  hqctl completion zsh > "${fpath[1]}/_hqctl"
+    fish: hqctl completion fish > ~/.config/fish/completions/hqctl.fish
+    """
+    kind = get_completion_class(shell)
+    if kind is None:
+        complain(f"{shell}: no completion for this shell")
+        raise SystemExit(Exit.REFUSED)
+    click.echo(kind(ctx.find_root().command, {}, "hqctl", "_HQCTL_COMPLETE").source())

@@ -1,0 +1,108 @@
+"""epoch and quarantine: whether what the store holds is believed, and what of it cannot be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from hqcli.readable import clock_time, plural
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import Session, complain, connected
+from hqctl.commands.orders import who
+from hqctl.output.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
+from hqctl.output.sources import check_cluster
+from hqctl.output.tables import print_table
+from hqpb.v1 import admin_pb2
+from hqpb.v1 import service_pb2 as pb
+
+if TYPE_CHECKING:
+    from hqclient.client import Client
+
+
+@click.group()
+def epoch() -> None:
+    """Show whether HQ trusts the store's contents, or confirm them.
+
+    A store that was lost comes back empty and looks healthy. HQ doubts an epoch that holds far less than the one
+    before, and discovery keeps its addresses. Restoring a backup (`hq restore`) or `confirm` ends that.
+    """
+
+
+@epoch.command(short_help="Show whether HQ trusts the store's contents, and why.")
+@output_option(*TEXTS)
+@connected
+def status(session: Session, output: str) -> None:
+    """Show whether HQ trusts the store's contents, as seen by the answering replica."""
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.get_epoch()
+        check_cluster(session, answer.source)
+        if is_data(output):
+            print_data(answer.state, output)
+        else:
+            print_epoch(answer.state)
+        return Exit.OK
+
+    session.run(work)
+
+
+@epoch.command(short_help="Confirm that the store's contents are complete.")
+@click.argument("epoch", required=False)
+@click.option("--by", default=who, help="Who does this; default: you.")
+@click.option("--reason", required=True, help="Reason, kept with the record.")
+@connected
+def confirm(session: Session, epoch: str | None, by: str, reason: str) -> None:
+    """Confirm that the store's contents are complete: readers trust them, and drop what they kept.
+
+    EPOCH, as shown by `hqctl epoch status`, ensures that you confirm the epoch you have checked. Without it the epoch
+    is the current one.
+    """
+
+    async def work(client: Client) -> Exit:
+        meant = epoch or (await client.admin.get_epoch()).state.epoch
+        print_epoch((await client.admin.confirm_epoch(meant, by=by, reason=reason)).state)
+        return Exit.OK
+
+    session.run(work, writing=True, look="hqctl epoch status")
+
+
+def print_epoch(state: admin_pb2.EpochState) -> None:
+    """Print what is known of an epoch as a few lines."""
+    click.echo(f"Epoch {state.epoch} holds {plural(state.instances, 'instance')}, {state.ready} of them ready.")
+    if state.instances_before:
+        click.echo(f"The one before held {state.instances_before}, {state.ready_before} of them ready.")
+    if state.trust == pb.EPOCH_TRUST_DOUBTED:
+        complain(f"doubted: {state.doubt}")
+    elif state.by:
+        click.echo(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
+    elif state.trust == pb.EPOCH_TRUST_CONFIRMED:
+        click.echo("Confirmed: a backup was restored.")
+
+
+@click.command()
+@output_option(*LISTS)
+@connected
+def quarantine(session: Session, output: str) -> None:
+    """Show records that the answering replica could not decode.
+
+    The affected instances are shown as last decoded; a valid write or a delete replaces the record.
+    """
+
+    async def work(client: Client) -> Exit:
+        answer = await client.admin.list_quarantine()
+        check_cluster(session, answer.source)
+        if is_data(output):
+            print_items(answer.records, [answer.source], output)
+        elif answer.records:
+            print_table(("KEY", "VERSION", "SERVED", "ERROR"), [_record(record) for record in answer.records])
+        else:
+            click.echo("Nothing is in quarantine.", err=True)
+        return Exit.OK
+
+    session.run(work)
+
+
+def _record(record: admin_pb2.QuarantinedRecord) -> list[str]:
+    served = "as before" if record.served_from_older else "not at all"
+    return [record.key, str(record.version), served, record.error]

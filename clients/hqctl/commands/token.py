@@ -1,0 +1,141 @@
+"""ticket: sign tickets for operators, look into them, publish their keys."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hqcli.options import Span
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain, warn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_LONG_S = 24 * 3600.0
+
+
+class TicketGroup(click.Group):
+    """`hqctl ticket` with options signs; `inspect` and `jwks` are commands of it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args and not ctx.resilient_parsing:
+            raise click.exceptions.NoArgsIsHelpError(ctx)
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=TicketGroup, invoke_without_command=True)
+@click.option("--key", type=_FILE, help="Private key to sign with (PEM; Ed25519 or RSA).")
+@click.option("--kid", help="Id of the key (kid), as in the servers' --jwks file.")
+@click.option("--subject", help="Subject (sub) of the token, as the policy names it.")
+@click.option("--issuer", default="hqctl", show_default=True, help="Issuer (iss), as in the servers' --issuer.")
+@click.option("--audience", default="hq", show_default=True, help="Audience (aud), as in the servers' --audience.")
+@click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="Validity of the token.")
+@click.option("--out", type=_FILE, help="Write it to this file atomically, mode 0600.")
+@click.pass_context
+def ticket(
+    ctx: click.Context,
+    /,
+    key: Path | None,
+    kid: str | None,
+    subject: str | None,
+    issuer: str,
+    audience: str,
+    span_s: float,
+    out: Path | None,
+) -> None:
+    """Sign a token (JWT), which authenticates a caller.
+
+    \b
+      openssl genpkey -algorithm ed25519 -out ticket-key.pem
+      hqctl ticket jwks --key ticket-key.pem --kid k1 > jwks.json
+      hqctl ticket --key ticket-key.pem --kid k1 --subject ops/ada --out ada.ticket
+      hqctl --ticket-file ada.ticket status
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if key is None or not kid or not subject:
+        raise click.UsageError("give --key FILE, --kid ID and --subject NAME")
+    from hqctl.signed_tokens import Claims, read_private, sign
+
+    now = int(time.time())
+    if span_s > _LONG_S:
+        warn("a token cannot be revoked: use hours, not days")
+    claims = Claims(subject, issuer, audience, now, now + int(span_s), secrets.token_hex(8))
+    with _told():
+        _emit(sign(claims, read_private(key), kid), out)
+
+
+@ticket.command(short_help="Show the header and claims of a token.")
+@click.argument("file", type=click.File("r"), default="-", metavar="[FILE]")
+def inspect(file: Any) -> None:
+    """Show the header and claims of a token, without its signature: the output cannot be used as a token.
+
+    Does not check the signature, nor whether a server would accept the token.
+    """
+    from hqctl.signed_tokens import look_into
+
+    with _told():
+        shown = look_into(file.read().strip())
+    for name in ("iat", "nbf", "exp"):
+        value = shown["claims"].get(name)
+        if isinstance(value, int | float):
+            shown["claims"][name] = _time(value)
+    click.echo(json.dumps(shown, indent=2, default=str))
+
+
+@ticket.command()
+@click.option(
+    "--key", "keys", type=_FILE, multiple=True, required=True, help="Private or public key (PEM); repeatable."
+)
+@click.option("--kid", "kids", multiple=True, required=True, help="Key id; one for each --key, in the same order.")
+def jwks(keys: tuple[Path, ...], kids: tuple[str, ...]) -> None:
+    """Print the public keys as a JWKS, for the servers' --jwks."""
+    from hqctl.signed_tokens import jwks as as_jwks
+    from hqctl.signed_tokens import public_jwk, read_public
+
+    if len(keys) != len(kids) or len(set(kids)) != len(kids):
+        raise click.UsageError("give one --kid for each --key, in the same order")
+    with _told():
+        click.echo(as_jwks([public_jwk(read_public(key), kid) for key, kid in zip(keys, kids, strict=True)]))
+
+
+def _emit(signed: str, out: Path | None) -> None:
+    if out is None:
+        click.echo(signed)
+        return
+    # A new file that takes the old one's place: a client that reads it meanwhile sees the one or the other.
+    made = out.with_name(f".{out.name}.{os.getpid()}")
+    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(signed + "\n")
+    made.replace(out)
+
+
+def _time(value: float) -> str:
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(value, UTC).isoformat(timespec="seconds")
+    return str(value)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    from hqctl.signed_tokens import BadTicket
+
+    try:
+        yield
+    except BadTicket as fault:
+        complain(str(fault))
+        sys.exit(Exit.REFUSED)
+    except OSError as error:
+        complain(str(error))
+        sys.exit(Exit.REFUSED)

@@ -1,0 +1,217 @@
+"""service, snapshot, instances, history, watch: what the service Nanny knows."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hqctl.output.formats import output_option
+from nannyctl.commands.waiting import wait_option, waited
+from nannyctl.exits import Exit
+from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
+from nannyctl.output import services as out
+from nannypb.v1 import service_pb2 as pb
+
+
+@click.group()
+def service() -> None:
+    """Create, list and change services of Nanny."""
+
+
+@service.command("create")
+@click.argument("name")
+@click.option("--max-unavailable", default="", metavar="N|N%", help="Instances that a roll-out may have away at once.")
+@click.option("--max-failures", default="", metavar="N|N%", help="Instances that may fail after the first batch.")
+@click.option("--progress-deadline", default=0, metavar="SECONDS", help="A batch without progress for so long failed.")
+@click.option("--min-ready", default=None, type=int, metavar="SECONDS", help="An instance is done when ready so long.")
+@click.option("--location", multiple=True, help="Roll out in this order of locations; repeatable.")
+@click.option("--roll-back/--stop-and-show", default=False, help="What a failed roll-out does.")
+@click.option("--set-current-on-activation", is_flag=True, help="Activating a snapshot makes it HEAD, too.")
+@click.option("--description", default="", help="For people.")
+@click.option("--replace", is_flag=True, help="Replace the attributes of a service that exists.")
+@why_options
+@output_option("table", "json")
+@nanny_server
+def create(server: NannyServer, name: str, by: pb.Authorship, output: str, *, replace: bool, **told: Any) -> None:
+    """Create a service, or (--replace) its attributes anew."""
+    policy = pb.RolloutPolicy(
+        max_unavailable=told["max_unavailable"],
+        max_failures=told["max_failures"],
+        progress_deadline_s=told["progress_deadline"],
+        min_ready_s=told["min_ready"],
+        location=told["location"],
+        roll_back=told["roll_back"],
+    )
+    info = pb.InfoAttributes(
+        set_snapshot_as_current_upon_activation=told["set_current_on_activation"],
+        rollout=policy,
+        description=told["description"],
+    )
+    kind = pb.UpdateServiceRequest if replace else pb.CreateServiceRequest
+    request = kind(service_id=name, info=info, by=by, request_id=new_request_id())
+    method = "UpdateService" if replace else "CreateService"
+    run(_shown(server, method, request, output, lambda answer: out.show_service(answer.service)))
+
+
+@service.command("list")
+@output_option("table", "json")
+@nanny_server
+def list_(server: NannyServer, output: str) -> None:
+    """List services with their states."""
+
+    def words(answer: pb.ListServicesResponse) -> str:
+        rows = [
+            (
+                one.id,
+                out.state_name(one.state),
+                "paused" if one.HasField("paused") else "",
+                out.short(one.head),
+                one.stuck,
+            )
+            for one in answer.service
+        ]
+        return out.table(("SERVICE", "STATE", "", "HEAD", ""), rows)
+
+    run(_shown(server, "ListServices", pb.ListServicesRequest(), output, words))
+
+
+@service.command("show")
+@click.argument("name")
+@output_option("table", "json")
+@nanny_server
+def show(server: NannyServer, name: str, output: str) -> None:
+    """Show a service: its snapshots, their states and targets, and progress."""
+    request = pb.GetServiceRequest(service_id=name)
+    run(_shown(server, "GetService", request, output, lambda answer: out.show_service(answer.service)))
+
+
+@service.command("delete")
+@click.argument("name")
+@why_options
+@nanny_server
+def delete(server: NannyServer, name: str, by: pb.Authorship) -> None:
+    """Forget a service that has no states left."""
+    request = pb.DeleteServiceRequest(service_id=name, by=by, request_id=new_request_id())
+    run(_shown(server, "DeleteService", request, "table", lambda answer: f"{name}: deleted"))
+
+
+@click.group()
+def snapshot() -> None:
+    """Add and look at snapshots: immutable versions of a service."""
+
+
+@snapshot.command("add")
+@click.argument("name")
+@click.option("-f", "--file", required=True, metavar="FILE", help="The description; - is stdin.")
+@click.option("--parent", default="", metavar="SNAPSHOT", help="Refuse if HEAD is another one by now.")
+@click.option("--check", is_flag=True, help="Check everything, store nothing.")
+@why_options
+@output_option("table", "json")
+@nanny_server
+def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorship, output: str, *, check: bool) -> None:
+    """Add a snapshot from a description, and make it HEAD. The same content again is the same snapshot."""
+    try:
+        content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise click.BadParameter(f"{file}: {error.strerror}", param_hint="-f") from None
+    request = pb.CreateSnapshotRequest(
+        service_id=name, content=content, parent=parent, by=by, request_id=new_request_id(), validate_only=check
+    )
+
+    def words(answer: pb.CreateSnapshotResponse) -> str:
+        end = "would be stored" if check else "is HEAD"
+        return f"{name}: snapshot {answer.snapshot.id} {end} ({answer.snapshot.instances} instances)"
+
+    run(_shown(server, "CreateSnapshot", request, output, words))
+
+
+@snapshot.command("list")
+@click.argument("name")
+@output_option("table", "json")
+@nanny_server
+def snapshots(server: NannyServer, name: str, output: str) -> None:
+    """List the snapshots of a service, newest first."""
+    request = pb.ListSnapshotsRequest(service_id=name)
+    run(_shown(server, "ListSnapshots", request, output, lambda answer: out.show_snapshots(answer.snapshot)))
+
+
+@snapshot.command("show")
+@click.argument("name")
+@click.argument("snapshot_id", default="")
+@output_option("text", "json")
+@nanny_server
+def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> None:
+    """Print the description of a snapshot, HEAD by default."""
+    request = pb.GetSnapshotRequest(service_id=name, snapshot_id=snapshot_id)
+    run(_shown(server, "GetSnapshot", request, output, lambda answer: answer.snapshot.content.decode().rstrip()))
+
+
+@click.command()
+@click.argument("name")
+@click.argument("snapshot_id", default="")
+@click.option("--set", "chosen", default="", metavar="INSTANCE", help="Set the target of this instance alone.")
+@click.option("--target", type=click.Choice(["CREATED", "PREPARED", "ACTIVE"], case_sensitive=False), default=None)
+@click.option("--location", default="", help="Of that instance, if its id is in several.")
+@why_options
+@output_option("table", "json")
+@nanny_server
+def instances(
+    server: NannyServer,
+    name: str,
+    snapshot_id: str,
+    chosen: str,
+    target: str | None,
+    location: str,
+    by: pb.Authorship,
+    output: str,
+) -> None:
+    """List the instances of a snapshot (default: the active one), or set the target of one of them.
+
+    The snapshot's own state does not follow, and the next roll-out or roll-back wipes it.
+    """
+    if bool(chosen) != bool(target):
+        raise click.UsageError("--set INSTANCE and --target go together")
+    if not chosen:
+        request = pb.ListInstancesRequest(service_id=name, snapshot_id=snapshot_id)
+        run(_shown(server, "ListInstances", request, output, out.show_instances))
+    order = pb.SetInstanceTargetRequest(
+        service_id=name,
+        snapshot_id=snapshot_id,
+        location=location,
+        instance_id=chosen,
+        target=f"TARGET_{target}",
+        by=by,
+        request_id=new_request_id(),
+    )
+    run(_shown(server, "SetInstanceTarget", order, output, lambda answer: out.show_service(answer.service)))
+
+
+@click.command()
+@click.argument("name")
+@output_option("table", "json")
+@nanny_server
+def history(server: NannyServer, name: str, output: str) -> None:
+    """Show who did what to a service, newest first."""
+    request = pb.ListHistoryRequest(service_id=name)
+    run(_shown(server, "ListHistory", request, output, lambda answer: out.show_history(answer.entry)))
+
+
+@click.command()
+@click.argument("name")
+@wait_option
+@nanny_server
+def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
+    """Follow a service. Without --wait until Ctrl-C, with it until nothing is under way."""
+    run(waited(server, name, wait_s, forever=wait_s is None))
+
+
+async def _shown(server: NannyServer, method: str, request: Any, output: str, words: Any) -> Exit:
+    answer = await server.call(method, request)
+    if output == "json":
+        out.as_json(answer)
+    else:
+        click.echo(words(answer))
+    return Exit.OK

@@ -1,0 +1,136 @@
+"""target, pause, resume, stop, control: orders to the service Nanny."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hqctl.output.formats import output_option
+from nannyctl.commands.waiting import wait_option, waited
+from nannyctl.exits import Exit
+from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, run, why_options
+from nannyctl.output import services as out
+from nannypb.v1 import service_pb2 as pb
+
+_TARGETS = click.Choice(["DESTROYED", "CREATED", "PREPARED", "ACTIVE"], case_sensitive=False)
+_CONTROL = {
+    "freeze": pb.CONTROL_ORDER_FREEZE,
+    "unfreeze": pb.CONTROL_ORDER_UNFREEZE,
+    "open": pb.CONTROL_ORDER_OPEN_EPOCH,
+}
+
+
+@click.command()
+@click.argument("name")
+@click.argument("target", type=_TARGETS)
+@click.argument("snapshot_id", default="")
+@click.option("--fill", is_flag=True, help="For CREATED: bring the configuration to the instances already.")
+@why_options
+@wait_option
+@output_option("table", "json")
+@nanny_server
+def target(
+    server: NannyServer,
+    name: str,
+    target: str,
+    snapshot_id: str,
+    by: pb.Authorship,
+    wait_s: float | None,
+    output: str,
+    *,
+    fill: bool,
+) -> None:
+    """Set the target of a snapshot (HEAD by default): ACTIVE rolls it out, or back to it."""
+    request = pb.SetTargetRequest(
+        service_id=name,
+        snapshot_id=snapshot_id,
+        target=f"TARGET_{target.upper()}",
+        fill_pods_configuration=fill,
+        by=by,
+        request_id=new_request_id(),
+    )
+    run(_ordered(server, "SetTarget", request, wait_s, output))
+
+
+@click.command()
+@click.argument("name")
+@why_options
+@output_option("table", "json")
+@nanny_server
+def pause(server: NannyServer, name: str, by: pb.Authorship, output: str) -> None:
+    """Pause the actions of a service: orders are taken, nothing further is touched."""
+    request = pb.PauseActionsRequest(service_id=name, by=by, request_id=new_request_id())
+    run(_ordered(server, "PauseActions", request, None, output))
+
+
+@click.command()
+@click.argument("name")
+@why_options
+@wait_option
+@output_option("table", "json")
+@nanny_server
+def resume(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
+    """Resume the actions of a service."""
+    request = pb.ResumeActionsRequest(service_id=name, by=by, request_id=new_request_id())
+    run(_ordered(server, "ResumeActions", request, wait_s, output))
+
+
+@click.command()
+@click.argument("name")
+@why_options
+@wait_option
+@output_option("table", "json")
+@nanny_server
+def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
+    """Switch a service off. Its active snapshot stays PREPARED."""
+    request = pb.StopServiceRequest(service_id=name, by=by, request_id=new_request_id())
+    run(_ordered(server, "StopService", request, wait_s, output))
+
+
+@click.command()
+@click.argument("order", type=click.Choice(["show", *_CONTROL]), default="show")
+@why_options
+@output_option("table", "json")
+@nanny_server
+def control(server: NannyServer, order: str, by: pb.Authorship, output: str) -> None:
+    """Show who acts; freeze or unfreeze all of Nanny; open a store that was restored."""
+    run(_controlled(server, order, by, output))
+
+
+async def _controlled(server: NannyServer, order: str, by: pb.Authorship, output: str) -> Exit:
+    if order == "show":
+        answer = await server.call("GetControl", pb.GetControlRequest())
+    else:
+        answer = await server.call("SetControl", pb.SetControlRequest(order=_CONTROL[order], by=by))
+    if output == "json":
+        out.as_json(answer)
+        return Exit.OK
+    state = answer.control
+    click.echo(f"{state.acting or 'no process'} acts" + (f"; {state.why_not}" if state.why_not else ""))
+    click.echo(f"leave: {f'from the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, there is no CMS'}")
+    for location, why in sorted(state.location.items()):
+        click.echo(f"location {location}: {why or 'ok'}")
+    return Exit.OK
+
+
+async def _ordered(server: NannyServer, method: str, request: Any, wait_s: float | None, output: str) -> Exit:
+    answer = await server.call(method, request)
+    code = Exit.OK
+    if wait_s is not None:
+        code = await waited(server, request.service_id, wait_s, _meant(answer.service, request))
+        answer = await server.call("GetService", pb.GetServiceRequest(service_id=request.service_id))
+    if output == "json":
+        out.as_json(answer)
+    else:
+        click.echo(out.show_service(answer.service))
+    return code
+
+
+def _meant(service: pb.Service, request: Any) -> str:
+    """The snapshot whose target was set; empty: the whole service."""
+    told = getattr(request, "snapshot_id", "")
+    if not isinstance(request, pb.SetTargetRequest):
+        return ""
+    known = [one.snapshot_id for one in service.snapshot]
+    return next((one for one in known if told and one.startswith(told)), service.head)

@@ -1,0 +1,193 @@
+"""The service Nanny, for the commands that order through it: where it is, calls to it, and how they fail."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import getpass
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import click
+
+from hqcli.options import credential_options
+from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqctl.asking.exits import Exit as HqctlExit
+from hqctl.asking.exits import exit_of
+from nannyctl.exits import Exit
+from nannyctl.session import complain
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from hqclient.errors import HqApiError
+    from nannypb.v1 import service_pb2 as pb
+
+DEFAULT_ADDRESS: Final = "127.0.0.1:7371"
+F = TypeVar("F", bound=Callable[..., Any])
+_AWAY: Final = ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+_SEEN_BAD_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class NannyServer:
+    """Processes of one Nanny, and how to get in."""
+
+    addresses: tuple[str, ...]
+    timeout_s: float
+    credentials: CredentialFiles
+
+    async def call(self, method: str, request: Message) -> Any:
+        """One call, at the first process that answers. Orders carry a request id, so asking twice orders once.
+
+        Raises HqApiError.
+        """
+        from hqclient.errors import HqApiError
+
+        last: HqApiError | None = None
+        for address in self.addresses:
+            try:
+                return await self._at(address, method, request)
+            except HqApiError as error:
+                if error.code.name not in _AWAY:
+                    raise
+                last = error
+        assert last is not None
+        raise last
+
+    async def watch(self, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
+        """A service now and whenever it changes, at whichever process answers. Raises HqApiError for good."""
+        from hqclient.errors import HqApiError
+
+        while True:
+            for address in self.addresses:
+                try:
+                    async for service in self._stream(address, request):
+                        yield service
+                except HqApiError as error:
+                    if error.code.name not in _AWAY:
+                        raise
+            await asyncio.sleep(_SEEN_BAD_S)
+
+    async def _at(self, address: str, method: str, request: Message) -> Any:
+        import grpc
+
+        from hqclient.errors import decode
+
+        stub, channel, metadata = self._connect(address)
+        async with channel:
+            try:
+                return await getattr(stub, method)(request, timeout=self.timeout_s, metadata=metadata)
+            except grpc.aio.AioRpcError as error:
+                raise decode(error, address) from None
+
+    async def _stream(self, address: str, request: pb.WatchServiceRequest) -> AsyncIterator[pb.Service]:
+        import grpc
+
+        from hqclient.errors import decode
+
+        stub, channel, metadata = self._connect(address)
+        async with channel:
+            try:
+                async for answer in stub.WatchService(request, metadata=metadata):
+                    yield answer.service
+            except grpc.aio.AioRpcError as error:
+                raise decode(error, address) from None
+
+    def _connect(self, address: str) -> tuple[Any, Any, tuple[tuple[str, str], ...]]:
+        from hqclient.credentials import Credentials
+        from nannypb.v1 import service_pb2_grpc
+
+        credentials = Credentials(self.credentials)
+        channel = credentials.channel(address)
+        return service_pb2_grpc.NannyServiceStub(channel), channel, tuple(credentials.metadata())
+
+
+def nanny_server(function: F) -> F:
+    """Give a command the options that say where Nanny is, and a NannyServer as its first argument."""
+
+    @click.option(
+        "--nanny",
+        "addresses",
+        envvar="NANNY_SERVER",
+        default=DEFAULT_ADDRESS,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help="gRPC addresses of Nanny's processes (or NANNY_SERVER).",
+    )
+    @click.option("--timeout", "timeout_s", type=float, default=10.0, show_default=True, help="Seconds for each call.")
+    @credential_options
+    @functools.wraps(function)
+    def command(*args: Any, addresses: str, timeout_s: float, credentials: CredentialFiles, **kwargs: Any) -> Any:
+        named = tuple(part.strip() for part in addresses.split(",") if part.strip())
+        if not named:
+            raise click.BadParameter("is empty: write HOST:PORT", param_hint="--nanny")
+        return function(NannyServer(named, timeout_s, credentials), *args, **kwargs)
+
+    return command  # type: ignore[return-value]
+
+
+def why_options(function: F) -> F:
+    """Give a command --comment and --ticket as one argument `by`, the author of an order."""
+
+    @click.option("-m", "--comment", default="", metavar="TEXT", help="Why; kept in the history.")
+    @click.option("--ticket", default="", metavar="ID", help="Where it is tracked; kept in the history.")
+    @functools.wraps(function)
+    def command(*args: Any, comment: str, ticket: str, **kwargs: Any) -> Any:
+        from nannypb.v1 import service_pb2 as pb
+
+        return function(*args, by=pb.Authorship(author=_user(), comment=comment, ticket=ticket), **kwargs)
+
+    return command  # type: ignore[return-value]
+
+
+def new_request_id() -> str:
+    """For one order of one run of a command."""
+    return f"cli-{secrets.token_hex(12)}"
+
+
+def run(work: Awaitable[Exit]) -> NoReturn:
+    """Run to the end, and leave with the exit code; what failed is told on stderr."""
+
+    async def whole() -> Exit:
+        from hqclient.errors import HqApiError
+
+        try:
+            return await work
+        except BadCredentials as error:
+            complain(str(error))
+            return Exit.NOT_ALLOWED
+        except HqApiError as error:
+            return _told(error)
+
+    try:
+        sys.exit(asyncio.run(whole()))
+    except KeyboardInterrupt:
+        complain("interrupted; orders that were given stand: see `nanny watch`.")
+        sys.exit(Exit.INTERRUPTED)
+
+
+def _told(error: HqApiError) -> Exit:
+    if not error.from_hq and error.code.name in _AWAY:
+        complain(f"no Nanny answers at {error.endpoint}: {error.message}. Name it with --nanny or NANNY_SERVER.")
+        return Exit.UNAVAILABLE
+    if error.violations:
+        for violation in error.violations:
+            complain(f"{violation.field}: {violation.description}" if violation.field else violation.description)
+    else:
+        complain(error.message)
+    code = exit_of(error, writing=True)
+    if code == HqctlExit.TIMEOUT:
+        return Exit.UNAVAILABLE
+    return Exit(code) if code in [*map(int, Exit)] else Exit.REFUSED
+
+
+def _user() -> str:
+    try:
+        return os.environ.get("NANNY_USER") or getpass.getuser()
+    except (KeyError, OSError):
+        return ""

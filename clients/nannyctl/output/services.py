@@ -1,0 +1,161 @@
+"""Services, snapshots, instances and history as tables, and the live table of a roll-out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from google.protobuf.message import Message
+
+from hqctl.output.formats import as_dict
+from nannypb.v1 import service_pb2 as pb
+
+_SHORT = 8
+
+
+def as_json(message: Message) -> None:
+    """Everything, for programs."""
+    click.echo(json.dumps(as_dict(message), indent=2))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Columns as wide as they need to be."""
+    lines = [list(head), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )
+
+
+def service_words(service: pb.Service) -> str:
+    """`web: Online, paused by ann: looking`, and what keeps it."""
+    words = f"{service.id}: {state_name(service.state)}"
+    if service.HasField("paused"):
+        words += f", paused by {service.paused.author or 'somebody'}: {service.paused.comment or 'no reason given'}"
+    for problem in filter(None, [service.stuck, *(f"drift: {line}" for line in service.drift)]):
+        words += f"\n  {problem}"
+    return words
+
+
+def show_service(service: pb.Service) -> str:
+    """A service with its tuples and how far they are."""
+    parts = [service_words(service)]
+    if service.snapshot:
+        rows = [
+            (
+                short(one.snapshot_id) + (" HEAD" if one.snapshot_id == service.head else ""),
+                current_name(one.current),
+                target_name(one.target),
+                one.target_set.author,
+                one.message or one.action.message,
+            )
+            for one in service.snapshot
+        ]
+        parts.append(table(("SNAPSHOT", "CURRENT", "TARGET", "BY", ""), rows))
+    parts += [progress_table(one) for one in service.snapshot if one.action.location]
+    return "\n".join(parts)
+
+
+def progress_table(state: pb.SnapshotState) -> str:
+    """Locations of one action."""
+    action = state.action
+    done = f", {action.batches_done} batches done" if action.batches_done else ""
+    task = f", leave {action.cms_task}" if action.cms_task else ""
+    rows = [
+        (one.location, one.total, one.done, one.under_way, one.left, one.failed, one.error)
+        for one in action.location
+        if one.total or one.error
+    ]
+    head = ("LOCATION", "TOTAL", "DONE", "UNDER WAY", "LEFT", "FAILED", "")
+    return f"{action.action} {short(state.snapshot_id)}{done}{task}\n{table(head, rows)}"
+
+
+def show_snapshots(snapshots: Iterable[pb.Snapshot]) -> str:
+    rows = [
+        (
+            short(one.id) + (" HEAD" if one.head else ""),
+            one.created.time.ToJsonString()[:19],
+            one.created.author,
+            one.instances,
+            one.created.comment,
+        )
+        for one in snapshots
+    ]
+    return table(("SNAPSHOT", "TIME", "AUTHOR", "INSTANCES", "COMMENT"), rows)
+
+
+def show_instances(answer: pb.ListInstancesResponse) -> str:
+    rows = [
+        (
+            one.id,
+            one.location,
+            one.node_name,
+            one.state_name,
+            (target_name(one.target) or "UNKNOWN") + (" (own)" if one.HasField("own_target") else ""),
+            "yes" if one.serving else "no",
+            one.message,
+        )
+        for one in answer.instance
+    ]
+    text = table(("INSTANCE", "LOCATION", "NODE", "STATE", "TARGET", "SERVING", ""), rows)
+    return "\n".join([text, *(f"{location}: {why}" for location, why in sorted(answer.missing.items()))])
+
+
+def show_history(entries: Iterable[pb.HistoryEntry]) -> str:
+    rows = [
+        (one.time.ToJsonString()[:19], one.author or "nanny", short(one.snapshot_id), one.what, one.comment)
+        for one in entries
+    ]
+    return table(("TIME", "WHO", "SNAPSHOT", "WHAT", "WHY"), rows)
+
+
+def short(snapshot: str) -> str:
+    """As many characters as people compare."""
+    return snapshot[:_SHORT]
+
+
+def state_name(state: int) -> str:
+    return pb.ServiceState.Name(state).removeprefix("SERVICE_STATE_").capitalize()
+
+
+def current_name(state: int) -> str:
+    return pb.CurrentState.Name(state).removeprefix("CURRENT_STATE_")
+
+
+def target_name(target: int) -> str:
+    """Empty: none."""
+    return pb.Target.Name(target).removeprefix("TARGET_") if target else ""
+
+
+class Live:
+    """Shows a service again and again: in place on a terminal, a line for each change elsewhere."""
+
+    def __init__(self, stream: Any = None) -> None:
+        self._stream = stream or sys.stderr
+        self._lines = 0
+        self._last = ""
+
+    def show(self, service: pb.Service) -> None:
+        """Whatever is new in it."""
+        if self._stream.isatty():
+            text = show_service(service)
+            self._stream.write(f"\x1b[{self._lines}F\x1b[J" if self._lines else "")
+            self._stream.write(text + "\n")
+            self._lines = text.count("\n") + 1
+        elif (line := _one_line(service)) != self._last:
+            self._last = line
+            self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+def _one_line(service: pb.Service) -> str:
+    parts = [service_words(service).replace("\n ", ";")]
+    for one in service.snapshot:
+        done = ", ".join(f"{where.location} {where.done}/{where.total}" for where in one.action.location)
+        said = one.action.message or one.message
+        words = f"{short(one.snapshot_id)} {current_name(one.current)}"
+        parts.append(" ".join(filter(None, [words, f"[{done}]" if done else "", said])))
+    return " | ".join(parts)

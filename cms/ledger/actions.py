@@ -1,0 +1,51 @@
+"""What tasks may ask for, as a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_HOUR: Final = 3600.0
+_DAY: Final = 24 * _HOUR
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A kind of work.
+
+    Attributes:
+        since: the minor version of the wire API that knows it first; None: it is not asked for over that wire.
+        disrupts: it takes instances down; False: it is allowed at once and holds nothing.
+        bound_s: work of this kind is overdue after so long; an operator may extend it.
+    """
+
+    name: str
+    since: int | None
+    disrupts: bool
+    bound_s: float
+
+
+ACTIONS: Final = {
+    action.name: action
+    for action in (
+        Action("prepare", 1, disrupts=False, bound_s=_DAY),
+        Action("deactivate", 1, disrupts=True, bound_s=_DAY),
+        Action("power-off", 0, disrupts=True, bound_s=_DAY),
+        Action("reboot", 0, disrupts=True, bound_s=_HOUR),
+        Action("profile", 0, disrupts=True, bound_s=6 * _HOUR),
+        Action("redeploy", 0, disrupts=True, bound_s=6 * _HOUR),
+        Action("repair-link", 0, disrupts=True, bound_s=7 * _DAY),
+        Action("change-disk", 0, disrupts=True, bound_s=7 * _DAY),
+        Action("change-memory", 0, disrupts=True, bound_s=7 * _DAY),
+        Action("repair-bmc", 0, disrupts=True, bound_s=7 * _DAY),
+        Action("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
+        Action("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
+        Action("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR),
+        Action("roll-out", None, disrupts=True, bound_s=_HOUR),
+    )
+}
+
+
+def known_to(minor: int) -> frozenset[str]:
+    """The actions of wire API v1.`minor`."""
+    return frozenset(action.name for action in ACTIONS.values() if action.since is not None and action.since <= minor)

@@ -1,0 +1,111 @@
+"""The ledger: all tasks, what they hold, and the order in which those that wait are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.limits import Limits
+from cms.ledger.picture import Picture
+from cms.ledger.states import State
+from cms.ledger.tasks import Task, UnitKey
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Seconds.
+
+    Attributes:
+        settle_s: a group is decided when no task was added to it for so long;
+        settle_most_s: or so long after the first one.
+        pass_s: who waits for something broken lets others pass after so long.
+        lapse_s: a provisional ok ends after so long without a poll.
+        patience_s: an instance not heard for so long is not counted on.
+    """
+
+    settle_s: float = 5.0
+    settle_most_s: float = 60.0
+    pass_s: float = 600.0
+    lapse_s: float = 120.0
+    patience_s: float = 270.0
+
+
+@dataclass(slots=True)
+class Book:
+    """Everything that a decision looks at.
+
+    Attributes:
+        locations: all there are.
+        closed: why nothing may be granted (frozen, a new epoch); empty: it may.
+        stuck_since: units that wait for something broken, and since when.
+    """
+
+    picture: Picture
+    limits: Limits = field(default_factory=Limits)
+    rules: Rules = field(default_factory=Rules)
+    locations: frozenset[str] = frozenset()
+    closed: str = ""
+    tasks: dict[str, Task] = field(default_factory=dict)
+    stuck_since: dict[UnitKey, float] = field(default_factory=dict)
+
+    @classmethod
+    def empty(cls, rules: Rules, locations: Iterable[str], budgets: Budgets | None = None) -> Book:
+        """A ledger without tasks."""
+        picture = Picture(budgets or Budgets(), rules.patience_s)
+        return cls(picture, Limits(), rules, frozenset(locations))
+
+    def put(self, task: Task) -> None:
+        """A task is stored so."""
+        before = self.tasks.get(task.id)
+        self.tasks[task.id] = task
+        if before is not None and before.holds:
+            self._release(before)
+        if task.holds:
+            self.picture.hold(task)
+            self.limits.hold(task)
+
+    def drop(self, task_id: str, now: float) -> None:
+        """A task is not stored any more. If it was granted, its instances must be heard again to count."""
+        task = self.tasks.pop(task_id, None)
+        if task is None or not task.holds:
+            return
+        self._release(task)
+        if task.state is State.GRANTED:
+            self.picture.work_ended(task, now)
+
+    def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
+        """Other budgets are in force."""
+        self.picture.rule(budgets, changed)
+
+    def limit(self, limits: Limits) -> None:
+        """Other domain limits or sites are in force."""
+        self.limits = limits
+        for task in self.tasks.values():
+            if task.holds:
+                limits.hold(task)
+
+    def members(self, unit: UnitKey) -> list[Task]:
+        """The tasks of a unit, in order."""
+        if unit.task_id:
+            return [self.tasks[unit.task_id]] if unit.task_id in self.tasks else []
+        return sorted((task for task in self.tasks.values() if task.unit == unit), key=_order)
+
+    def units(self, *states: State) -> Iterator[tuple[UnitKey, list[Task]]]:
+        """Tasks in these states by unit; units in the order of their first task."""
+        found: dict[UnitKey, list[Task]] = {}
+        for task in sorted((task for task in self.tasks.values() if task.state in states), key=_order):
+            found.setdefault(task.unit, []).append(task)
+        yield from found.items()
+
+    def overdue(self, now: float) -> frozenset[str]:
+        """Ids of the tasks whose work should have ended."""
+        return frozenset(task.id for task in self.tasks.values() if task.holds and task.overdue_at <= now)
+
+    def _release(self, task: Task) -> None:
+        self.picture.release(task)
+        self.limits.release(task)
+
+
+def _order(task: Task) -> int:
+    return task.order

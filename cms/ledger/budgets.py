@@ -1,0 +1,83 @@
+"""Budgets: what must remain of a service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cms.ledger.amounts import Amount, floor_for
+from cms.ledger.instances import Instance
+
+DEFAULT_PREFIX = "default:"
+"""Names of budgets that nobody made begin so; names of others cannot have a colon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What must remain available of the instances that it selects.
+
+    Attributes:
+        service: of this service; empty: of any, by labels.
+        labels: all of them.
+        clusters: in one of these; empty: in all.
+        rejects: a task that is impossible now is rejected instead of waiting.
+    """
+
+    name: str
+    service: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    clusters: frozenset[str] = frozenset()
+    min_ready: Amount | None = None
+    max_unavailable: Amount | None = None
+    rejects: bool = False
+
+    def selects(self, instance: Instance) -> bool:
+        """The instance is one of its own, whether it counts yet or not."""
+        if self.service and self.service != instance.service:
+            return False
+        if self.clusters and instance.cluster not in self.clusters:
+            return False
+        return all(instance.labels.get(key) == value for key, value in self.labels.items())
+
+    def floor(self, total: int) -> int:
+        """How many of so many must stay available."""
+        return floor_for(total, min_ready=self.min_ready, max_unavailable=self.max_unavailable)
+
+    def words(self) -> str:
+        """The rule as people write it."""
+        return (
+            f"min_ready {self.min_ready}" if self.min_ready is not None else f"max_unavailable {self.max_unavailable}"
+        )
+
+
+class Budgets:
+    """All budgets; finds those of an instance.
+
+    An instance that no budget names by its service comes under the default of that service, also where a budget by
+    labels selects it.
+    """
+
+    def __init__(self, budgets: Iterable[Budget] = (), default: Amount | None = None) -> None:
+        """`default`: max_unavailable of services without a budget."""
+        self.by_name: dict[str, Budget] = {}
+        self._by_service: dict[str, list[Budget]] = {}
+        self._by_labels: list[Budget] = []
+        self.default = default or Amount(10, is_percent=True)
+        for budget in budgets:
+            self.by_name[budget.name] = budget
+            if budget.service:
+                self._by_service.setdefault(budget.service, []).append(budget)
+            else:
+                self._by_labels.append(budget)
+
+    def named(self, name: str) -> Budget:
+        """The budget, or the default of a service. Raises KeyError."""
+        if name.startswith(DEFAULT_PREFIX):
+            return Budget(name, name.removeprefix(DEFAULT_PREFIX), max_unavailable=self.default)
+        return self.by_name[name]
+
+    def of(self, instance: Instance) -> tuple[str, ...]:
+        """Names of the budgets of an instance; never none."""
+        by_service = [b.name for b in self._by_service.get(instance.service, ()) if b.selects(instance)]
+        by_labels = [b.name for b in self._by_labels if b.selects(instance)]
+        return (*(by_service or [DEFAULT_PREFIX + instance.service]), *by_labels)

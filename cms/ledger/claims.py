@@ -1,0 +1,134 @@
+"""What a unit of tasks would take, and whether it fits beside what others take."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from cms.ledger.instances import InstanceKey
+from cms.ledger.limits import Limits
+from cms.ledger.picture import Picture
+from cms.ledger.tally import Place, Tally
+from cms.ledger.tasks import Task
+
+
+class Wait(StrEnum):
+    """What somebody waits for. The least hopeful first."""
+
+    IMPOSSIBLE = "impossible"  # it would not fit if everything were ready and nothing were held
+    BROKEN = "broken"  # something broken, uncertain or overdue
+    HOLDS = "holds"  # work of others, which ends
+
+
+class Obstacle(NamedTuple):
+    """Why a unit does not fit.
+
+    Attributes:
+        kind: "budget", "limit" or "location".
+        name: its name.
+        needed: the floor, or the most domains.
+        left: what would be left available, or under work.
+    """
+
+    kind: str
+    name: str
+    wait: Wait
+    needed: int = 0
+    left: int = 0
+
+
+@dataclass(slots=True)
+class Claim:
+    """What a unit takes.
+
+    Attributes:
+        taken: by budget, what is not surely down and nobody else holds.
+        held: by budget, what others hold.
+        all: by budget, how many it takes at all.
+        domains: by limit.
+        silent: locations that must be known for it, and are not.
+    """
+
+    taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
+    held: dict[str, set[InstanceKey]] = field(default_factory=dict)
+    all: dict[str, int] = field(default_factory=dict)
+    domains: dict[str, set[str]] = field(default_factory=dict)
+    silent: frozenset[str] = frozenset()
+
+
+def claim_of(tasks: Sequence[Task], picture: Picture, limits: Limits, locations: Collection[str]) -> Claim:
+    """What tasks that hold nothing yet would take. `locations`: all there are."""
+    claim = Claim()
+    hosts = {host for task in tasks for host in task.hosts}
+    keys = set().union(*(picture.touched(task) for task in tasks))
+    for key in keys:
+        place, budgets = picture.entered(key)
+        for name in budgets:
+            claim.all[name] = claim.all.get(name, 0) + 1
+            if place is Place.HELD:
+                claim.held.setdefault(name, set()).add(key)
+            elif place is not Place.DOWN:
+                claim.taken.setdefault(name, set()).add(key)
+    for name, limit in limits.by_name.items():
+        domains = limits.domains(limit, hosts)
+        if domains:
+            claim.domains[name] = domains
+    # A host that nobody knows may belong to any location; so may an instance that is asked for by its id.
+    needed = {key.location for key in keys} | {key.location for task in tasks for key in task.instances}
+    if any(not picture.on(host) for host in hosts):
+        needed |= set(locations)
+    claim.silent = frozenset(needed - picture.certain)
+    return claim
+
+
+class Round:
+    """What was given, and kept free for those who wait before others, since the sums were made."""
+
+    def __init__(self, picture: Picture, limits: Limits, overdue: frozenset[str]) -> None:
+        """`overdue`: ids of tasks whose work should have ended."""
+        self._picture, self._limits, self._overdue = picture, limits, overdue
+        self._taken: dict[str, set[InstanceKey]] = {}
+        self._domains: dict[str, set[str]] = {}
+
+    def take(self, claim: Claim) -> None:
+        """Count a claim in, given or kept free."""
+        for name, keys in claim.taken.items():
+            self._taken.setdefault(name, set()).update(keys)
+        for name, domains in claim.domains.items():
+            self._domains.setdefault(name, set()).update(domains)
+
+    def obstacles(self, claim: Claim) -> list[Obstacle]:
+        """Why the claim does not fit; empty: it fits."""
+        found = [Obstacle("location", name, Wait.BROKEN) for name in sorted(claim.silent)]
+        for name, keys in claim.taken.items():
+            tally = self._picture.tallies[name]
+            left = tally.available - len(keys.union(self._taken.get(name, ())))
+            if left < tally.floor:
+                found.append(Obstacle("budget", name, self._budget_wait(tally, claim), tally.floor, left))
+        for name, domains in claim.domains.items():
+            found += self._limit_obstacle(name, domains)
+        return found
+
+    def _budget_wait(self, tally: Tally, claim: Claim) -> Wait:
+        name, floor = tally.budget.name, tally.floor
+        if tally.total - claim.all[name] < floor:
+            return Wait.IMPOSSIBLE
+        ending = {key for key in tally.apart[Place.HELD] if not self._is_overdue(key)}
+        left = tally.available + len(ending) - len(claim.taken[name]) - len(claim.held.get(name, set()) & ending)
+        return Wait.HOLDS if left >= floor else Wait.BROKEN
+
+    def _is_overdue(self, key: InstanceKey) -> bool:
+        return bool(self._overdue) and not self._overdue.isdisjoint(self._picture.holders(self._picture.instances[key]))
+
+    def _limit_obstacle(self, name: str, domains: set[str]) -> list[Obstacle]:
+        limit, busy = self._limits.by_name[name], self._limits.busy[name]
+        under_work = len(domains.union(busy, self._domains.get(name, ())))
+        if domains <= busy.keys() or under_work <= limit.most:
+            return []
+        if len(domains) > limit.most:
+            return [Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, under_work)]
+        stuck = {domain for domain, holders in busy.items() if not self._overdue.isdisjoint(holders)}
+        wait = Wait.HOLDS if len(domains | stuck) <= limit.most else Wait.BROKEN
+        return [Obstacle("limit", name, wait, limit.most, under_work)]

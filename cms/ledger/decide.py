@@ -1,0 +1,220 @@
+"""What happens to tasks now. `decide` changes nothing but what it remembers of who is stuck: it returns changes.
+
+Units are looked at in the order of their creation. One that fits is granted; one that does not keeps its place: for
+those behind it, what it asks for counts as taken. So nobody who comes later can take what it waits for, and yet what it
+does not need is not kept from others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cms.ledger.book import Book
+from cms.ledger.claims import Claim, Obstacle, Round, Wait, claim_of
+from cms.ledger.instances import InstanceKey
+from cms.ledger.states import Event, State
+from cms.ledger.tally import Place
+from cms.ledger.tasks import Task, UnitKey
+
+
+class Change(NamedTuple):
+    """Something happens to a task."""
+
+    task_id: str
+    event: Event
+
+
+class Waiting(NamedTuple):
+    """Why a unit waits.
+
+    Attributes:
+        settles_in_s: more tasks may join its group for so long.
+        keeps_place: others may not take what it asks for.
+    """
+
+    obstacles: tuple[Obstacle, ...] = ()
+    settles_in_s: float = 0.0
+    keeps_place: bool = True
+
+
+@dataclass(slots=True)
+class Decision:
+    """What happens, and why others wait.
+
+    Attributes:
+        round: what is taken and kept free by now, for whoever asks next.
+    """
+
+    round: Round
+    changes: list[Change] = field(default_factory=list)
+    waiting: dict[UnitKey, Waiting] = field(default_factory=dict)
+
+
+def decide(book: Book, now: float) -> Decision:
+    """What happens now. Lapses and withdrawals come alone: who waits is decided when these are stored."""
+    book.picture.age(now)
+    decision = Decision(Round(book.picture, book.limits, book.overdue(now)))
+    decision.changes += _lapses(book, now) or withdrawals(book)
+    may_grant = not decision.changes and not book.closed
+    seen = set()
+    for unit, tasks in book.units(State.WAITING):
+        seen.add(unit)
+        _decide_unit(book, decision, unit, tasks, now, may_grant=may_grant)
+    for gone in book.stuck_since.keys() - seen:
+        del book.stuck_since[gone]
+    return decision
+
+
+def consider(book: Book, decision: Decision, tasks: Sequence[Task]) -> list[Obstacle]:
+    """What stands in the way of tasks that are not stored, behind all that are; empty: nothing."""
+    working = [task for task in tasks if task.disrupts]
+    return decision.round.obstacles(_claim(book, working)) if working else []
+
+
+def _decide_unit(
+    book: Book, decision: Decision, unit: UnitKey, tasks: list[Task], now: float, *, may_grant: bool
+) -> None:
+    free = [task for task in tasks if not task.disrupts]
+    decision.changes += [Change(task.id, Event.GRANT) for task in free]
+    working = [task for task in tasks if task.disrupts]
+    if not working:
+        return
+    claim = _claim(book, working)
+    settles_in_s = _settles_in_s(book, unit, working, now)
+    obstacles = decision.round.obstacles(claim)
+    if settles_in_s > 0 or not (obstacles or may_grant):
+        decision.round.take(claim)
+        decision.waiting[unit] = Waiting(tuple(obstacles), settles_in_s)
+    elif obstacles:
+        _keep_waiting(book, decision, unit, working, claim, obstacles, now)
+    else:
+        decision.round.take(claim)
+        decision.changes += [Change(task.id, Event.OFFER if task.confirm else Event.GRANT) for task in working]
+        book.stuck_since.pop(unit, None)
+
+
+def _keep_waiting(
+    book: Book,
+    decision: Decision,
+    unit: UnitKey,
+    tasks: list[Task],
+    claim: Claim,
+    obstacles: list[Obstacle],
+    now: float,
+) -> None:
+    waits = {obstacle.wait for obstacle in obstacles}
+    if Wait.IMPOSSIBLE in waits:
+        if any(_rejects(book, obstacle) for obstacle in obstacles):
+            decision.changes += [Change(task.id, Event.REJECT) for task in tasks]
+        keeps_place = False
+    elif Wait.BROKEN in waits:
+        keeps_place = now - book.stuck_since.setdefault(unit, now) < book.rules.pass_s
+    else:
+        book.stuck_since.pop(unit, None)
+        keeps_place = True
+    if keeps_place:
+        decision.round.take(claim)
+    decision.waiting[unit] = Waiting(tuple(obstacles), 0.0, keeps_place)
+
+
+def _rejects(book: Book, obstacle: Obstacle) -> bool:
+    is_budget = obstacle.kind == "budget" and obstacle.wait is Wait.IMPOSSIBLE
+    return is_budget and book.picture.tallies[obstacle.name].budget.rejects
+
+
+def _claim(book: Book, tasks: Sequence[Task]) -> Claim:
+    return claim_of(tasks, book.picture, book.limits, book.locations)
+
+
+def _settles_in_s(book: Book, unit: UnitKey, tasks: list[Task], now: float) -> float:
+    """Group members are awaited; a group to which somebody adds for ever is not."""
+    if not unit.group:
+        return 0.0
+    rules = book.rules
+    last, first = max(task.added_at for task in tasks), min(task.added_at for task in tasks)
+    return min(last + rules.settle_s, first + rules.settle_most_s) - now
+
+
+def poll(book: Book, task_id: str) -> list[Change]:
+    """What it changes that somebody asks for a task: an ok of its unit that lapsed is waited for again."""
+    members = book.members(book.tasks[task_id].unit)
+    return [Change(t.id, Event.POLL) for t in members if t.id == task_id or t.state is State.LAPSED]
+
+
+# --- provisional oks --------------------------------------------------------------------------------------------------
+
+
+def _lapses(book: Book, now: float) -> list[Change]:
+    """Provisional oks that nobody asks for."""
+    changes = []
+    for _, tasks in book.units(State.PROVISIONAL):
+        if max(task.polled_at for task in tasks) + book.rules.lapse_s <= now:
+            changes += [Change(task.id, Event.LAPSE) for task in tasks]
+    return changes
+
+
+def withdrawals(book: Book) -> list[Change]:
+    """Provisional oks with which a floor does not hold any more: the latest first, as many as it takes.
+
+    What several of them hold is charged to the first one: if it were charged to none, all could be confirmed.
+    """
+    changes: list[Change] = []
+    freed: dict[str, set[InstanceKey]] = {}
+    withdrawn: set[str] = set()
+    later: set[str] = set()
+    for _, tasks in reversed([*book.units(State.PROVISIONAL)]):
+        later |= {task.id for task in tasks}
+        if not _still_fits(book, tasks, later, freed):
+            withdrawn |= {task.id for task in tasks}
+            changes += [Change(task.id, Event.WITHDRAW) for task in tasks]
+            _free(book, tasks, withdrawn, freed)
+    return changes
+
+
+def _still_fits(book: Book, tasks: list[Task], later: set[str], freed: dict[str, set[InstanceKey]]) -> bool:
+    """Whether provisional tasks could be granted as things are now, with all that has recovered since.
+
+    `later`: ids of these and of those that came after them.
+    """
+    uncertain: dict[str, int] = {}
+    for key in set().union(*(book.picture.touched(task) for task in tasks)):
+        instance = book.picture.instances[key]
+        standing = book.picture.standing(instance)[0]
+        if standing.value == Place.DOWN or not book.picture.holders(instance) <= later:
+            continue
+        for name in book.picture.entered(key)[1]:
+            uncertain[name] = uncertain.get(name, 0) + (standing.value == Place.UNCERTAIN)
+    for name, count in uncertain.items():
+        tally = book.picture.tallies[name]
+        if tally.available + len(freed.get(name, ())) - count < tally.floor:
+            return False
+    return True
+
+
+def _free(book: Book, tasks: list[Task], withdrawn: set[str], freed: dict[str, set[InstanceKey]]) -> None:
+    for key in set().union(*(book.picture.touched(task) for task in tasks)):
+        instance = book.picture.instances[key]
+        standing = book.picture.standing(instance)[0]
+        if standing.value == Place.AVAILABLE and book.picture.holders(instance) <= withdrawn:
+            for name in book.picture.entered(key)[1]:
+                freed.setdefault(name, set()).add(key)
+
+
+def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
+    """What a confirmation of any task of a unit comes to: changes, none if it is final already, or why not.
+
+    A provisional ok that does not hold any more is withdrawn by these changes, and `decide` says why it waits.
+    """
+    book.picture.age(now)
+    tasks = [task for task in book.members(unit) if task.state is State.PROVISIONAL]
+    if not tasks:
+        return [] if any(task.state is State.GRANTED for task in book.members(unit)) else "it has no ok to confirm"
+    if book.closed:
+        return book.closed
+    silent = sorted(_claim(book, tasks).silent)
+    if silent:
+        return f"location {silent[0]} is silent"
+    gone = [change for change in withdrawals(book) if change.task_id in {task.id for task in tasks}]
+    return gone or [Change(task.id, Event.CONFIRM) for task in tasks]

@@ -1,0 +1,74 @@
+"""When each instance was heard of last, and which were not for too long."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from cms.ledger.instances import Instance, InstanceKey
+
+TICK_S: Final = 0.1
+
+
+class Hearing:
+    """Times of last reports. HQ tells how long ago they were; what it does not tell was not heard."""
+
+    def __init__(self, patience_s: float) -> None:
+        """`patience_s`: whoever was not heard for so long is not counted on, to a tick, early rather than late."""
+        self.patience_s = patience_s
+        self._at: dict[InstanceKey, float] = {}
+        self._tick_of: dict[InstanceKey, int] = {}  # of those that are recent
+        self._recent: dict[int, set[InstanceKey]] = {}
+        self._work_ended: dict[str, float] = {}  # by host
+        self._own_work_ended: dict[InstanceKey, float] = {}
+
+    def heard(self, key: InstanceKey, at: float) -> bool:
+        """A report was received at this time or later. Says whether that is news."""
+        if at <= self._at.get(key, float("-inf")):
+            return False
+        self._forget_tick(key)
+        self._at[key] = at
+        tick = self._tick_of[key] = int(at / TICK_S)
+        self._recent.setdefault(tick, set()).add(key)
+        return True
+
+    def forget(self, key: InstanceKey) -> None:
+        """It is gone, or another instance has its id, or HQ has another history."""
+        self._forget_tick(key)
+        self._at.pop(key, None)
+
+    def too_old(self, now: float) -> Iterator[InstanceKey]:
+        """Those that were recent until now. Each is told once."""
+        latest = (now - self.patience_s) / TICK_S
+        for tick in sorted(tick for tick in self._recent if tick < latest):
+            for key in self._recent.pop(tick):
+                del self._tick_of[key]
+                yield key
+
+    def work_ended(self, hosts: tuple[str, ...], instances: tuple[InstanceKey, ...], at: float) -> None:
+        """What was said before then proves nothing about these."""
+        self._work_ended.update(dict.fromkeys(hosts, at))
+        self._own_work_ended.update(dict.fromkeys(instances, at))
+
+    def doubt(self, instance: Instance) -> str:
+        """Why a ready instance cannot be counted on; empty: it can."""
+        at = self._at.get(instance.key)
+        ended = max(
+            self._work_ended.get(instance.host, float("-inf")),
+            self._own_work_ended.get(instance.key, float("-inf")),
+        )
+        if at is None:
+            return "ready, but HQ has not said when it was heard"
+        if at <= ended:
+            return "ready, but not heard since work on it ended"
+        if instance.key not in self._tick_of:
+            return f"ready, but not heard for over {self.patience_s:.0f} s"
+        return ""
+
+    def _forget_tick(self, key: InstanceKey) -> None:
+        tick = self._tick_of.pop(key, None)
+        if tick is not None:
+            keys = self._recent[tick]
+            keys.discard(key)
+            if not keys:
+                del self._recent[tick]

@@ -1,0 +1,54 @@
+"""What is known of an instance, and whether it can be counted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class InstanceKey(NamedTuple):
+    """An instance; ids are unique within a location."""
+
+    location: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.location}/{self.id}"
+
+
+class Standing(StrEnum):
+    """Whether an instance can be counted on."""
+
+    AVAILABLE = "available"
+    DOWN = "down"
+    UNCERTAIN = "uncertain"
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """As HQ shows it.
+
+    Attributes:
+        host: the node; empty: it is not placed.
+        is_wanted: some revision of it is wanted READY.
+        is_ready: None: nobody ever said.
+        was_ready: it was ready once, as far as that can be known; else it does not count yet.
+        reason: why it is not ready, as its agent or HQ says.
+    """
+
+    key: InstanceKey
+    service: str
+    host: str
+    is_wanted: bool = True
+    is_ready: bool | None = True
+    was_ready: bool = True
+    cluster: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def counts(self) -> bool:
+        """It is one of those that shares are taken of."""
+        return self.is_wanted and self.was_ready

@@ -1,0 +1,187 @@
+"""All that HQ said, and what is held of it, kept as sums: a decision over 100,000 instances looks at a few."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from itertools import islice
+from typing import Final, NamedTuple
+
+from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.hearing import Hearing
+from cms.ledger.instances import Instance, InstanceKey, Standing
+from cms.ledger.tally import Place, Tally
+from cms.ledger.tasks import Task
+
+_PLACES: Final = {
+    Standing.AVAILABLE: Place.AVAILABLE,
+    Standing.DOWN: Place.DOWN,
+    Standing.UNCERTAIN: Place.UNCERTAIN,
+}
+
+
+class _Entered(NamedTuple):
+    """How an instance was entered into the sums."""
+
+    place: Place
+    budgets: tuple[str, ...]
+
+
+class Picture:
+    """Instances, holds and sums.
+
+    Attributes:
+        certain: locations that are known to be up to date.
+    """
+
+    def __init__(self, budgets: Budgets, patience_s: float) -> None:
+        self.budgets, self.hearing = budgets, Hearing(patience_s)
+        self.instances: dict[InstanceKey, Instance] = {}
+        self.certain: frozenset[str] = frozenset()
+        self.tallies: dict[str, Tally] = {}
+        self._on: dict[str, set[InstanceKey]] = {}
+        self._entered: dict[InstanceKey, _Entered] = {}
+        self._host_holders: dict[str, set[str]] = {}
+        self._own_holders: dict[InstanceKey, set[str]] = {}
+
+    # --- what HQ says -------------------------------------------------------------------------------------------------
+
+    def put(self, instance: Instance) -> None:
+        """An instance is so now."""
+        before = self.instances.get(instance.key)
+        if before is not None and before.host != instance.host:
+            self._on[before.host].discard(instance.key)
+        self.instances[instance.key] = instance
+        self._on.setdefault(instance.host, set()).add(instance.key)
+        self._assess(instance)
+
+    def drop(self, key: InstanceKey) -> None:
+        """An instance is gone; nothing happens if it was not there."""
+        instance = self.instances.pop(key, None)
+        if instance is not None:
+            self._leave(key)
+            self._on[instance.host].discard(key)
+            self.hearing.forget(key)
+
+    def heard(self, key: InstanceKey, at: float) -> None:
+        """HQ received a report of it at this time or later."""
+        if key in self.instances and self.hearing.heard(key, at):
+            self._assess(self.instances[key])
+
+    def forget_hearing(self, key: InstanceKey) -> None:
+        """What HQ said of when it was heard holds no more."""
+        self.hearing.forget(key)
+        if key in self.instances:
+            self._assess(self.instances[key])
+
+    def doubted(self, location: str, most: int) -> list[str]:
+        """Ids of instances of a location that might be available if they were heard; some, if they are many."""
+        found = (key for tally in self.tallies.values() for key in tally.apart[Place.UNCERTAIN])
+        return list(islice((key.id for key in found if key.location == location), most))
+
+    def believe(self, certain: Iterable[str]) -> None:
+        """These locations are up to date, and no others."""
+        before, self.certain = self.certain, frozenset(certain)
+        changed = before ^ self.certain
+        if changed:
+            for instance in [i for i in self.instances.values() if i.key.location in changed]:
+                self._assess(instance)
+
+    def age(self, now: float) -> None:
+        """Time has passed: whoever was not heard for too long is not counted on any more."""
+        for key in self.hearing.too_old(now):
+            if key in self.instances:
+                self._assess(self.instances[key])
+
+    # --- what is held -------------------------------------------------------------------------------------------------
+
+    def hold(self, task: Task) -> None:
+        """A task takes its hosts and instances out of the budgets."""
+        for host in task.hosts:
+            self._host_holders.setdefault(host, set()).add(task.id)
+        for key in task.instances:
+            self._own_holders.setdefault(key, set()).add(task.id)
+        self._assess_all(self.touched(task))
+
+    def release(self, task: Task) -> None:
+        """It holds them no longer."""
+        for host in task.hosts:
+            self._host_holders.get(host, set()).discard(task.id)
+        for key in task.instances:
+            self._own_holders.get(key, set()).discard(task.id)
+        self._assess_all(self.touched(task))
+
+    def work_ended(self, task: Task, now: float) -> None:
+        """What its instances said before now proves nothing."""
+        self.hearing.work_ended(task.hosts, task.instances, now)
+        self._assess_all(self.touched(task))
+
+    def holders(self, instance: Instance) -> set[str]:
+        """Ids of the tasks that hold it, because of its host or itself."""
+        none: set[str] = set()
+        by_host = self._host_holders.get(instance.host, none)
+        return by_host | self._own_holders.get(instance.key, none)
+
+    # --- budgets ------------------------------------------------------------------------------------------------------
+
+    def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
+        """Other budgets are in force; `changed`: those that were or are different."""
+        self.budgets = budgets
+        for budget in changed:
+            self.tallies.pop(budget.name, None)
+        services = {budget.service for budget in changed}
+        concerned = [instance for instance in self.instances.values() if "" in services or instance.service in services]
+        for instance in concerned:
+            self._leave(instance.key)
+        for instance in concerned:
+            self._assess(instance)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def on(self, host: str) -> Collection[InstanceKey]:
+        """The instances on a host."""
+        return self._on.get(host, ())
+
+    def touched(self, task: Task) -> set[InstanceKey]:
+        """What a task would take down, as things are now."""
+        keys = {key for key in task.instances if key in self.instances}
+        return keys.union(*(self.on(host) for host in task.hosts))
+
+    def standing(self, instance: Instance) -> tuple[Standing, str]:
+        """Whether it can be counted on, whoever holds it, and why not."""
+        if instance.key.location not in self.certain:
+            return Standing.UNCERTAIN, f"location {instance.key.location} is silent"
+        if not instance.is_ready:
+            return Standing.DOWN, instance.reason or "not ready"
+        doubt = self.hearing.doubt(instance)
+        return (Standing.UNCERTAIN, doubt) if doubt else (Standing.AVAILABLE, "")
+
+    def entered(self, key: InstanceKey) -> tuple[Place, tuple[str, ...]]:
+        """Where an instance stands, and in which budgets; none: it does not count."""
+        return self._entered[key]
+
+    # --- sums ---------------------------------------------------------------------------------------------------------
+
+    def _assess_all(self, keys: Iterable[InstanceKey]) -> None:
+        for key in keys:
+            self._assess(self.instances[key])
+
+    def _assess(self, instance: Instance) -> None:
+        """Enter an instance into the sums as it stands now."""
+        place = Place.HELD if self.holders(instance) else _PLACES[self.standing(instance)[0]]
+        entered = _Entered(place, self.budgets.of(instance) if instance.counts else ())
+        if self._entered.get(instance.key) == entered:
+            return
+        self._leave(instance.key)
+        self._entered[instance.key] = entered
+        for name in entered.budgets:
+            tally = self.tallies.get(name)
+            if tally is None:
+                tally = self.tallies[name] = Tally(self.budgets.named(name))
+            tally.add(instance.key, place)
+
+    def _leave(self, key: InstanceKey) -> None:
+        place, names = self._entered.pop(key, (Place.DOWN, ()))
+        for name in names:
+            tally = self.tallies.get(name)
+            if tally is not None:
+                tally.remove(key, place)

@@ -1,0 +1,75 @@
+"""The states of a task, as a table. The table in docs/cms.md is made from this one."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+
+class State(StrEnum):
+    """Where a task stands. ENDED tasks are not stored."""
+
+    WAITING = "waiting"
+    PROVISIONAL = "provisional"  # ok, until it is confirmed, withdrawn or not polled
+    LAPSED = "lapsed"  # nobody polled it: it waits, but not in the way of others
+    GRANTED = "granted"
+    REJECTED = "rejected"
+    ENDED = "ended"
+
+
+class Event(StrEnum):
+    """What happens to a task."""
+
+    GRANT = "grant"
+    OFFER = "offer"
+    REJECT = "reject"
+    CONFIRM = "confirm"
+    WITHDRAW = "withdraw"
+    LAPSE = "lapse"
+    POLL = "poll"
+    END = "end"  # deleted by its issuer, or ended by an operator
+
+
+TABLE: Final = {
+    (State.WAITING, Event.GRANT): State.GRANTED,
+    (State.WAITING, Event.OFFER): State.PROVISIONAL,
+    (State.WAITING, Event.REJECT): State.REJECTED,
+    (State.WAITING, Event.POLL): State.WAITING,
+    (State.WAITING, Event.END): State.ENDED,
+    (State.PROVISIONAL, Event.CONFIRM): State.GRANTED,
+    (State.PROVISIONAL, Event.WITHDRAW): State.WAITING,
+    (State.PROVISIONAL, Event.LAPSE): State.LAPSED,
+    (State.PROVISIONAL, Event.POLL): State.PROVISIONAL,
+    (State.PROVISIONAL, Event.END): State.ENDED,
+    (State.LAPSED, Event.POLL): State.WAITING,
+    (State.LAPSED, Event.END): State.ENDED,
+    (State.GRANTED, Event.CONFIRM): State.GRANTED,
+    (State.GRANTED, Event.POLL): State.GRANTED,
+    (State.GRANTED, Event.END): State.ENDED,
+    (State.REJECTED, Event.POLL): State.REJECTED,
+    (State.REJECTED, Event.END): State.ENDED,
+}
+
+HOLDING: Final = frozenset({State.PROVISIONAL, State.GRANTED})
+"""States in which a task takes its instances out of the budgets."""
+
+STATUS: Final = {
+    State.WAITING: "in-process",
+    State.LAPSED: "in-process",
+    State.PROVISIONAL: "ok",
+    State.GRANTED: "ok",
+    State.REJECTED: "rejected",
+}
+"""The word of the wire for each state."""
+
+
+class NoSuchStep(Exception):
+    """The table has no such step; str() says which."""
+
+
+def after(state: State, event: Event) -> State:
+    """The state that follows. Raises NoSuchStep."""
+    try:
+        return TABLE[state, event]
+    except KeyError:
+        raise NoSuchStep(f"a task that is {state} cannot {event}") from None

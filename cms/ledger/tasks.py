@@ -1,0 +1,74 @@
+"""A task: a request for leave, and how far it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from cms.ledger.actions import ACTIONS
+from cms.ledger.instances import InstanceKey
+from cms.ledger.states import HOLDING, Event, State, after
+
+
+class UnitKey(NamedTuple):
+    """Tasks that are decided as one: those of a group, else the task alone."""
+
+    owner: str
+    group: str
+    task_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Times are in seconds of the ledger's clock.
+
+    Attributes:
+        order: of creation, unique.
+        owner: the identity that created it; empty without security.
+        hosts: everything there; or
+        instances: these only. One of the two is not empty.
+        confirm: its ok is provisional until it is confirmed.
+        added_at: when it was created, or when this process learned of it.
+        polled_at: when somebody asked for it last.
+        since: when it came into its state.
+        overdue_at: a hold is overdue from then on.
+    """
+
+    id: str
+    order: int
+    action: str
+    hosts: tuple[str, ...] = ()
+    instances: tuple[InstanceKey, ...] = ()
+    owner: str = ""
+    issuer: str = ""
+    group: str = ""
+    confirm: bool = False
+    state: State = State.WAITING
+    added_at: float = 0.0
+    polled_at: float = 0.0
+    since: float = 0.0
+    overdue_at: float = float("inf")
+
+    @property
+    def disrupts(self) -> bool:
+        """It takes something down."""
+        return ACTIONS[self.action].disrupts
+
+    @property
+    def holds(self) -> bool:
+        """It takes its instances out of the budgets."""
+        return self.state in HOLDING and self.disrupts
+
+    @property
+    def unit(self) -> UnitKey:
+        """What it is decided with."""
+        return UnitKey(self.owner, self.group, "" if self.group else self.id)
+
+    def moved(self, event: Event, now: float) -> Task:
+        """The task after an event. Raises NoSuchStep."""
+        state = after(self.state, event)
+        polled_at = now if event in (Event.POLL, Event.OFFER) else self.polled_at
+        if state is self.state:
+            return replace(self, polled_at=polled_at)
+        overdue_at = now + ACTIONS[self.action].bound_s if state in HOLDING else float("inf")
+        return replace(self, state=state, since=now, polled_at=polled_at, overdue_at=overdue_at)

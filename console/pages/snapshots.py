@@ -1,0 +1,178 @@
+"""A service's snapshots (Nanny): what is wanted of each, how far it is, and the orders that change it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from console.backends.asking import Trouble, good, missing, status_of, troubles
+from console.backends.nanny import Nanny, request_id
+from console.backends.servers import Servers
+from console.pages.orders import author, told
+from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.views import snapshots as views
+from console.views.urls import url
+from nannypb.v1 import service_pb2 as pb
+
+_MISSING: Final = missing("Nanny", "--nanny")
+_ORDERS: Final = {
+    "pause": ("PauseActions", pb.PauseActionsRequest, "Actions are paused: events are handled, nothing begins."),
+    "resume": ("ResumeActions", pb.ResumeActionsRequest, "Actions go on."),
+    "stop": ("StopService", pb.StopServiceRequest, "The service is being switched off."),
+}
+
+
+class Snapshots:
+    """`/services/{service}/snapshots` and what is below."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._nanny = servers.nanny
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        here = "/services/{service}/snapshots"
+        return [
+            Route("GET", here, self.all),
+            Route("GET", here + "/{snapshot}", self.one),
+            Route("POST", "/services/{service}/target", self.target),
+            Route("POST", here + "/{snapshot}/target", self.instance_target),
+            Route("POST", "/services/{service}/actions/{order}", self.order),
+        ]
+
+    async def all(self, visit: Visit, service: str) -> Page:
+        """The list, the state of the whole service, and its history."""
+        if self._nanny is None:
+            return Page("missing.html", service, {"service": service, "troubles": [_MISSING]})
+        asked, known, history, may = await asyncio.gather(
+            self._nanny.service(service),
+            self._nanny.snapshots(service),
+            self._nanny.history(service),
+            self._nanny.may(service),
+        )
+        found = good(asked, pb.GetServiceResponse()).service
+        rows, older = views.snapshot_rows(found, good(known, pb.ListSnapshotsResponse()).snapshot)
+        shown = {
+            "service": service,
+            "found": found if found.id else None,
+            "level": views.service_state(found),
+            "rows": rows,
+            "older": older,
+            "history": good(history, pb.ListHistoryResponse()).entry[:30],
+            "may_change": may[0],
+            "may_pause": may[1],
+            "targets": views.TARGETS,
+            "squares": views.squares,
+            "short": views.short,
+            "is_offline": found.state == pb.SERVICE_STATE_OFFLINE,
+            "troubles": troubles(asked, known, history),
+        }
+        return Page("snapshots.html", f"Snapshots of {service}", shown, status_of(found.id, asked))
+
+    async def one(self, visit: Visit, service: str, snapshot: str) -> Page:
+        """Its instances with current and target; what activating it would change."""
+        if self._nanny is None:
+            return Page("missing.html", service, {"service": service, "troubles": [_MISSING]})
+        asked, listed, own, may = await asyncio.gather(
+            self._nanny.service(service),
+            self._nanny.instances(service, snapshot),
+            self._nanny.snapshot(service, snapshot),
+            self._nanny.may(service),
+        )
+        found = good(asked, pb.GetServiceResponse()).service
+        made = good(own, pb.GetSnapshotResponse()).snapshot
+        answer = good(listed, pb.ListInstancesResponse())
+        shown = {
+            "service": service,
+            "snapshot": made.id or snapshot,
+            "made": made,
+            "state": next((one for one in found.snapshot if one.snapshot_id == made.id), None),
+            "current_of": views.current_of,
+            "target_of": views.target_of,
+            "instances": answer.instance,
+            "away": sorted(answer.missing.items()),
+            "changes": await self._changes(self._nanny, service, found, made),
+            "may_change": may[0],
+            "targets": views.TARGETS[:3],
+            "short": views.short,
+            "troubles": troubles(asked, listed, own),
+        }
+        return Page("snapshot.html", f"{views.short(snapshot)} of {service}", shown, status_of(made.id, own))
+
+    async def _changes(
+        self, nanny: Nanny, service: str, found: pb.Service, made: pb.Snapshot
+    ) -> list[tuple[str, str]] | None:
+        """Against the active one; None: there is none, or it is this one."""
+        active = next((one.snapshot_id for one in found.snapshot if one.target == pb.TARGET_ACTIVE), "")
+        if not active or active == made.id or not made.id:
+            return None
+        other = await nanny.snapshot(service, active)
+        return None if isinstance(other, Trouble) else await asyncio.to_thread(views.difference, other.snapshot, made)
+
+    async def target(self, visit: Visit, service: str) -> Redirect:
+        """A new target of a snapshot."""
+        request = pb.SetTargetRequest(
+            service_id=service,
+            snapshot_id=visit.form.get("snapshot", ""),
+            target=_target(visit, pb.TARGET_DESTROYED),
+            fill_pods_configuration=visit.form.get("fill") == "on",
+            by=_by(visit),
+            request_id=request_id(visit.form.get("request_id", "")),
+        )
+        if not request.snapshot_id:
+            raise Refused(400, "snapshot: say which one")
+        word = views.target_of(request.target)
+        return await self._order(
+            url("services", service, "snapshots"),
+            "SetTarget",
+            request,
+            f"Ordered: {views.short(request.snapshot_id)} becomes {word}. It is handled in order.",
+        )
+
+    async def instance_target(self, visit: Visit, service: str, snapshot: str) -> Redirect:
+        """A new target of one instance alone."""
+        request = pb.SetInstanceTargetRequest(
+            service_id=service,
+            snapshot_id=snapshot,
+            location=visit.form.get("location", ""),
+            instance_id=visit.form.get("instance", ""),
+            target=_target(visit, pb.TARGET_CREATED),
+            by=_by(visit),
+            request_id=request_id(visit.form.get("request_id", "")),
+        )
+        if not request.instance_id:
+            raise Refused(400, "instance: say which one")
+        said = (
+            f"Ordered for {request.instance_id} alone: {views.target_of(request.target)}. The next roll-out wipes it."
+        )
+        return await self._order(url("services", service, "snapshots", snapshot), "SetInstanceTarget", request, said)
+
+    async def order(self, visit: Visit, service: str, order: str) -> Redirect:
+        """Pause, resume or stop."""
+        if order not in _ORDERS:
+            raise Refused(404, "the orders are pause, resume and stop")
+        name, kind, said = _ORDERS[order]
+        request = kind(service_id=service, by=_by(visit), request_id=request_id(visit.form.get("request_id", "")))
+        return await self._order(url("services", service, "snapshots"), name, request, said)
+
+    async def _order(self, to: str, name: str, request: object, said: str) -> Redirect:
+        if self._nanny is None:
+            return told(to, _MISSING, said)
+        failed = await self._nanny.order(name, request)
+        return told(to, failed, said)
+
+
+def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
+    """Raises Refused."""
+    names = pb.Target.keys()[lowest:]
+    asked = f"TARGET_{visit.form.get('target', '')}"
+    if asked not in names:
+        allowed = ", ".join(name.removeprefix("TARGET_") for name in names)
+        raise Refused(400, f"target: choose one of {allowed}")
+    return pb.Target.Value(asked)  # type: ignore[return-value,unused-ignore]
+
+
+def _by(visit: Visit) -> pb.Authorship:
+    """Nanny takes the name from the token where it asks for one."""
+    return pb.Authorship(
+        author=author(visit), comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]
+    )

@@ -1,0 +1,212 @@
+"""A service's snapshots as its page lists them: HEAD first, then the active one, then the others."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from console.views.problems import Problem
+from console.views.urls import url
+from console.views.words import plural, seconds
+from nannypb.v1 import service_pb2 as pb
+
+_LEVELS: Final = {
+    "ACTIVE": "good",
+    "ACTIVATING": "busy",
+    "GENERATING": "busy",
+    "PREPARING": "busy",
+    "DEACTIVATING": "busy",
+    "REMOVING": "busy",
+    "DESTROYING": "busy",
+    "BROKEN": "bad",
+    "PARTIALLY_PREPARED": "warn",
+    "PARTIALLY_CREATED": "warn",
+    "DEACTIVATE_PENDING": "warn",
+    "PREPARED": "note",
+    "CREATED": "note",
+}
+_SERVICE: Final = {
+    pb.SERVICE_STATE_OFFLINE: ("note", "Offline"),
+    pb.SERVICE_STATE_ONLINE: ("good", "Online"),
+    pb.SERVICE_STATE_PREPARING: ("busy", "Preparing"),
+    pb.SERVICE_STATE_UPDATING: ("busy", "Updating"),
+    pb.SERVICE_STATE_BROKEN: ("bad", "Broken"),
+}
+TARGETS: Final = (
+    ("CREATED", "Present in HQ only", "Described in HQ; nodes hold nothing of it."),
+    ("PREPARED", "Prepared", "Files and disks are on the nodes; it does not run. Ready for a fast switch."),
+    ("ACTIVE", "Active", "Rolled out batch by batch; the one that is active now becomes prepared."),
+    ("DESTROYED", "Destroyed", "Removed from the nodes and from HQ, and then from this list."),
+)
+_MOST_OTHERS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRow:
+    """One element of the list. What is not known is empty: old snapshots have no author, HEAD may have no states."""
+
+    id: str
+    made: pb.Snapshot | None
+    state: pb.SnapshotState | None
+    is_head: bool
+    current: str
+    level: str
+    target: str
+    may_change: bool
+    targets: str
+    href: str
+
+
+def short(snapshot: str) -> str:
+    """Enough of a hash for people."""
+    return snapshot[:12]
+
+
+def service_state(service: pb.Service) -> tuple[str, str]:
+    """Its level and its word."""
+    return _SERVICE.get(service.state, ("unknown", "unknown"))
+
+
+def snapshot_rows(service: pb.Service, known: Sequence[pb.Snapshot]) -> tuple[list[SnapshotRow], list[SnapshotRow]]:
+    """Those that matter, HEAD first and the active one second; and older ones that have no state."""
+    made = {one.id: one for one in known}
+    states = {one.snapshot_id: one for one in service.snapshot}
+    head = service.head or next((one.id for one in known if one.head), "")
+    live = sorted(states, key=lambda one: (_rank(states[one]), _age(made.get(one))))
+    listed = [head, *(one for one in live if one != head)] if head else live
+    others = [one.id for one in known if one.id not in listed][:_MOST_OTHERS]
+    return [_row(service, one, made, states, head) for one in listed], [
+        _row(service, one, made, states, head) for one in others
+    ]
+
+
+def _row(
+    service: pb.Service, snapshot: str, made: dict[str, pb.Snapshot], states: dict[str, pb.SnapshotState], head: str
+) -> SnapshotRow:
+    state = states.get(snapshot)
+    current = current_of(state)
+    target = target_of(state.target) if state is not None else ""
+    # The active one is switched off by Stop service, or by activating another one: fewer mistakes of operators.
+    may_change = state is None or not _is_active(state)
+    return SnapshotRow(
+        id=snapshot,
+        made=made.get(snapshot),
+        state=state,
+        is_head=snapshot == head,
+        current=current,
+        level=_LEVELS.get(current, "unknown"),
+        target=target,
+        may_change=may_change,
+        targets=" ".join(
+            name for name, _, _ in TARGETS if name != target and (state is not None or name != "DESTROYED")
+        ),
+        href=url("services", service.id, "snapshots", snapshot),
+    )
+
+
+def _is_active(state: pb.SnapshotState) -> bool:
+    return state.target == pb.TARGET_ACTIVE or (
+        state.current == pb.CURRENT_STATE_ACTIVE and state.target == pb.TARGET_UNSPECIFIED
+    )
+
+
+def _rank(state: pb.SnapshotState) -> int:
+    """The active one first, then those that may still serve."""
+    serving = (pb.CURRENT_STATE_ACTIVE, pb.CURRENT_STATE_DEACTIVATE_PENDING, pb.CURRENT_STATE_BROKEN)
+    return 0 if _is_active(state) else 1 if state.current in serving else 2
+
+
+def _age(made: pb.Snapshot | None) -> float:
+    return -seconds(made.created.time) if made is not None else 0.0
+
+
+def current_of(state: pb.SnapshotState | None) -> str:
+    """The seed's word; empty: there is none."""
+    if state is None or not state.current:
+        return ""
+    return pb.CurrentState.Name(state.current).removeprefix("CURRENT_STATE_")
+
+
+def target_of(target: pb.Target) -> str:
+    """The seed's word; empty: there is none."""
+    return pb.Target.Name(target).removeprefix("TARGET_") if target else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """One instance in the picture of a roll-out."""
+
+    x: int
+    y: int
+    kind: str
+
+
+_PER_LINE: Final = 40
+_MOST_SQUARES: Final = 400
+
+
+def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
+    """An instance each, in the order done, under way, failed, left, waiting; with the height. None where too many."""
+    waiting = max(0, one.total - one.done - one.under_way - one.failed - one.left)
+    parts = (("done", one.done), ("way", one.under_way), ("failed", one.failed), ("left", one.left), ("wait", waiting))
+    kinds = [kind for kind, count in parts for _ in range(count)] if one.total <= _MOST_SQUARES else []
+    made = [Square(at % _PER_LINE * 14, at // _PER_LINE * 14, kind) for at, kind in enumerate(kinds)]
+    return made, (len(kinds) + _PER_LINE - 1) // _PER_LINE * 14
+
+
+def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:
+    """What activating `new` would change, as lines of a unified diff, each with its kind; at most 2,000."""
+    lines = difflib.unified_diff(
+        old.content.decode("utf-8", "replace").splitlines(),
+        new.content.decode("utf-8", "replace").splitlines(),
+        short(old.id),
+        short(new.id),
+        lineterm="",
+        n=3,
+    )
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    return [(kinds.get(line[:1], "same"), line) for line, _ in zip(lines, range(2_000), strict=False)]
+
+
+def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | None) -> list[Problem]:
+    """Broken, stuck, paused and drifting services; a Nanny that does not act."""
+    found = [problem for one in services for problem in _of_service(one)]
+    if control is not None and not control.open:
+        found.append(
+            Problem(
+                "bad",
+                "Nanny's store was restored or replaced",
+                "All services stand still until somebody has looked at them.",
+                "Compare what is wanted with what runs, then open the epoch: nanny control.",
+            )
+        )
+    elif control is not None and control.HasField("frozen"):
+        why = f"by {control.frozen.author}: {control.frozen.comment}. No roll-out begins."
+        found.append(Problem("warn", "Nanny is frozen", why, "", "", seconds(control.frozen.time)))
+    elif control is not None and control.why_not:
+        found.append(Problem("bad", "Nanny does not act", control.why_not))
+    return found
+
+
+def _of_service(one: pb.Service) -> list[Problem]:
+    href = url("services", one.id, "snapshots")
+    found = []
+    if one.state == pb.SERVICE_STATE_BROKEN:
+        said = next((s.message for s in one.snapshot if s.message), "An activation did not reach its end.")
+        since = max((seconds(s.current_since) for s in one.snapshot), default=0.0)
+        ways = "Activate the snapshot that was active before, or a better one."
+        found.append(Problem("bad", f"{one.id}: the roll-out failed", said, ways, href, since))
+    if one.stuck:
+        found.append(Problem("bad", f"{one.id}: nothing happens", one.stuck, "", href))
+    if one.HasField("paused"):
+        why = f"by {one.paused.author}: {one.paused.comment or 'no reason given'}. No action begins."
+        ways = "An operations manager resumes it."
+        found.append(Problem("warn", f"{one.id} is paused", why, ways, href, seconds(one.paused.time)))
+    if one.drift:
+        more = f" and {plural(len(one.drift) - 1, 'more difference')}" if len(one.drift) > 1 else ""
+        found.append(Problem("warn", f"{one.id} differs from what is wanted", f"{one.drift[0]}{more}.", "", href))
+    if one.state == pb.SERVICE_STATE_UPDATING and not found:
+        found.append(Problem("note", f"{one.id}: a roll-out is under way", "Its page shows the batches.", "", href))
+    return found

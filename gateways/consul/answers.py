@@ -1,0 +1,201 @@
+"""JSON of the answers, from the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+
+from gateways.consul import indexes, render
+from gateways.consul.indexes import Indexes, Topic
+from gateways.consul.questions import Kind, Question, Refused
+from gateways.picture.knowledge import Knowledge
+from gateways.picture.picture import Picture
+from hqclient.discovery import KnownInstance
+from hqclient.discovery.endpoint import Key
+from serving.rights.access import Access
+
+_MOST_BODIES: Final = 1_024
+_Asked = tuple[Kind, str, bool, tuple[str, ...], str]
+_TOPICS: Final = {Kind.SERVICES: indexes.CATALOG, Kind.NODES: indexes.NODES}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the gateway says of itself.
+
+    Attributes:
+        datacenter: the location whose instances are shown to who names none; empty: all locations.
+        ports: names of ports in the order in which they become a service's port.
+        version: of HQ.
+    """
+
+    datacenter: str = ""
+    ports: Sequence[str] = ("http", "grpc")
+    version: str = ""
+
+
+class Answers:
+    """Makes bodies. Each is kept until its index moves, and the part of an instance until that changes.
+
+    So a body that is made anew after an unrelated change has the same bytes: by that waiting questions tell.
+    """
+
+    def __init__(self, settings: Settings, picture: Picture, of: Indexes) -> None:
+        self._settings, self._picture, self._indexes = settings, picture, of
+        self._entries: dict[Key, tuple[KnownInstance, bytes, int]] = {}
+        self._bodies: dict[_Asked, tuple[int, bytes]] = {}
+        self._by_kind: dict[Kind, Callable[[Question, Access], bytes]] = {
+            Kind.HEALTH_SERVICE: self._health_service,
+            Kind.HEALTH_CHECKS: self._checks,
+            Kind.HEALTH_NODE: self._checks,
+            Kind.HEALTH_STATE: self._checks,
+            Kind.SERVICES: self._services,
+            Kind.SERVICE: self._service,
+            Kind.NODES: self._nodes,
+            Kind.NODE: self._node,
+            Kind.DATACENTERS: lambda *_: render.encoded(self._datacenters()),
+            Kind.SELF: lambda *_: render.encoded(self._self()),
+            Kind.LEADER: lambda *_: render.encoded("127.0.0.1:8300"),
+            Kind.PEERS: lambda *_: render.encoded(["127.0.0.1:8300"]),
+        }
+        picture.listen(self._changed)
+
+    def topic(self, question: Question) -> Topic:
+        """What moves the index of a question."""
+        return indexes.of_service(question.service) if question.service else _TOPICS.get(question.kind, indexes.ALL)
+
+    def body(self, question: Question, access: Access) -> bytes:
+        """The answer.
+
+        Raises:
+            Refused: 500 while nothing is known of what was asked, or of that datacenter.
+            PermissionDenied: the service is not the caller's to read.
+        """
+        if question.service:
+            access.check_filter((question.service,), ())
+        self._check_known(question)
+        if not access.is_unlimited:
+            return self._by_kind[question.kind](question, access)
+        asked, index = _asked(question), self._indexes.current(self.topic(question))
+        kept = self._bodies.get(asked)
+        if kept is None or kept[0] != index:
+            if len(self._bodies) >= _MOST_BODIES:
+                self._bodies.clear()
+            kept = self._bodies[asked] = index, self._by_kind[question.kind](question, access)
+        return kept[1]
+
+    def _check_known(self, question: Question) -> None:
+        """An empty list is only said when every location has said that there is nobody."""
+        if question.kind in (Kind.SELF, Kind.LEADER, Kind.PEERS):
+            return
+        sight, datacenter = self._picture.sight, question.datacenter
+        if datacenter and sight.is_complete and datacenter not in sight.locations:
+            raise Refused(500, f"No path to datacenter: HQ has no location {datacenter[:80]!r}")
+        if question.service:
+            unknown = self._picture.knowledge(question.service, self._location(question)) is Knowledge.UNKNOWN
+        else:
+            unknown = not sight.is_known or not (self._picture.services or sight.is_complete)
+        if unknown:
+            what = f"service {question.service[:80]}" if question.service else "any service"
+            raise Refused(500, f"No cluster leader: nothing is known about {what} yet; retry")
+
+    def _location(self, question: Question) -> str:
+        return question.datacenter or self._settings.datacenter
+
+    # --- which instances ----------------------------------------------------------------------------------------------
+
+    def _chosen(self, question: Question, access: Access) -> Iterator[KnownInstance]:
+        names: Collection[str] = [question.service] if question.service else self._picture.services
+        location, wanted = self._location(question), set(question.tags)
+        for one in chain.from_iterable(self._of_service(name) for name in sorted(names)):
+            if location not in ("", one.cluster) or (question.passing and not one.is_ready):
+                continue
+            if wanted and not wanted.issubset(render.tags(one)):
+                continue
+            if question.service or access.covers(one.service, one.node):
+                yield one
+
+    def _of_service(self, name: str) -> Iterable[KnownInstance]:
+        known = self._picture.instances(name)
+        return [known[key] for key in sorted(known)]
+
+    # --- bodies -------------------------------------------------------------------------------------------------------
+
+    def _health_service(self, question: Question, access: Access) -> bytes:
+        return b"[" + b",".join([self._kept(one)[1] for one in self._chosen(question, access)]) + b"]"
+
+    def _kept(self, instance: KnownInstance) -> tuple[KnownInstance, bytes, int]:
+        """Its entry as bytes, and its own index: that at which it was first asked for as it is."""
+        kept = self._entries.get(instance.key)
+        if kept is None or kept[0] is not instance:
+            index = self._indexes.current(indexes.of_service(instance.service))
+            made = render.encoded(render.entry(instance, index, self._settings.ports))
+            kept = self._entries[instance.key] = instance, made, index
+        return kept
+
+    def _index(self, instance: KnownInstance) -> int:
+        return self._kept(instance)[2]
+
+    def _service(self, question: Question, access: Access) -> bytes:
+        ports = self._settings.ports
+        found = [render.catalog_entry(one, self._index(one), ports) for one in self._chosen(question, access)]
+        return render.encoded(found)
+
+    def _checks(self, question: Question, access: Access) -> bytes:
+        states = {"passing": (True,), "critical": (False,), "warning": ()}
+        wanted = states.get(question.name, (True, False)) if question.kind is Kind.HEALTH_STATE else (True, False)
+        node = question.name if question.kind is Kind.HEALTH_NODE else ""
+        return render.encoded(
+            [
+                render.check(one, self._index(one))
+                for one in self._chosen(question, access)
+                if one.is_ready in wanted and node in ("", one.node)
+            ]
+        )
+
+    def _services(self, question: Question, access: Access) -> bytes:
+        found: dict[str, set[str]] = {}
+        for one in self._chosen(question, access):
+            found.setdefault(one.service, set()).update(render.tags(one))
+        return render.encoded({name: sorted(tags) for name, tags in sorted(found.items())})
+
+    def _nodes(self, question: Question, access: Access) -> bytes:
+        found = {(one.cluster, one.node): render.node(one, 1) for one in self._chosen(question, access)}
+        return render.encoded([found[key] for key in sorted(found)])
+
+    def _node(self, question: Question, access: Access) -> bytes:
+        here = [one for one in self._chosen(question, access) if one.node == question.name]
+        if not here:
+            return b"null"
+        services = {one.id: render.service(one, self._index(one), self._settings.ports) for one in here}
+        return render.encoded({"Node": render.node(here[0], 1), "Services": services})
+
+    def _datacenters(self) -> list[str]:
+        return sorted(self._picture.sight.locations | {one for one in [self._settings.datacenter] if one}) or ["hq"]
+
+    def _self(self) -> dict[str, Any]:
+        locations = self._datacenters()
+        own = self._settings.datacenter or (locations[0] if len(locations) == 1 else "hq")
+        config = {
+            "Datacenter": own,
+            "PrimaryDatacenter": own,
+            "NodeName": "hq-gateway",
+            "NodeID": "",
+            "Revision": "",
+            "Server": True,
+            "Version": self._settings.version,
+        }
+        member = {"Name": "hq-gateway", "Addr": "127.0.0.1", "Port": 8301, "Tags": {"dc": own}, "Status": 1}
+        return {"Config": config, "DebugConfig": {}, "Coord": None, "Member": member, "Meta": {}, "Stats": {}}
+
+    def _changed(self, services: Collection[str]) -> None:
+        """Entries of instances that are no more are forgotten once they outnumber those that are."""
+        if len(self._entries) > 1_000 + 2 * sum(len(self._picture.instances(name)) for name in self._picture.services):
+            self._entries.clear()
+
+
+def _asked(question: Question) -> _Asked:
+    """All of a question that makes its answer another one."""
+    return question.kind, question.name, question.passing, question.tags, question.datacenter

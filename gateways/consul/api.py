@@ -1,0 +1,136 @@
+"""The API as a site: who asks, the wait, the answer and its headers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+from collections import Counter
+from typing import Final
+
+from gateways.consul.answers import Answers
+from gateways.consul.indexes import Indexes
+from gateways.consul.questions import Question, Refused, read_question
+from gateways.picture.picture import Picture
+from serving import wire
+from serving.calls.methods import Call
+from serving.context import Guard, ServerContext
+from serving.errors import ServiceError
+from serving.rights.access import UNCHECKED, Access
+from serving.rights.rules import READ
+from serving.standard.site import SiteAnswer, SiteRequest
+
+_JITTER: Final = 16  # as Consul: a wait is longer by up to a sixteenth, so that not all clients come back at once
+_TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
+_JSON: Final = (b"content-type", b"application/json")
+_DENIED: Final = (401, 403)
+
+
+class ConsulApi:
+    """Answers requests.
+
+    Attributes:
+        answered: by kind of question and status.
+        woken: blocking queries that ended because something changed; timed_out: because their time was up.
+    """
+
+    def __init__(
+        self, picture: Picture, of: Indexes, answers: Answers, shared: ServerContext, rng: random.Random
+    ) -> None:
+        self._picture, self._indexes, self._answers, self._rng = picture, of, answers, rng
+        self._gate = shared.security.gate if shared.security is not None else None
+        self._guard: Guard = shared.guard("/v1", READ)
+        self._admission = shared.admission
+        self.answered: Counter[tuple[str, str]] = Counter()
+        self.woken = self.timed_out = 0
+
+    @property
+    def waiting(self) -> int:
+        """Blocking queries that wait."""
+        return self._indexes.waiting
+
+    async def answer(self, request: SiteRequest) -> SiteAnswer:
+        """What `serving` is given as a site."""
+        kind = "none"
+        try:
+            question = read_question(request.method, request.path, request.query_string)
+            kind = question.kind.name.lower()
+            access = self._admitted(request)
+            if question.may_wait:
+                await self._wait(question, access, request.call)
+                access = self._admitted(request)
+            answer = self._said(question, access)
+        except Refused as refused:
+            answer = self._sentence(refused.status, str(refused))
+        except ServiceError as error:
+            answer = self._failed(error, request.call)
+        self.answered[kind, str(answer.status)] += 1
+        return answer
+
+    def _admitted(self, request: SiteRequest) -> Access:
+        """Who asks, and what it may see: X-Consul-Token is a token of HQ. Raises ServiceError."""
+        call = request.call
+        token = request.headers.get(b"x-consul-token", b"").decode("latin-1")
+        if self._gate is None or self._guard.admit is None:
+            return UNCHECKED
+        if not token or self._gate.tickets is None:
+            self._guard.admit(call)
+            return call.access
+        known = f"Bearer {token}"
+        identity = self._gate.tickets.remembered(known) or self._gate.tickets.identity(token, remember_as=known)
+        call.let_in(self._gate.access(identity, READ))
+        return call.access
+
+    async def _wait(self, question: Question, access: Access, call: Call) -> None:
+        """Until the answer is another one. Who waits counts among the open streams. Raises ServiceError, Refused."""
+        host = call.host
+        self._admission.open_stream(host)
+        try:
+            wait_s = question.wait_s * (1.0 + self._rng.random() / _JITTER)
+            async with asyncio.timeout(wait_s):
+                await self._changed(question, access)
+            self.woken += 1
+        except TimeoutError:
+            self.timed_out += 1
+        finally:
+            self._admission.close_stream(host)
+
+    async def _changed(self, question: Question, access: Access) -> None:
+        """Its index may move for what another question of the same service asks: those of that tag, say."""
+        topic, index = self._answers.topic(question), question.index
+        if index != self._indexes.current(topic):
+            return
+        before = self._answers.body(question, access)
+        while self._answers.body(question, access) == before:
+            await self._indexes.moved(topic, index)
+            index = self._indexes.current(topic)
+
+    def _said(self, question: Question, access: Access) -> SiteAnswer:
+        body = self._answers.body(question, access)
+        if question.pretty:
+            body = json.dumps(json.loads(body), indent=4, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        index = self._indexes.current(self._answers.topic(question))
+        return SiteAnswer(200, [_JSON, (b"x-consul-index", b"%d" % index), *self._contact()], body)
+
+    def _contact(self) -> list[tuple[bytes, bytes]]:
+        """How old the answer is. A watch that stands is contact, however little happens."""
+        condition = self._picture.condition
+        age_s = condition.age_s if condition.stale else 0.0
+        age_ms = round(age_s * 1000) if math.isfinite(age_s) else 2**31
+        leader = b"false" if condition.stale else b"true"
+        fields = [(b"x-consul-lastcontact", b"%d" % age_ms), (b"x-consul-knownleader", leader)]
+        missing = condition.away | self._picture.sight.unheard
+        if missing:
+            fields.append((b"x-hq-missing-locations", ",".join(sorted(missing)).encode()))
+        return fields
+
+    def _failed(self, error: ServiceError, call: Call) -> SiteAnswer:
+        self._admission.count(error)
+        self._guard.refused(call, error)
+        status = wire.http_status(error)
+        return self._sentence(403 if status in _DENIED else status, str(error))
+
+    def _sentence(self, status: int, words: str) -> SiteAnswer:
+        contact = self._contact() if status == 500 else []
+        return SiteAnswer(status, [_TEXT, *contact], f"{words}\n".encode("utf-8", "replace"))

@@ -1,0 +1,71 @@
+"""The command `hq-gateway consul`: settings become real parts."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+from gateways.consul.answers import Answers, Settings
+from gateways.consul.api import ConsulApi
+from gateways.consul.indexes import Indexes
+from gateways.consul.metrics import METRICS
+from gateways.flags import FLAGS, discovery_of, following, option, running, security_flags, security_from
+from gateways.process import Gateway, run_gateway
+from hqclient.discovery import Discovery
+from serving.clock import SystemClock
+from serving.flags import limits_of
+from serving.process import when_told_to_stop
+from serving.transports import Addresses
+
+
+@click.command("consul")
+@following
+@option("--http", default="127.0.0.1:7680", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one.")
+@option(
+    "--datacenter",
+    default="",
+    metavar="NAME",
+    help="Location whose instances are shown to callers that name no datacenter; empty: all locations.",
+)
+@option(
+    "--port",
+    "ports",
+    multiple=True,
+    default=("http", "grpc"),
+    metavar="NAME",
+    help="Named port that becomes the service's port, the first that an instance has. Repeatable.",
+)
+@security_flags
+@running
+@FLAGS.limits()
+@FLAGS.logs()
+def consul(**given: Any) -> None:
+    """Serve the read side of Consul's HTTP API: /v1/health, /v1/catalog, with blocking queries."""
+    discovery, services = discovery_of(given)
+    run_gateway(given, lambda: _serve(given, discovery, services))
+
+
+async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...]) -> None:
+    security = security_from(given)
+    gateway = Gateway("consul", discovery, services, SystemClock(), limits_of(given), security, given["grace"])
+    picture = gateway.picture
+    indexes = Indexes(picture, gateway.clock, secrets.randbits(32))
+    settings = Settings(given["datacenter"], tuple(given["ports"]), _version())
+    answers = Answers(settings, picture, indexes)
+    api = ConsulApi(picture, indexes, answers, gateway.context, random.Random())
+    gateway.count(METRICS, api)
+    gateway.listen(Addresses(given["http"], given["http"], env="HQ_GATEWAY_"), site=api.answer)
+    when_told_to_stop(gateway.stop)
+    await gateway.serve()
+
+
+def _version() -> str:
+    try:
+        return version("hq")
+    except PackageNotFoundError:  # run from a tree that is not installed
+        return "0"

@@ -1,0 +1,27 @@
+"""What Prometheus sees of the Consul gateway."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateways.consul.api import ConsulApi
+from serving.telemetry.metrics import Declared
+
+D = Declared[ConsulApi]
+METRICS: Final = (
+    D(
+        "counter",
+        "hq_consul_answers_total",
+        "Answers by what was asked (none: nothing that is served) and HTTP status.",
+        lambda api: dict(api.answered),
+        ("question", "status"),
+    ),
+    D("gauge", "hq_consul_waiting", "Blocking queries that wait.", lambda api: api.waiting),
+    D(
+        "counter",
+        "hq_consul_waits_total",
+        "Blocking queries that ended: changed (the answer is another one) or time (it was up).",
+        lambda api: {("changed",): api.woken, ("time",): api.timed_out},
+        ("end",),
+    ),
+)

@@ -1,0 +1,173 @@
+"""What a request asks for. Decisions only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+from urllib.parse import parse_qs, unquote
+
+DEFAULT_WAIT_S: Final = 300.0
+MOST_WAIT_S: Final = 600.0
+_MOST_PARAMETERS: Final = 100
+_DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ns|us|µs|ms|s|m|h))+")
+_PART: Final = re.compile(r"([\d.]+)(ns|us|µs|ms|s|m|h)")
+_UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0}
+_STATES: Final = frozenset({"any", "passing", "warning", "critical"})
+_READ_ONLY: Final = (
+    "HQ does not take this: instances are created by deploy systems (CreateInstance) and report their own readiness "
+    "(ReportStatus); this gateway serves reads of /v1/health and /v1/catalog; see docs/gateways.md"
+)
+
+
+class Refused(Exception):
+    """Answered with a status and a sentence instead."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class Kind(Enum):
+    """What can be asked."""
+
+    HEALTH_SERVICE = auto()
+    HEALTH_CHECKS = auto()
+    HEALTH_NODE = auto()
+    HEALTH_STATE = auto()
+    SERVICES = auto()
+    SERVICE = auto()
+    NODES = auto()
+    NODE = auto()
+    DATACENTERS = auto()
+    SELF = auto()
+    LEADER = auto()
+    PEERS = auto()
+
+
+_PATHS: Final[Mapping[str, Kind]] = {
+    "health/service/": Kind.HEALTH_SERVICE,
+    "health/checks/": Kind.HEALTH_CHECKS,
+    "health/node/": Kind.HEALTH_NODE,
+    "health/state/": Kind.HEALTH_STATE,
+    "catalog/services": Kind.SERVICES,
+    "catalog/service/": Kind.SERVICE,
+    "catalog/nodes": Kind.NODES,
+    "catalog/node/": Kind.NODE,
+    "catalog/datacenters": Kind.DATACENTERS,
+    "agent/self": Kind.SELF,
+    "status/leader": Kind.LEADER,
+    "status/peers": Kind.PEERS,
+}
+_ABOUT_ONE_SERVICE: Final = (Kind.HEALTH_SERVICE, Kind.HEALTH_CHECKS, Kind.SERVICE)
+_AT_ONCE: Final = (Kind.DATACENTERS, Kind.SELF, Kind.LEADER, Kind.PEERS)
+_UNSUPPORTED: Final = ("filter", "node-meta", "peer", "sg")  # to leave them out would answer another question
+_DEFAULTS_ONLY: Final = ("ns", "partition")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question.
+
+    Attributes:
+        name: of the service, node or state in its path.
+        passing: ready instances only.
+        tags: all of these.
+        datacenter: empty: the gateway's own.
+        index: wait while it is the current one; 0: answer at once.
+        wait_s: for so long at most.
+    """
+
+    kind: Kind
+    name: str = ""
+    passing: bool = False
+    tags: tuple[str, ...] = ()
+    datacenter: str = ""
+    index: int = 0
+    wait_s: float = DEFAULT_WAIT_S
+    pretty: bool = False
+
+    @property
+    def service(self) -> str:
+        """The only service that it is about; empty: several."""
+        return self.name if self.kind in _ABOUT_ONE_SERVICE else ""
+
+    @property
+    def may_wait(self) -> bool:
+        """It is a blocking query that asks to wait."""
+        return self.index > 0 and self.kind not in _AT_ONCE
+
+
+def read_question(method: str, path: str, query: bytes) -> Question:
+    """The question of a request.
+
+    Raises:
+        Refused: 501 for what writes or is not served, 405, 400 naming the parameter.
+    """
+    kind, name = _place(path)
+    if kind is None:
+        raise Refused(501, _READ_ONLY)
+    if method not in ("GET", "HEAD"):
+        raise Refused(501 if kind is Kind.SELF else 405, f"{method} {path[:100]}: {_READ_ONLY}")
+    given = _parameters(query)
+    if kind is Kind.HEALTH_STATE and name not in _STATES:
+        raise Refused(400, f"{name[:40]!r} is not a state: use any, passing, warning or critical")
+    for unsupported in _UNSUPPORTED:
+        if given.get(unsupported, [""])[-1]:
+            raise Refused(400, f"{unsupported} is not supported by HQ: select by tag")
+    for only_default in _DEFAULTS_ONLY:
+        if given.get(only_default, [""])[-1] not in ("", "default"):
+            raise Refused(400, f"{only_default}: HQ has none but the default one")
+    return Question(
+        kind,
+        name,
+        _is_set(given, "passing") or (kind is Kind.HEALTH_STATE and name == "passing"),
+        tuple(given.get("tag", ())),
+        given.get("dc", [""])[-1],
+        _index(given.get("index", ["0"])[-1]),
+        _wait_s(given.get("wait", [""])[-1]),
+        _is_set(given, "pretty"),
+    )
+
+
+def _place(path: str) -> tuple[Kind | None, str]:
+    """What a path is of, and the name at its end."""
+    rest = path.removeprefix("/v1/")
+    if rest == path:
+        raise Refused(404, f"there is no {path[:100]}: Consul's API is under /v1/")
+    if (kind := _PATHS.get(rest.removesuffix("/"))) is not None:
+        return kind, ""
+    for prefix, named in _PATHS.items():
+        name = rest.removeprefix(prefix)
+        if prefix.endswith("/") and name != rest and name and "/" not in name:
+            return named, unquote(name)
+    return None, ""
+
+
+def _parameters(query: bytes) -> Mapping[str, Sequence[str]]:
+    try:
+        return parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS)
+    except ValueError as error:
+        raise Refused(400, f"the query cannot be read: {error}") from error
+
+
+def _is_set(given: Mapping[str, Sequence[str]], name: str) -> bool:
+    return name in given and given[name][-1].lower() not in ("0", "false", "f")
+
+
+def _index(text: str) -> int:
+    if not re.fullmatch(r"\d{1,20}", text):
+        raise Refused(400, f"index: {text[:40]!r} is not a number")
+    return int(text)
+
+
+def _wait_s(text: str) -> float:
+    """As Go writes durations; 0 is the default, as with Consul."""
+    if text in ("", "0"):
+        return DEFAULT_WAIT_S
+    if not _DURATION.fullmatch(text):
+        raise Refused(400, f"wait: {text[:40]!r} is not a duration like 10s or 5m")
+    wait_s = sum(float(number) * _UNITS_S[unit] for number, unit in _PART.findall(text))
+    return min(wait_s or DEFAULT_WAIT_S, MOST_WAIT_S)

@@ -1,0 +1,114 @@
+"""One instance as Consul shows it: a service of a node, with one check, HQ's word on its readiness."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from gateways.picture.ports import port_of
+from hqclient.discovery import KnownInstance
+
+_WEIGHTS: Final = {"Passing": 1, "Warning": 1}
+
+
+def tags(instance: KnownInstance) -> list[str]:
+    """A label is both a tag `key=value` and metadata."""
+    return [f"{key}={value}" for key, value in sorted(instance.labels.items())]
+
+
+def meta(instance: KnownInstance) -> dict[str, str]:
+    """Labels, every port by its name, and what of HQ has no place of its own in Consul."""
+    found = dict(instance.labels)
+    found.update({f"hq-port-{name}": str(number) for name, number in sorted(instance.ports.items())})
+    if instance.revisions:
+        found["hq-revision"] = instance.revisions[0]
+    return found
+
+
+def check(instance: KnownInstance, index: int) -> dict[str, Any]:
+    """HQ's word on its readiness."""
+    ready = instance.is_ready
+    return {
+        "Node": instance.node,
+        "CheckID": f"service:{instance.id}",
+        "Name": "HQ readiness",
+        "Status": "passing" if ready else "critical",
+        "Notes": "",
+        "Output": "ready" if ready else "not ready: `hqctl why` shows the reason",
+        "ServiceID": instance.id,
+        "ServiceName": instance.service,
+        "ServiceTags": tags(instance),
+        "Type": "",
+        "Definition": {},
+        **_indexes(index),
+    }
+
+
+def node(instance: KnownInstance, index: int) -> dict[str, Any]:
+    """The node that it is on."""
+    return {
+        "ID": "",
+        "Node": instance.node,
+        "Address": instance.host,
+        "Datacenter": instance.cluster,
+        "TaggedAddresses": {},
+        "Meta": {},
+        **_indexes(index),
+    }
+
+
+def service(instance: KnownInstance, index: int, preferred: Sequence[str]) -> dict[str, Any]:
+    """As a service of its node."""
+    return {
+        "ID": instance.id,
+        "Service": instance.service,
+        "Tags": tags(instance),
+        "Address": instance.host,
+        "TaggedAddresses": {},
+        "Meta": meta(instance),
+        "Port": port_of(instance, preferred),
+        "Weights": _WEIGHTS,
+        "EnableTagOverride": False,
+        **_indexes(index),
+    }
+
+
+def entry(instance: KnownInstance, index: int, preferred: Sequence[str]) -> dict[str, Any]:
+    """Of /v1/health/service."""
+    return {
+        "Node": node(instance, index),
+        "Service": service(instance, index, preferred),
+        "Checks": [check(instance, index)],
+    }
+
+
+def catalog_entry(instance: KnownInstance, index: int, preferred: Sequence[str]) -> dict[str, Any]:
+    """Of /v1/catalog/service."""
+    return {
+        "ID": "",
+        "Node": instance.node,
+        "Address": instance.host,
+        "Datacenter": instance.cluster,
+        "TaggedAddresses": {},
+        "NodeMeta": {},
+        "ServiceID": instance.id,
+        "ServiceName": instance.service,
+        "ServiceTags": tags(instance),
+        "ServiceAddress": instance.host,
+        "ServiceTaggedAddresses": {},
+        "ServiceMeta": meta(instance),
+        "ServicePort": port_of(instance, preferred),
+        "ServiceWeights": _WEIGHTS,
+        "ServiceEnableTagOverride": False,
+        **_indexes(index),
+    }
+
+
+def encoded(value: Any) -> bytes:
+    """As JSON."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _indexes(index: int) -> dict[str, int]:
+    return {"CreateIndex": index, "ModifyIndex": index}

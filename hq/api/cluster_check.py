@@ -1,0 +1,36 @@
+"""Callers may name the cluster they mean, as they must at a gateway; an order for another one is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from hqapi.requests import CLUSTER_HEADER, requested_cluster
+from hqapi.rules import UPDATE, UPLOAD
+from serving.calls.methods import Answer, Call, Method, Unary, settled
+from serving.errors import invalid
+from serving.rights.rules import OPERATE
+
+# Where a mistake would be found out too late; other calls say in their answers whose they are.
+_ORDERS = (UPLOAD, UPDATE, OPERATE)
+
+
+def addressed(methods: Iterable[Method], cluster: str) -> list[Method]:
+    """The same methods; writes and operators' orders raise InvalidRequest if a header names another cluster."""
+    return [_addressed(method, cluster) if method.rule in _ORDERS else method for method in methods]
+
+
+def _addressed(method: Method, cluster: str) -> Method:
+    assert isinstance(method, Unary)
+    run: Callable[[Any, Call], Answer | Awaitable[Answer]] = method.run
+
+    async def checked(request: Any, call: Call) -> Answer:
+        meant = requested_cluster(call)
+        if meant and meant != cluster:
+            raise invalid(
+                CLUSTER_HEADER, f"this is cluster {cluster}, not {meant[:100]}: call a replica of that cluster"
+            )
+        return await settled(run(request, call))
+
+    return replace(method, run=checked)

@@ -1,1 +1,0 @@
-"""Whether the lines of an audit log are those that were written. `serving/auth` writes them."""

@@ -1,0 +1,145 @@
+"""What HQ refuses beyond what every server does (`serving/errors.py`): stored state speaks against it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from serving.errors import Code, FailedPrecondition, Retry, ServiceError, StartOver
+
+_UNREADABLE = "its record cannot be decoded (see `hqctl quarantine`)"
+
+
+class EpochChanged(StartOver):
+    """The store was restored or replaced since the caller read."""
+
+    reason = "EPOCH_CHANGED"
+
+    def __init__(self, held: str, current: str) -> None:
+        super().__init__(f"epoch {held} is over, the current one is {current}: read it again and use the new version")
+        self.current = current
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"current_epoch": self.current}
+
+
+class VersionConflict(ServiceError):
+    """The record is not at the version that the caller named; nothing was stored."""
+
+    code: ClassVar[Code] = "ABORTED"
+    reason = "VERSION_CONFLICT"
+    ours = False
+
+    def __init__(self, instance_id: str, expected: int, current: int, *, readable: bool = True) -> None:
+        """`readable` False: the record is in quarantine, and an older state is shown in its place."""
+        unreadable = f"{_UNREADABLE}: omit the version, or delete it"
+        next_step = "read it again and retry" if readable else unreadable
+        super().__init__(f"instance {instance_id} is at version {current}, not {expected}: {next_step}")
+        self.current = current
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"current_version": str(self.current)}
+
+
+class AlreadyExists(ServiceError):
+    """The id is taken."""
+
+    code: ClassVar[Code] = "ALREADY_EXISTS"
+    reason = "ALREADY_EXISTS"
+    ours = False
+
+    def __init__(self, instance_id: str, current: int, *, readable: bool = True) -> None:
+        """`current` 0: the caller may not know the version, nor that the record is in quarantine."""
+        at = f", at version {current}" if current else ""
+        next_step = f": {_UNREADABLE}: delete the instance first" if current and not readable else ""
+        super().__init__(f"instance {instance_id} exists already{at}{next_step}")
+        self.current = current
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"current_version": str(self.current)} if self.current else {}
+
+
+class Stop(FailedPrecondition):
+    """The reporter must stop what it does. Never given from the cache alone: HQ fenced first."""
+
+    reason = "STOP"
+    epoch = ""
+
+    def __init__(self, subject: str, description: str) -> None:
+        super().__init__(description, subject)
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """`epoch`: of the store that says so. One that was emptied or restored since may not know better."""
+        return {"epoch": self.epoch} if self.epoch else {}
+
+
+class WrongNode(Stop):
+    """The instance lives on another node."""
+
+    reason = "WRONG_NODE"
+
+
+class WrongUid(Stop):
+    """The id belongs to another life of the instance by now."""
+
+    reason = "WRONG_UID"
+
+
+class UnknownRevision(Stop):
+    """The spec does not list the revision (any more)."""
+
+    reason = "UNKNOWN_REVISION"
+
+
+class Fenced(Stop):
+    """Another reporter took over this revision; stop reporting it."""
+
+    reason = "FENCED"
+
+
+class NotBegun(Stop):
+    """Nobody reports this revision (any more): it moved, or was removed and put back. Call BeginReporting (again)."""
+
+    reason = "NOT_BEGUN"
+
+
+class OutdatedReport(Stop):
+    """A newer report of the same incarnation is stored already; this one changed nothing."""
+
+    reason = "OUTDATED_REPORT"
+
+
+class StoreLimit(ServiceError):
+    """Live data take as much of the store as they may: what adds to them is refused, what does not goes on."""
+
+    code: ClassVar[Code] = "RESOURCE_EXHAUSTED"
+    reason = "STORE_LIMIT"
+    ours = False
+    limit = "max_store_bytes"
+
+    def __init__(self, used_bytes: int, most_bytes: int) -> None:
+        super().__init__(
+            f"instances take {used_bytes} bytes of the store, of {most_bytes} allowed (--max-store-bytes): "
+            "delete some, or have an operator raise etcd's quota and then this limit"
+        )
+        self._used_bytes, self._most_bytes = used_bytes, most_bytes
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        return {"used_bytes": str(self._used_bytes), "max_bytes": str(self._most_bytes)}
+
+
+class EpochDoubted(Retry):
+    """The store became another one that holds far less, and nobody has confirmed yet that this is all."""
+
+    reason = "EPOCH_DOUBTED"
+    ours = False
+
+
+class BehindVersion(Retry):
+    """The replica does not have the asked-for version yet."""
+
+    reason = "BEHIND_VERSION"

@@ -1,0 +1,59 @@
+"""Names of all keys of HQ in the store: its own, and those of the store."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from store import keys
+from store.keys import COMMITS, COMPACTION, EPOCH, FENCE, FORMAT, SESSION, Name, prefix_end
+
+__all__ = [
+    "BEATS",
+    "COMMITS",
+    "COMPACTION",
+    "DEFAULT_PREFIX",
+    "EPOCH",
+    "FENCE",
+    "FORMAT",
+    "HEARING",
+    "OPS",
+    "PER_REPLICA",
+    "RESTORE",
+    "SECRETS",
+    "SESSION",
+    "SPEC",
+    "STATUS",
+    "Keys",
+    "Name",
+    "prefix_end",
+]
+
+SPEC, SECRETS, STATUS = "spec", "secrets", "status"
+BEATS, HEARING = "beats", "hearing"  # of each replica
+OPS, RESTORE = "ops", "restore"
+PER_REPLICA: Final = (BEATS, HEARING)
+DEFAULT_PREFIX: Final = "/hq/v1/"
+
+
+class Keys(keys.Keys):
+    """Makes and reads the keys below one prefix. The prefix ends in a slash."""
+
+    def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:
+        super().__init__(prefix)
+        self.restore = self.of(RESTORE)
+        self.guard = self.of(OPS, "guard")
+        self.confirmed = self.of(OPS, "epoch")
+        self.beats = self.of(BEATS, "")
+        self.hearing = self.of(HEARING, "")
+
+    def spec(self, instance_id: str) -> bytes:
+        return self.of(SPEC, instance_id)
+
+    def secrets(self, instance_id: str) -> bytes:
+        return self.of(SECRETS, instance_id)
+
+    def status(self, instance_id: str) -> bytes:
+        return self.of(STATUS, instance_id)
+
+    def suspension(self, node: str) -> bytes:
+        return self.of(OPS, f"suspend/{node}")

@@ -1,0 +1,74 @@
+"""Why an agent is refused: not its instance, its revision or its turn; and in which epoch that holds. Pure."""
+
+from __future__ import annotations
+
+from hq.errors import Fenced, OutdatedReport, Stop, UnknownRevision, WrongNode, WrongUid
+from hq.memory.entry import Entry, Mark
+from hq.replica import Replica
+from hqpb.v1 import service_pb2
+from serving.errors import NotFound, ServiceError
+
+
+def of_epoch(error: ServiceError, replica: Replica) -> ServiceError:
+    """The error, saying in whose history there is no such thing."""
+    if isinstance(error, NotFound | Stop):
+        error.epoch = replica.cache.epoch
+    return error
+
+
+def of_agent(error: ServiceError, replica: Replica, instance_id: str) -> ServiceError:
+    """The same for an agent that reports the instance: it may know another history of the store."""
+    if isinstance(error, NotFound):
+        replica.strangers.heard(instance_id, replica.clock.now())
+    return of_epoch(error, replica)
+
+
+def not_on(entry: Entry, node: str) -> WrongNode:
+    """The instance does not live there. Where it does is for those to read who may."""
+    where = "is on another node" if entry.traits.node else "has no node yet"
+    return WrongNode(entry.traits.id, f"instance {entry.traits.id} {where}, not on {node or 'none'}")
+
+
+def refusal(entry: Entry | None, instance_id: str, node: str, revision_id: str, uid: int = 0) -> ServiceError | None:
+    """Why an agent on this node has nothing to report of the instance, as it stands; None: it may."""
+    if entry is None:
+        return NotFound(f"there is no instance {instance_id}")
+    traits = entry.traits
+    if uid and uid != traits.uid:
+        return WrongUid(
+            instance_id, f"instance {instance_id} was recreated with a new uid; the report is for uid {uid}"
+        )
+    if node != traits.node:
+        return not_on(entry, node)
+    if revision_id not in traits.revisions:
+        return UnknownRevision(
+            f"{instance_id}/{revision_id}",
+            f"instance {instance_id} has no revision {revision_id} in its spec",
+        )
+    return None
+
+
+def has_begun(report: service_pb2.ReportStatusRequest, mark: Mark, *, is_past: bool) -> bool:
+    """Whether anybody is known to report the revision.
+
+    `is_past`: the record is older than the epoch. Whom it names may have been followed by others, the caller among
+    them, in the history that the store was taken back from: it fences nobody.
+    """
+    return bool(mark.incarnation) and not (is_past and mark.incarnation != report.revision.incarnation)
+
+
+def check_turn(report: service_pb2.ReportStatusRequest, mark: Mark, digest: int) -> None:
+    """A report by the reporter of the revision, and not older than what is stored. Raises Fenced, OutdatedReport."""
+    revision = report.revision
+    if revision.incarnation != mark.incarnation:
+        raise Fenced(subject(report), "another reporter has taken over this revision: stop reporting it")
+    # The same sequence again is a repetition, unless it says something else; an expiry has no digest to differ from.
+    says_else = revision.sequence == mark.sequence and mark.digest not in (0, digest)
+    if revision.sequence < mark.sequence or says_else:
+        newer = f"report {mark.sequence} is stored already"
+        raise OutdatedReport(subject(report), f"{newer}, this one is {revision.sequence}: ignored")
+
+
+def subject(report: service_pb2.ReportStatusRequest) -> str:
+    """The revision that a report is of, for errors."""
+    return f"{report.instance_id}/{report.revision.id}"

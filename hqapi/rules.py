@@ -1,0 +1,26 @@
+"""Which roles the calls of hq.v1 are for, beside the rules of `serving.rights.rules` that every server may use.
+
+READ there: agents see their own node, uploaders their services, the others what their scope says; never secret
+descriptors.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from serving.rights.rules import Record, Role, Rule
+
+# Revisions with secret descriptors: the agent of the instance's node and the uploader of its service, nobody else.
+FETCH: Final = Rule("fetch", frozenset({Role.AGENT, Role.UPLOADER}), Record.WRITES)
+BEGIN: Final = Rule("begin", frozenset({Role.AGENT}), Record.WRITES)
+# Not recorded unless denied: statuses and heartbeats come thousands a second, and say themselves who sent them when.
+REPORT: Final = Rule("report", frozenset({Role.AGENT}), Record.DENIALS)
+# What agents read at their own listener, where nobody else shall take up room.
+ATTEND: Final = Rule("read at the agents' listener", frozenset({Role.AGENT}))
+ATTEND_FETCH: Final = Rule("fetch at the agents' listener", frozenset({Role.AGENT}), Record.WRITES)
+UPLOAD: Final = Rule("upload", frozenset({Role.UPLOADER, Role.ADMIN}), Record.WRITES)
+# An uploader or admin anything; a scheduler allocation and node_name, by mask.
+UPDATE: Final = Rule("update", frozenset({Role.UPLOADER, Role.SCHEDULER, Role.ADMIN}), Record.WRITES)
+
+DENIED_BY_STATE: Final = ("WRONG_NODE", "WRONG_UID", "FENCED")
+"""Reasons of denials by what is stored, not by the policy: another node's instance, another uid, another reporter."""

@@ -1,0 +1,176 @@
+"""One step of a roll-out: what the plan says is stored first, then done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from nanny.actions import looks
+from nanny.actions.hands import Hands, keys_of, messages_of
+from nanny.actions.stalls import Stalls
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Running
+from nanny.automaton.states import Event
+from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
+from nanny.rollout.views import SWITCHED, Key, Progress, Stage, View
+from nanny.snapshots.content import Content
+from nanny.snapshots.wanted import switched
+from nannypb.v1.records_pb2 import ActionRecord
+
+SOON_S: Final = 0.5
+SHRINK_AFTER_S: Final = 30.0
+
+
+class Activation:
+    """A roll-out step by step. With the number 0 it repairs drift of the ACTIVE snapshot: that never fails."""
+
+    def __init__(self, hands: Hands, stalls: Stalls) -> None:
+        self._hands, self._stalls = hands, stalls
+
+    async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
+        """Return in how many seconds to look again, at the latest."""
+        record = self._hands.record(subject, running)
+        views = views_of(subject, content)
+        progress = progress_of(record)
+        if not running.number:
+            progress = _forgiving(progress, views)
+        done = sum(view.stage in (Stage.DONE, Stage.SETTLING) for view in views)
+        stalled_s = self._stalls.stalled_s(subject.id, running.number, (done, progress.batch, record.granted))
+        if progress.batch and not record.granted:
+            return await self._ask(subject, running, record, stalled_s)
+        step = next_step(subject.policy, views, progress, stalled_s)
+        return await self._do(step, subject, running, content, record)
+
+    async def _do(
+        self, step: Step, subject: Subject, running: Running, content: Content, record: ActionRecord
+    ) -> float | None:
+        match step:
+            case Begin(batch, costs):
+                return await self._begin(subject, running, record, batch, costs)
+            case Switch(instances):
+                return await self._switch(subject, running, content, record, instances)
+            case GiveBack(failed):
+                return await self._give_back(subject, running, record, failed)
+            case Finished(why):
+                return await self._end(subject, running, record, Event.DONE, why)
+            case Failed(why) if running.number:
+                return await self._end(subject, running, record, Event.FAILED, why)
+            case Failed(why) | Wait(why):
+                return await self._say(subject, running, record, why)
+
+    async def give_back_if_ready(self, subject: Subject, running: Running, content: Content) -> float | None:
+        """While the service is paused: a batch that is ready holds no leave. Nothing else is done."""
+        record = self._hands.record(subject, running)
+        if not record.batch:
+            return None
+        stages = {view.key: view.stage for view in views_of(subject, content)}
+        if record.granted and any(stages.get(key) is not Stage.DONE for key in keys_of(record.batch)):
+            return SOON_S
+        await self._give_back(subject, running, record, ())
+        return None
+
+    async def _begin(
+        self, subject: Subject, running: Running, record: ActionRecord, batch: Sequence[Key], costs: Sequence[Key]
+    ) -> float:
+        record.batch.extend(messages_of(batch))
+        asks = bool(costs) and bool(self._hands.leave.address)
+        record.granted = not asks
+        if asks:
+            record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"
+        said = "" if asks or not costs else ", by max_unavailable alone: there is no CMS"
+        record.message = f"batch {record.batches_done + 1}: {len(batch)} instances{said}"
+        await self._hands.store(subject, running, record)
+        return 0.0
+
+    async def _ask(self, subject: Subject, running: Running, record: ActionRecord, waited_s: float) -> float:
+        batch = keys_of(record.batch)
+        comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
+        answer = await self._hands.ask(record.cms_task, subject, batch, comment)
+        if answer.granted:
+            record.granted, record.message = True, f"batch {record.batches_done + 1}: {len(batch)} instances"
+            await self._hands.store(subject, running, record)
+            return 0.0
+        if waited_s > SHRINK_AFTER_S and len(batch) > 1 and await self._hands.leave.give_back(record.cms_task):
+            record.at_most = len(batch) // 2
+            record.cms_task = ""
+            del record.batch[:]
+        record.message = f"waits for leave for {len(batch)} instances: {answer.why}"
+        await self._hands.store(subject, running, record)
+        return answer.retry_s
+
+    async def _switch(
+        self, subject: Subject, running: Running, content: Content, record: ActionRecord, instances: Sequence[Key]
+    ) -> float | None:
+        writes = []
+        for key in instances:
+            after = switched(content, key, subject.held(key), subject.generation)
+            if after is not None:
+                writes.append(subject.write(key, after))
+        written = await self._hands.write(subject, running, record, writes)
+        if written.refused:
+            (location, name), why = next(iter(written.refused.items()))
+            failed = f"HQ refuses {name} ({location}): {why}"
+            if running.number:
+                return await self._end(subject, running, record, Event.FAILED, failed)
+            return await self._say(subject, running, record, failed)
+        return 0.0 if written.versions else SOON_S
+
+    async def _give_back(
+        self, subject: Subject, running: Running, record: ActionRecord, failed: Sequence[Key]
+    ) -> float:
+        if record.cms_task and not await self._hands.leave.give_back(record.cms_task):
+            return await self._say(subject, running, record, "the CMS does not take its leave back yet")
+        record.batches_done += bool(record.batch) and record.granted
+        record.cms_task, record.granted = "", False
+        record.failed.extend(messages_of(failed))
+        del record.batch[:]
+        await self._hands.store(subject, running, record)
+        return 0.0
+
+    async def _end(
+        self, subject: Subject, running: Running, record: ActionRecord, outcome: Event, why: str
+    ) -> float | None:
+        if record.cms_task and not await self._hands.leave.give_back(record.cms_task):
+            return await self._say(subject, running, record, "the CMS does not take its leave back yet")
+        if not running.number:
+            return None
+        done = f"active; left: {why}" if outcome is Event.DONE and why else why
+        await self._hands.end(subject, running, outcome, done)
+        return None
+
+    async def _say(self, subject: Subject, running: Running, record: ActionRecord, why: str) -> float:
+        record.message = why
+        await self._hands.store(subject, running, record)
+        return SOON_S
+
+
+def views_of(subject: Subject, content: Content) -> list[View]:
+    """The instances that the snapshot names, as the plan sees them; those with targets of their own are left out."""
+    keys = (key for key in content.placements if key not in subject.own_targets)
+    return [View(key, _stage(subject, content, key)) for key in keys]
+
+
+def progress_of(record: ActionRecord) -> Progress:
+    """What the record says."""
+    failed = frozenset(keys_of(record.failed))
+    return Progress(keys_of(record.batch), record.batches_done, failed, record.at_most)
+
+
+def _forgiving(progress: Progress, views: Sequence[View]) -> Progress:
+    """A repair waits for nobody who went down by itself, though such a one leaves less room."""
+    down = {view.key for view in views if view.stage in (Stage.UNDER_WAY, Stage.SETTLING)} - set(progress.batch)
+    return replace(progress, failed=progress.failed | down)
+
+
+def _stage(subject: Subject, content: Content, key: Key) -> Stage:
+    if key[0] in subject.away:
+        return Stage.AWAY
+    instance = subject.instances.get(key)
+    if instance is None:
+        return Stage.DOWN
+    stage = looks.stage_of(instance, content.id, subject.ready_s(key, content.id), subject.policy.min_ready_s)
+    if stage in SWITCHED and switched(content, key, subject.held(key), subject.generation) is not None:
+        # Labels, ports or the revision itself are not as described: to be written again, at the same price.
+        return Stage.UP if looks.is_ready(instance) else Stage.DOWN
+    return stage

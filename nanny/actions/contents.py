@@ -1,0 +1,56 @@
+"""Contents of snapshots, read from their chunks and checked once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Final
+
+from control import Records
+from nanny.records import kinds
+from nanny.snapshots.content import Content, read_content, text_of
+from nannypb.v1 import records_pb2
+from serving.errors import NotFound
+
+_KEPT_BYTES: Final = 64 << 20
+
+
+class Contents:
+    """Contents by service and snapshot; the last ones used are kept, bounded by the bytes of their texts."""
+
+    def __init__(
+        self,
+        snapshots: Records[records_pb2.SnapshotRecord],
+        chunks: Records[records_pb2.ChunkRecord],
+        locations: Collection[str],
+    ) -> None:
+        self._snapshots, self._chunks, self._locations = snapshots, chunks, locations
+        self._kept: OrderedDict[str, tuple[Content, int]] = OrderedDict()
+        self._kept_bytes = 0
+
+    def text(self, service: str, snapshot: str) -> bytes:
+        """As it was written. Raises NotFound."""
+        stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
+        if stored is None:
+            raise NotFound(f"service {service} has no snapshot {snapshot}")
+        names = [kinds.of_chunk(service, snapshot, number) for number in range(stored.chunks)]
+        return text_of([self._chunks[name].data for name in names])
+
+    async def of(self, service: str, snapshot: str) -> Content:
+        """Checked again: locations may be others by now. Raises NotFound, InvalidRequest."""
+        key = kinds.of_snapshot(service, snapshot)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key][0]
+        text = self.text(service, snapshot)
+        content = await asyncio.to_thread(read_content, service, text, self._locations)
+        self._keep(key, content, len(text))
+        return content
+
+    def _keep(self, key: str, content: Content, size_bytes: int) -> None:
+        if key not in self._kept:
+            self._kept[key] = content, size_bytes
+            self._kept_bytes += size_bytes
+        while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
+            self._kept_bytes -= self._kept.popitem(last=False)[1][1]

@@ -1,0 +1,132 @@
+"""What every action does with its record, with HQ and with the CMS: intents first, effects after."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from control import Controller, Events, Refused
+from control.errors import EventRefused
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Running, SnapshotState
+from nanny.automaton.states import Current, Event
+from nanny.records import kinds
+from nanny.rollout.views import Key
+from nanny.world.leave import Answer, Leave
+from nanny.world.writing import Write, Writer, Written
+from nannypb.v1 import records_pb2
+from nannypb.v1.records_pb2 import ActionEnd, ActionRecord, InstanceKey, ServiceEvent
+
+log = logging.getLogger(__name__)
+
+_SHOWN_S: Final = 2.0
+_OUTCOMES: Final = {
+    Event.DONE: records_pb2.OUTCOME_DONE,
+    Event.FAILED: records_pb2.OUTCOME_FAILED,
+    Event.CANCELLED: records_pb2.OUTCOME_CANCELLED,
+}
+
+
+class Hands:
+    """Effects of the acting process. `leave` is asked; `events` takes the ends of actions."""
+
+    def __init__(self, controller: Controller, events: Events[ServiceEvent], writer: Writer, leave: Leave) -> None:
+        self.controller, self.leave = controller, leave
+        self._events, self._writer = events, writer
+        self.ended = dict.fromkeys(_OUTCOMES, 0)
+
+    def record(self, subject: Subject, running: Running) -> ActionRecord:
+        """A copy of how far an action is; a new one if it has not begun."""
+        key = kinds.of_snapshot(subject.id, running.snapshot)
+        stored = self.controller.records(kinds.ACTION).get(key)
+        copy = ActionRecord(number=running.number, since_unix_ms=self.controller.clock.wall_ms())
+        if stored is not None and stored.number == running.number:
+            copy.CopyFrom(stored)
+        return copy
+
+    async def store(self, subject: Subject, running: Running, record: ActionRecord) -> None:
+        """Say how far it is. Nothing is written if that is known."""
+        change = self.controller.change()
+        key = kinds.of_snapshot(subject.id, running.snapshot)
+        if change.get(kinds.ACTION, key) != record:
+            change.put(kinds.ACTION, key, record)
+            await change.commit()
+
+    async def write(self, subject: Subject, running: Running, record: ActionRecord, writes: Sequence[Write]) -> Written:
+        """Store the intent, then write to HQ, and return when the picture shows it.
+
+        The service and the action must be as they were when this was decided. Raises MayNotBegin, RecordChanged.
+        """
+        change = self.controller.change()
+        stored = change.get(kinds.SERVICE, subject.id)
+        if stored is None or stored != subject.record:
+            return Written()
+        key = kinds.of_snapshot(subject.id, running.snapshot)
+        change.get(kinds.ACTION, key)
+        change.put(kinds.ACTION, key, record)
+        # Work that has begun may end while Nanny is frozen: a batch half switched is worse than one switched.
+        new = not record.batch
+        intent = await self.controller.intend(change, new=new)
+        intent.check(new=new)
+        written = await self._writer.send(writes)
+        await subject.picture.settle(lambda: _shows(subject, written), _SHOWN_S)
+        return written
+
+    async def ask(self, task: str, subject: Subject, instances: Sequence[Key], comment: str) -> Answer:
+        """Leave for these, final: asked for, and confirmed directly before the effect."""
+        answer = await self.leave.ask(task, subject.id, instances, comment)
+        return await self.leave.confirm(task) if answer.granted else answer
+
+    async def end(self, subject: Subject, running: Running, outcome: Event, message: str = "") -> None:
+        """The action is over: an event like any other, which is stored once."""
+        self.ended[outcome] += 1
+        level = logging.WARNING if outcome is Event.FAILED else logging.INFO
+        log.log(level, "%s: %s of %s %s %s", subject.id, running.action, running.snapshot, outcome, message)
+        end = ActionEnd(
+            snapshot_id=running.snapshot, number=running.number, outcome=_OUTCOMES[outcome], message=message[:1_000]
+        )
+        event = ServiceEvent(ended=end)
+        try:
+            await self._events.submit(subject.id, event, request_id=f"end-{running.snapshot}-{running.number}")
+        except (EventRefused, Refused) as error:
+            log.info("%s: %s", subject.id, error)
+
+    async def clean(self, subject: Subject) -> None:
+        """Give back what superseded actions held, and forget them."""
+        actions = self.controller.records(kinds.ACTION)
+        for snapshot in {*subject.record.known, *subject.service.tuples}:
+            key = kinds.of_snapshot(subject.id, snapshot)
+            stored = actions.get(key)
+            if stored is None or _is_current(stored, subject.service.tuples.get(snapshot)):
+                continue
+            if not stored.cms_task or await self.leave.give_back(stored.cms_task):
+                await self._forget(key)
+
+    async def _forget(self, key: str) -> None:
+        change = self.controller.change()
+        change.get(kinds.ACTION, key)
+        change.delete(kinds.ACTION, key)
+        await change.commit()
+
+
+def keys_of(instances: Iterable[InstanceKey]) -> tuple[Key, ...]:
+    """As the plan knows them."""
+    return tuple((one.location, one.id) for one in instances)
+
+
+def messages_of(keys: Iterable[Key]) -> list[InstanceKey]:
+    """As records hold them."""
+    return [InstanceKey(location=location, id=name) for location, name in keys]
+
+
+def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
+    """Of the action under way, or (number 0) of the repair of what is ACTIVE."""
+    if state is None:
+        return False
+    return record.number == state.action if record.number else state.current is Current.ACTIVE
+
+
+def _shows(subject: Subject, written: Written) -> bool:
+    shown = {key: instance.meta.version for key, instance in subject.picture.instances()}
+    return all(shown.get(key, version) >= version for key, version in written.versions.items())

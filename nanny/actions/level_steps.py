@@ -1,0 +1,89 @@
+"""One step of an action that works on all instances at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from nanny.actions.hands import Hands, keys_of, messages_of
+from nanny.actions.levels import LEVEL_ACTIONS
+from nanny.actions.stalls import Stalls
+from nanny.actions.subject import Look, Subject
+from nanny.automaton.service import Running
+from nanny.automaton.states import Event
+from nanny.snapshots.content import Content
+from nanny.snapshots.wanted import INSTALLED, lowered
+from nannypb.v1.records_pb2 import ActionRecord
+
+HEARD_S: Final = 10.0
+"""An agent that has said nothing for so long after it was given work is not waited for."""
+SOON_S: Final = 1.0
+
+
+class LevelSteps:
+    """Looks, writes what is missing, waits, ends."""
+
+    def __init__(self, hands: Hands, stalls: Stalls) -> None:
+        self._hands, self._stalls = hands, stalls
+
+    async def step(self, subject: Subject, running: Running, content: Content) -> float | None:
+        """Return in how many seconds to look again, at the latest."""
+        record = self._hands.record(subject, running)
+        waited_s = (self._hands.controller.clock.wall_ms() - record.since_unix_ms) / 1000
+        look = LEVEL_ACTIONS[running.action](subject, content, waited_s >= HEARD_S)
+        if look.refused:
+            await self._hands.end(subject, running, Event.FAILED, look.refused)
+            return None
+        if record.batch and record.batch[0].id not in {key[1] for key in look.costly}:
+            await self._give_back(subject, running, record)
+        if look.costly:
+            await self._take_one(subject, running, content, record, look)
+        elif look.writes:
+            return await self._write(subject, running, record, look)
+        return await self._wait(subject, running, record, look)
+
+    async def _write(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
+        record.message = look.message()
+        written = await self._hands.write(subject, running, record, look.writes)
+        if written.refused:
+            (location, name), why = next(iter(written.refused.items()))
+            await self._hands.end(subject, running, Event.FAILED, f"HQ refuses {name} ({location}): {why}")
+            return None
+        return 0.0 if written.versions else SOON_S
+
+    async def _wait(self, subject: Subject, running: Running, record: ActionRecord, look: Look) -> float | None:
+        if look.is_over:
+            await self._hands.end(subject, running, Event.DONE)
+            return None
+        stalled_s = self._stalls.stalled_s(subject.id, running.number, (look.done, len(look.waiting)))
+        if look.waiting and stalled_s >= subject.policy.progress_deadline_s:
+            await self._hands.end(
+                subject, running, Event.FAILED, f"no progress for {stalled_s:.0f} s: {look.message()}"
+            )
+            return None
+        record.message = look.message() or record.message
+        await self._hands.store(subject, running, record)
+        return SOON_S
+
+    async def _take_one(
+        self, subject: Subject, running: Running, content: Content, record: ActionRecord, look: Look
+    ) -> None:
+        """Switch one serving instance off, with leave."""
+        key = keys_of(record.batch)[0] if record.batch else look.costly[0]
+        record.cms_task = record.cms_task or f"nanny-{subject.id}-{running.number}-{key[0]}-{key[1]}"
+        del record.batch[:]
+        record.batch.extend(messages_of([key]))
+        await self._hands.store(subject, running, record)
+        answer = await self._hands.ask(record.cms_task, subject, [key], f"{running.action} {running.snapshot}")
+        if not answer.granted:
+            look.waiting[key] = f"waits for leave: {answer.why}"
+            return
+        held = subject.held(key)
+        after = lowered(content.id, held, INSTALLED, subject.generation) if held is not None else None
+        if after is not None:
+            await self._hands.write(subject, running, record, [subject.write(key, after)])
+
+    async def _give_back(self, subject: Subject, running: Running, record: ActionRecord) -> None:
+        if not record.cms_task or await self._hands.leave.give_back(record.cms_task):
+            record.cms_task = ""
+            del record.batch[:]
+            await self._hands.store(subject, running, record)

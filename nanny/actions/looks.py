@@ -1,0 +1,63 @@
+"""What single instances look like to an action. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import Instance, RevisionStatus
+from nanny.rollout.views import Stage
+from nanny.snapshots.wanted import READY, target_of
+
+_TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
+_UNHEARD: Final = frozenset({"HeartbeatTimeout", "ReportsRefused"})
+
+
+def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
+    """What was reported of a revision; None: nothing."""
+    return next((status for status in instance.status.revision if status.id == revision), None)
+
+
+def is_silent(instance: Instance) -> bool:
+    """No agent of the instance is heard of, or HQ has given up waiting for each of them."""
+    return not any(status.ready.reason not in _UNHEARD for status in instance.status.revision if status.ready.reason)
+
+
+def is_installed(instance: Instance, revision: str) -> bool:
+    status = status_of(instance, revision)
+    return status is not None and status.installed.status == _TRUE
+
+
+def is_ready(instance: Instance, revision: str = "") -> bool:
+    """Of a revision, or (empty) of any."""
+    if not revision:
+        return instance.status.ready.status == _TRUE
+    status = status_of(instance, revision)
+    return status is not None and status.ready.status == _TRUE
+
+
+def has_seen(instance: Instance, revision: str) -> bool:
+    """Its agent acts on the spec as it is now."""
+    status = status_of(instance, revision)
+    return status is not None and (not status.spec_version or status.spec_version >= instance.meta.version)
+
+
+def why_not(instance: Instance, revision: str) -> str:
+    """What its agent says, in a few words."""
+    status = status_of(instance, revision)
+    if status is None:
+        return "no agent has reported it"
+    condition = status.ready if status.installed.status == _TRUE else status.installed
+    return ": ".join(text for text in (condition.reason, condition.message) if text) or "nothing was reported"
+
+
+def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: float) -> Stage:
+    """Where an instance stands on the way to a revision. `ready_s`: of the revision; negative: it is not ready."""
+    if target_of(instance, revision) == READY:
+        if is_ready(instance, revision):
+            long_enough = ready_s >= min_ready_s and has_seen(instance, revision)
+            return Stage.DONE if long_enough else Stage.SETTLING
+        return Stage.LOST if is_silent(instance) else Stage.UNDER_WAY
+    if is_silent(instance):
+        return Stage.SILENT
+    return Stage.UP if is_ready(instance) else Stage.DOWN

@@ -1,0 +1,94 @@
+"""Targets of single instances: HQ is changed for that instance only, with leave where it would serve no more."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hqpb.v1 import instance_pb2
+from nanny.actions import looks
+from nanny.actions.contents import Contents
+from nanny.actions.hands import Hands
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Running
+from nanny.automaton.states import Action
+from nanny.records import kinds
+from nanny.rollout.views import Key
+from nanny.snapshots.wanted import CREATED, INSTALLED, READY, lowered, switched
+from nannypb.v1 import service_pb2
+from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord
+
+SOON_S: Final = 2.0
+
+
+class OwnTargets:
+    """Brings single instances to the targets they were given."""
+
+    def __init__(self, hands: Hands, contents: Contents) -> None:
+        self._hands, self._contents = hands, contents
+
+    async def step(self, subject: Subject) -> float | None:
+        """One look at all of them; in how many seconds to look again."""
+        again = None
+        for key, order in subject.own_targets.items():
+            if key[0] in subject.away or key not in subject.instances:
+                continue
+            after = await self._after(subject, key, order)
+            if after is not None:
+                again = SOON_S
+                await self._write(subject, key, order, after)
+            elif not await self._settled(subject, key, order):
+                again = SOON_S
+        return again
+
+    async def forget_wiped(self, subject: Subject) -> None:
+        """Orders that a roll-out or a stop has wiped go away."""
+        orders = self._hands.controller.records(kinds.INSTANCE_TARGET)
+        for name in [name for name in orders if name.startswith(f"{subject.id}/")]:
+            if holds(subject, orders[name]):
+                continue
+            _, location, instance = name.split("/", 2)
+            await self._hands.leave.give_back(_task(subject, (location, instance), orders[name]))
+            change = self._hands.controller.change()
+            change.get(kinds.INSTANCE_TARGET, name)
+            change.delete(kinds.INSTANCE_TARGET, name)
+            await change.commit()
+
+    async def _after(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> instance_pb2.Instance | None:
+        held = subject.held(key)
+        assert held is not None
+        if order.target == service_pb2.TARGET_ACTIVE:
+            content = await self._contents.of(subject.id, order.snapshot_id)
+            return switched(content, key, held, subject.generation) if key in content.placements else None
+        target = INSTALLED if order.target == service_pb2.TARGET_PREPARED else CREATED
+        return lowered(order.snapshot_id, held, target, subject.generation)
+
+    async def _write(
+        self, subject: Subject, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
+    ) -> None:
+        """What serves is taken away with leave only: switched to another revision, or off."""
+        if looks.is_ready(subject.instances[key]):
+            comment = f"target of instance {key[1]}"
+            answer = await self._hands.ask(_task(subject, key, order), subject, [key], comment)
+            if not answer.granted:
+                return
+        running = Running(order.snapshot_id, Action.ACTIVATE, 0)
+        record = ActionRecord(batch=[InstanceKey(location=key[0], id=key[1])], message=f"target of {key[1]}")
+        await self._hands.write(subject, running, record, [subject.write(key, after)])
+
+    async def _settled(self, subject: Subject, key: Key, order: InstanceTargetRecord) -> bool:
+        """It is as ordered; its leave is given back once it serves again, or shall not serve."""
+        instance = subject.instances[key]
+        wants = any(revision.target == READY for revision in instance.spec.revision)
+        if wants and not looks.is_ready(instance):
+            return False
+        return await self._hands.leave.give_back(_task(subject, key, order))
+
+
+def holds(subject: Subject, order: InstanceTargetRecord) -> bool:
+    """Whether it was not wiped."""
+    state = subject.service.tuples.get(order.snapshot_id)
+    return state is not None and bool(state.overrides) and state.overrides == order.overrides
+
+
+def _task(subject: Subject, key: Key, order: InstanceTargetRecord) -> str:
+    return f"nanny-{subject.id}-own-{order.overrides}-{key[0]}-{key[1]}-{order.target}"

@@ -1,0 +1,29 @@
+"""For how long actions have made no progress, on the own clock. A new process counts anew: it delays, it never errs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from serving.clock import Clock
+
+
+class Stalls:
+    """One watch for each action; what is not looked at for a while (a pause) is counted anew."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._marks: dict[tuple[str, int], tuple[Hashable, float]] = {}
+
+    def stalled_s(self, service: str, number: int, mark: Hashable) -> float:
+        """For how long the mark has been this one."""
+        now = self._clock.now()
+        known, since = self._marks.get((service, number), (None, now))
+        if known != mark:
+            since = now
+        self._marks[service, number] = mark, since
+        return now - since
+
+    def forget(self, service: str) -> None:
+        """Its actions are paused or over."""
+        for key in [key for key in self._marks if key[0] == service]:
+            del self._marks[key]

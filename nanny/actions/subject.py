@@ -1,0 +1,93 @@
+"""One service while a step works on it: its records, its content, and how HQ shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hqpb.v1 import instance_pb2
+from nanny.automaton.service import Service
+from nanny.rollout.policy import Policy
+from nanny.rollout.views import Key
+from nanny.world.pictures import Picture
+from nanny.world.writing import Write
+from nannyctl.plans.held import Held, held
+from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a step looks at.
+
+    Attributes:
+        own_targets: orders for single instances that hold, by instance.
+        instances: as HQ shows them, by instance.
+        away: locations that must not be acted on, with the reason.
+    """
+
+    id: str
+    record: ServiceRecord
+    service: Service
+    policy: Policy
+    picture: Picture
+    own_targets: Mapping[Key, InstanceTargetRecord] = field(default_factory=dict)
+    instances: Mapping[Key, instance_pb2.Instance] = field(default_factory=dict)
+    away: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def generation(self) -> int:
+        return self.record.generation
+
+    def held(self, key: Key) -> Held | None:
+        """An instance with the version and epoch to write it with; None: HQ has none."""
+        instance = self.instances.get(key)
+        return held(instance, self.picture.seen[key[0]].epoch) if instance is not None else None
+
+    def ready_s(self, key: Key, revision: str) -> float:
+        """See `Seen.ready_s`."""
+        return self.picture.seen[key[0]].ready_s(self.instances[key], revision)
+
+    def write(self, key: Key, after: instance_pb2.Instance) -> Write:
+        """The write that brings an instance there."""
+        instance = self.instances.get(key)
+        version = instance.meta.version if instance is not None else 0
+        return Write(key, after, version, self.picture.seen[key[0]].epoch)
+
+    def delete(self, key: Key) -> Write:
+        return Write(key, None, self.instances[key].meta.version, self.picture.seen[key[0]].epoch)
+
+
+@dataclass(slots=True)
+class Look:
+    """What an action that works on all instances at once finds.
+
+    Attributes:
+        writes: what HQ should hold and does not.
+        costly: instances that serve, and may be taken away one by one, with leave.
+        waiting: instances that are not there yet, with what their agents say.
+        done: how many are there.
+        away: locations that wait to answer.
+        refused: why it can never be done; empty: it can.
+    """
+
+    writes: list[Write] = field(default_factory=list)
+    costly: list[Key] = field(default_factory=list)
+    waiting: dict[Key, str] = field(default_factory=dict)
+    done: int = 0
+    away: dict[str, str] = field(default_factory=dict)
+    refused: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return not (self.writes or self.costly or self.waiting or self.away or self.refused)
+
+    def message(self) -> str:
+        """What it waits for, for people."""
+        parts = [f"{location} {why}" for location, why in self.away.items()]
+        if self.writes:
+            parts.append(f"{len(self.writes)} to write")
+        if self.waiting:
+            (location, name), why = next(iter(self.waiting.items()))
+            more = f" and {len(self.waiting) - 1} more" if len(self.waiting) > 1 else ""
+            parts.append(f"waits for {name} ({location}): {why}{more}")
+        return "; ".join(parts)

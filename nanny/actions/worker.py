@@ -1,0 +1,165 @@
+"""The reconciler of a service: looks at its record and at HQ, and does the next step of whatever is under way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Final
+
+from control import Controller, Events
+from nanny.actions import drift
+from nanny.actions.activation import Activation
+from nanny.actions.contents import Contents
+from nanny.actions.hands import Hands
+from nanny.actions.level_steps import LevelSteps
+from nanny.actions.own_targets import OwnTargets, holds
+from nanny.actions.stalls import Stalls
+from nanny.actions.subject import Subject
+from nanny.automaton.service import Running
+from nanny.automaton.states import Action, Current
+from nanny.records import kinds
+from nanny.records.services import policy_of, service_of
+from nanny.rollout.views import Key
+from nanny.snapshots.wanted import generation_of
+from nanny.world.pictures import Picture, Pictures
+from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceEvent, ServiceRecord
+
+log = logging.getLogger(__name__)
+
+_READ_S: Final = 3.0
+REPAIR: Final = 0
+
+
+class Worker:
+    """`run` is what the kit calls for each service, one run at a time."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        events: Events[ServiceEvent],
+        pictures: Pictures,
+        contents: Contents,
+        hands: Hands,
+        drift_every_s: float,
+    ) -> None:
+        self.controller, self._events, self._pictures = controller, events, pictures
+        self._contents, self._hands, self._drift_every_s = contents, hands, drift_every_s
+        self._stalls = Stalls(controller.clock)
+        self._levels = LevelSteps(hands, self._stalls)
+        self._activation = Activation(hands, self._stalls)
+        self._own = OwnTargets(hands, contents)
+
+    async def run(self, service_id: str) -> float | None:
+        """One look, and one step of each action. Return in how many seconds to look again."""
+        record = self.controller.records(kinds.SERVICE).get(service_id)
+        if record is None:
+            return None
+        service = service_of(record)
+        if service.paused:
+            self._stalls.forget(service_id)
+            return await self._paused(service_id, record)
+        async with self._pictures.of(service_id) as picture:
+            await picture.settle(
+                lambda: not any(seen.error == "not read yet" for seen in picture.seen.values()), _READ_S
+            )
+            subject = self._subject(service_id, record, picture)
+            if await self._went_back(subject):
+                return None
+            await self._hands.clean(subject)
+            await self._own.forget_wiped(subject)
+            return await self._steps(subject)
+
+    @asynccontextmanager
+    async def subject(self, service_id: str) -> AsyncIterator[Subject]:
+        """A service as it is now, once every location that answers was read. Raises KeyError."""
+        async with self._pictures.of(service_id) as picture:
+            await picture.settle(picture.is_read, _READ_S)
+            yield self._subject(service_id, self.controller.records(kinds.SERVICE)[service_id], picture)
+
+    async def _steps(self, subject: Subject) -> float | None:
+        waits = [await self._own.step(subject)]
+        waits += [await self._step(subject, running) for running in list(subject.service.running())]
+        if not any(True for _ in subject.service.running()):
+            if not subject.record.drift:
+                self._stalls.forget(subject.id)
+            waits.append(await self._rest(subject))
+        told = [wait_s for wait_s in waits if wait_s is not None]
+        return min(told) if told else None
+
+    async def _step(self, subject: Subject, running: Running) -> float | None:
+        content = await self._contents.of(subject.id, running.snapshot)
+        if running.action is Action.ACTIVATE:
+            return await self._activation.step(subject, running, content)
+        return await self._levels.step(subject, running, content)
+
+    async def _rest(self, subject: Subject) -> float | None:
+        """Nothing is under way: what in HQ differs is shown, and brought back in batches as by a roll-out."""
+        active = next((one for one, state in subject.service.tuples.items() if state.current is Current.ACTIVE), "")
+        if not active:
+            return None
+        content = await self._contents.of(subject.id, active)
+        found = drift.differences(subject, content)
+        await self._show(subject, found)
+        if not found:
+            return self._drift_every_s
+        subject = replace(subject, record=self.controller.records(kinds.SERVICE)[subject.id])
+        await self._activation.step(subject, Running(active, Action.ACTIVATE, REPAIR), content)
+        return 1.0
+
+    async def _show(self, subject: Subject, found: list[str]) -> None:
+        if list(subject.record.drift) == found:
+            return
+        if found:
+            log.warning("%s: HQ differs from what it should be: %s", subject.id, "; ".join(found))
+        change = self.controller.change()
+        record = change.get(kinds.SERVICE, subject.id)
+        assert record is not None
+        record.drift[:] = found
+        change.put(kinds.SERVICE, subject.id, record)
+        await change.commit()
+
+    async def _paused(self, service_id: str, record: ServiceRecord) -> float | None:
+        """No further instance is touched, but a batch that is ready gives its leave back."""
+        async with self._pictures.of(service_id) as picture:
+            subject = self._subject(service_id, record, picture)
+            for snapshot, state in subject.service.tuples.items():
+                if state.current is Current.ACTIVATING:
+                    running = Running(snapshot, Action.ACTIVATE, state.action)
+                    content = await self._contents.of(service_id, snapshot)
+                    return await self._activation.give_back_if_ready(subject, running, content)
+        return None
+
+    async def _went_back(self, subject: Subject) -> bool:
+        """HQ was written by a later order than any that is known here: the records are older. Pause, and say so."""
+        newest = max((generation_of(instance) for instance in subject.instances.values()), default=0)
+        if newest <= subject.record.generation:
+            return False
+        event = ServiceEvent(paused=True, generation=newest)
+        event.by.author = "nanny"
+        event.by.comment = (
+            f"HQ holds writes of order {newest}, and the last one known here is {subject.record.generation}: Nanny's "
+            "store went back in time; compare the targets with HQ, then resume"
+        )
+        await self._events.submit(subject.id, event, request_id=f"went-back-{newest}")
+        return True
+
+    def _subject(self, service_id: str, record: ServiceRecord, picture: Picture) -> Subject:
+        subject = Subject(
+            service_id,
+            record,
+            service_of(record),
+            policy_of(record),
+            picture,
+            instances=dict(picture.instances()),
+            away=picture.away(),
+        )
+        orders = self.controller.records(kinds.INSTANCE_TARGET)
+        own: dict[Key, InstanceTargetRecord] = {}
+        if any(state.overrides for state in subject.service.tuples.values()):
+            for name in [name for name in orders if name.startswith(f"{service_id}/")]:
+                if holds(subject, orders[name]):
+                    _, location, instance = name.split("/", 2)
+                    own[location, instance] = orders[name]
+        return replace(subject, own_targets=own)

@@ -1,0 +1,1 @@
+"""nanny.v1 as a table of methods."""

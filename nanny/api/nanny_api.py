@@ -1,0 +1,199 @@
+"""nanny.v1.NannyService: which call needs which right, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from control import Controller
+from nanny.api.orders import Orders, check_id, check_info
+from nanny.api.queries import Queries
+from nanny.api.shown import Shown
+from nanny.records import kinds
+from nanny.world.leave import Leave
+from nanny.world.pictures import Pictures
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import invalid
+from serving.rights.rules import INSPECT, OPERATE, READ, Record, Role, Rule
+
+_SERVICE: Final = Service("nanny.v1.NannyService", lambda request: getattr(request, "service_id", "") or "nanny")
+_OWNERS: Final = (Role.UPLOADER, Role.ADMIN)
+_MANAGERS: Final = (Role.OPERATOR,)
+_PAGE: Final = 1_000
+ORDER: Final = Rule("order", frozenset(_OWNERS), Record.WRITES)
+
+
+class NannyApi:
+    """The service. `methods` is what a transport serves."""
+
+    def __init__(
+        self, controller: Controller, orders: Orders, queries: Queries, shown: Shown, pictures: Pictures, leave: Leave
+    ) -> None:
+        self._controller, self._orders, self._queries = controller, orders, queries
+        self._shown, self._pictures, self._leave = shown, pictures, leave
+
+    def methods(self) -> list[Method]:
+        """All calls. Owners (uploaders of the service) order; operations managers (operators) pause and resume."""
+        return [
+            _SERVICE.unary(pb.CreateServiceRequest, self._create, ORDER),
+            _SERVICE.unary(pb.UpdateServiceRequest, self._update, ORDER),
+            _SERVICE.unary(pb.DeleteServiceRequest, self._delete, ORDER),
+            _SERVICE.unary(pb.GetServiceRequest, self._get, READ),
+            _SERVICE.unary(pb.ListServicesRequest, self._list, READ),
+            _SERVICE.unary(pb.CreateSnapshotRequest, self._add_snapshot, ORDER),
+            _SERVICE.unary(pb.GetSnapshotRequest, self._get_snapshot, ORDER),
+            _SERVICE.unary(pb.ListSnapshotsRequest, self._snapshots, READ),
+            _SERVICE.unary(pb.SetTargetRequest, self._target, ORDER),
+            _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER),
+            _SERVICE.unary(pb.PauseActionsRequest, self._pause, OPERATE),
+            _SERVICE.unary(pb.ResumeActionsRequest, self._resume, OPERATE),
+            _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER),
+            _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ),
+            _SERVICE.unary(pb.ListHistoryRequest, self._history, READ),
+            _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ),
+            _SERVICE.unary(pb.GetControlRequest, self._control, INSPECT),
+            _SERVICE.unary(pb.SetControlRequest, self._set_control, OPERATE),
+        ]
+
+    async def _create(self, request: pb.CreateServiceRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        check_info(request.info, self._pictures.locations)
+        await self._send(request, ServiceEvent(created=request.info), call)
+        return MessageAnswer(pb.CreateServiceResponse(service=await self._queries.service(request.service_id)))
+
+    async def _update(self, request: pb.UpdateServiceRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        check_info(request.info, self._pictures.locations)
+        await self._send(request, ServiceEvent(updated=request.info), call)
+        return MessageAnswer(pb.UpdateServiceResponse(service=await self._queries.service(request.service_id)))
+
+    async def _delete(self, request: pb.DeleteServiceRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        await self._send(request, ServiceEvent(deleted=True), call)
+        return MessageAnswer(pb.DeleteServiceResponse())
+
+    async def _get(self, request: pb.GetServiceRequest, call: Call) -> Answer:
+        _check(request, call)
+        return MessageAnswer(pb.GetServiceResponse(service=await self._queries.service(request.service_id)))
+
+    async def _list(self, request: pb.ListServicesRequest, call: Call) -> Answer:
+        self._controller.check_loaded()
+        names = sorted(name for name in self._controller.records(kinds.SERVICE) if name > request.page_token)
+        seen = [name for name in names if call.access.covers(name, "")]
+        page = seen[: min(request.page_size or _PAGE, _PAGE)]
+        token = page[-1] if len(page) < len(seen) else ""
+        found = [self._shown.service(name) for name in page]
+        return MessageAnswer(pb.ListServicesResponse(service=found, next_page_token=token))
+
+    async def _add_snapshot(self, request: pb.CreateSnapshotRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        self._queries.record(request.service_id)
+        return MessageAnswer(pb.CreateSnapshotResponse(snapshot=await self._orders.add_snapshot(request, call)))
+
+    async def _get_snapshot(self, request: pb.GetSnapshotRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
+        return MessageAnswer(pb.GetSnapshotResponse(snapshot=self._queries.snapshot(request.service_id, snapshot)))
+
+    async def _snapshots(self, request: pb.ListSnapshotsRequest, call: Call) -> Answer:
+        _check(request, call)
+        return MessageAnswer(pb.ListSnapshotsResponse(snapshot=self._queries.snapshots(request.service_id)))
+
+    async def _target(self, request: pb.SetTargetRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        if request.target not in pb.Target.values() or not request.target:
+            raise invalid("target", "say DESTROYED, CREATED, PREPARED or ACTIVE")
+        if request.fill_pods_configuration and request.target != pb.TARGET_CREATED:
+            raise invalid("fill_pods_configuration", "is for the target CREATED only")
+        snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
+        order = TargetOrder(snapshot_id=snapshot, target=request.target, fill=request.fill_pods_configuration)
+        await self._send(request, ServiceEvent(target=order), call)
+        return MessageAnswer(pb.SetTargetResponse(service=await self._queries.service(request.service_id)))
+
+    async def _instance_target(self, request: pb.SetInstanceTargetRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        if request.target not in (pb.TARGET_CREATED, pb.TARGET_PREPARED, pb.TARGET_ACTIVE):
+            raise invalid("target", "say CREATED, PREPARED or ACTIVE")
+        service, snapshot = request.service_id, self._orders.snapshot_id(request.service_id, request.snapshot_id)
+        key = await self._orders.instance_key(service, snapshot, request.location, request.instance_id)
+        instance = InstanceKey(location=key[0], id=key[1])
+        order = InstanceOrder(snapshot_id=snapshot, instance=instance, target=request.target)
+        await self._send(request, ServiceEvent(instance=order), call)
+        return MessageAnswer(pb.SetInstanceTargetResponse(service=await self._queries.service(service)))
+
+    async def _pause(self, request: pb.PauseActionsRequest, call: Call) -> Answer:
+        _check(request, call, _MANAGERS)
+        await self._send(request, ServiceEvent(paused=True), call)
+        return MessageAnswer(pb.PauseActionsResponse(service=await self._queries.service(request.service_id)))
+
+    async def _resume(self, request: pb.ResumeActionsRequest, call: Call) -> Answer:
+        _check(request, call, _MANAGERS)
+        await self._send(request, ServiceEvent(paused=False), call)
+        return MessageAnswer(pb.ResumeActionsResponse(service=await self._queries.service(request.service_id)))
+
+    async def _stop(self, request: pb.StopServiceRequest, call: Call) -> Answer:
+        _check(request, call, _OWNERS)
+        await self._send(request, ServiceEvent(stopped=True), call)
+        return MessageAnswer(pb.StopServiceResponse(service=await self._queries.service(request.service_id)))
+
+    async def _instances(self, request: pb.ListInstancesRequest, call: Call) -> Answer:
+        _check(request, call)
+        record = self._queries.record(request.service_id)
+        active = next((one.snapshot_id for one in record.snapshot if one.target == pb.TARGET_ACTIVE), "")
+        snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id or active)
+        return MessageAnswer(await self._queries.instances(request.service_id, snapshot))
+
+    async def _history(self, request: pb.ListHistoryRequest, call: Call) -> Answer:
+        _check(request, call)
+        return MessageAnswer(pb.ListHistoryResponse(entry=self._queries.history(request.service_id)))
+
+    async def _watch(self, request: pb.WatchServiceRequest, call: Call) -> AsyncIterator[Answer]:
+        _check(request, call)
+        async for service in self._queries.watch(request.service_id):
+            yield MessageAnswer(pb.WatchServiceResponse(service=service))
+
+    async def _control(self, request: pb.GetControlRequest, call: Call) -> Answer:
+        return MessageAnswer(pb.GetControlResponse(control=self._state()))
+
+    async def _set_control(self, request: pb.SetControlRequest, call: Call) -> Answer:
+        call.access.check_all("Nanny")
+        identity = call.access.identity
+        by, reason = identity.name if identity else request.by.author, request.by.comment
+        orders = {
+            pb.CONTROL_ORDER_FREEZE: self._controller.freeze,
+            pb.CONTROL_ORDER_UNFREEZE: self._controller.unfreeze,
+            pb.CONTROL_ORDER_OPEN_EPOCH: self._controller.open,
+        }
+        if request.order not in orders:
+            raise invalid("order", "say FREEZE, UNFREEZE or OPEN_EPOCH")
+        await orders[request.order](by, reason)
+        call.touched("nanny")
+        return MessageAnswer(pb.SetControlResponse(control=self._state()))
+
+    def _state(self) -> pb.ControlState:
+        controller = self._controller
+        state = pb.ControlState(
+            process=controller.config.process,
+            acting=controller.acting_process,
+            why_not=controller.why_nothing_begins(),
+            epoch=controller.epoch,
+            open=controller.is_open,
+            location=self._pictures.away_locations(),
+            cms=self._leave.address,
+        )
+        if (frozen := controller.frozen) is not None:
+            state.frozen.author, state.frozen.comment = frozen.by, frozen.reason
+            state.frozen.time.FromMilliseconds(frozen.since_unix_ms)
+        return state
+
+    async def _send(self, request: Any, event: ServiceEvent, call: Call) -> None:
+        await self._orders.send(request.service_id, event, request.by, call, request.request_id)
+
+
+def _check(request: Any, call: Call, roles: tuple[Role, ...] = tuple(Role)) -> None:
+    check_id(request.service_id)
+    if not call.access.covers(request.service_id, "", roles):
+        call.access.deny(f"service {request.service_id}", roles, request.service_id)

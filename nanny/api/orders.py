@@ -1,0 +1,148 @@
+"""Orders: checked, given an author and a time, stored as events, answered when they have taken effect."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Collection
+from typing import Final
+
+from control import Controller, Events
+from control.amounts import Amount
+from nanny.actions.contents import Contents
+from nanny.records import kinds
+from nanny.rollout.views import Key
+from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content
+from nannypb.v1 import records_pb2
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import ServiceEvent
+from serving.calls.methods import Call
+from serving.errors import InvalidRequest, NotFound, Violation, invalid
+
+_ID: Final = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}")
+_LONGEST_WORDS: Final = 1_000
+_SHORTEST_PREFIX: Final = 6
+_MOST_SECONDS: Final = 7 * 86_400
+
+
+class Orders:
+    """Turns requests into events."""
+
+    def __init__(
+        self, controller: Controller, events: Events[ServiceEvent], contents: Contents, locations: Collection[str]
+    ) -> None:
+        self._controller, self._events = controller, events
+        self._contents, self._locations = contents, locations
+
+    async def send(self, service: str, event: ServiceEvent, by: pb.Authorship, call: Call, request_id: str) -> None:
+        """Store an event, and return when it has taken effect. Raises as `Events.submit`."""
+        self._sign(event, by, call)
+        timeout_s = 10.0 if call.deadline is None else max(0.1, call.deadline - self._controller.clock.now())
+        request_id = request_id or f"call-{call.request_id}"
+        await self._events.submit(service, event, request_id=request_id, by=event.by.author, timeout_s=timeout_s)
+        call.touched(service, self._controller.version)
+
+    async def add_snapshot(self, request: pb.CreateSnapshotRequest, call: Call) -> pb.Snapshot:
+        """Check the content, store it under its hash, then make it HEAD."""
+        content = await asyncio.to_thread(read_content, request.service_id, request.content, self._locations)
+        snapshot = pb.Snapshot(
+            id=content.id,
+            service_id=request.service_id,
+            parent=request.parent,
+            instances=len(content.placements),
+            size_bytes=len(request.content),
+        )
+        if request.validate_only:
+            return snapshot
+        event = ServiceEvent()
+        self._sign(event, request.by, call)
+        snapshot.created.CopyFrom(event.by)
+        snapshot.created.comment = snapshot.created.comment or content.title
+        chunks = await asyncio.to_thread(chunks_of, request.content)
+        stored = await self._store_content(request.service_id, content, chunks)
+        event.snapshot.CopyFrom(records_pb2.SnapshotRecord(snapshot=snapshot, chunks=stored))
+        await self.send(request.service_id, event, request.by, call, request.request_id)
+        return self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(request.service_id, content.id)].snapshot
+
+    def snapshot_id(self, service: str, told: str) -> str:
+        """The full id of a snapshot that is told by its first characters; empty: HEAD. Raises NotFound."""
+        record = self._controller.records(kinds.SERVICE).get(service)
+        if record is None:
+            raise NotFound(f"there is no service {service}")
+        if not told:
+            if not record.head:
+                raise NotFound(f"service {service} has no snapshot yet: add one with `nanny snapshot add`")
+            return record.head
+        if told in record.known:
+            return told
+        found = [one for one in record.known if one.startswith(told) and len(told) >= _SHORTEST_PREFIX]
+        if len(found) != 1:
+            what = "several snapshots begin so" if found else f"service {service} has no such snapshot"
+            raise NotFound(f"snapshot {told}: {what}")
+        return found[0]
+
+    async def instance_key(self, service: str, snapshot: str, location: str, instance: str) -> Key:
+        """The instance that is meant. Raises NotFound: the snapshot does not name it."""
+        content = await self._contents.of(service, snapshot)
+        found = [key for key in content.placements if key[1] == instance and location in ("", key[0])]
+        if len(found) != 1:
+            what = "in several locations: name one" if found else f"not named by snapshot {snapshot} of {service}"
+            raise NotFound(f"instance {instance} is {what}")
+        return found[0]
+
+    def _sign(self, event: ServiceEvent, by: pb.Authorship, call: Call) -> None:
+        """Who is known beats who it is said to be."""
+        identity = call.access.identity
+        _check_words(by)
+        event.by.author = identity.name if identity is not None else by.author
+        event.by.comment, event.by.ticket = by.comment, by.ticket
+
+    async def _store_content(self, service: str, content: Content, chunks: list[bytes]) -> int:
+        """Store what is not there yet, chunk by chunk; return how many there are."""
+        known = self._controller.records(kinds.SNAPSHOT).get(kinds.of_snapshot(service, content.id))
+        if known is not None:
+            return known.chunks
+        for number, data in enumerate(chunks):
+            assert len(data) <= CHUNK_BYTES
+            change = self._controller.creation()
+            key = kinds.of_chunk(service, content.id, number)
+            if change.get(kinds.CHUNK, key) is None:
+                change.put(kinds.CHUNK, key, records_pb2.ChunkRecord(data=data))
+                await change.commit()
+        return len(chunks)
+
+
+def check_id(text: str, field: str = "service_id") -> None:
+    """Raises InvalidRequest."""
+    if not _ID.fullmatch(text):
+        raise invalid(field, f"{text[:40]!r} is malformed: use 1 to 253 letters, digits and ._:@-")
+
+
+def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
+    """Raises InvalidRequest with every fault."""
+    policy, faults = info.rollout, []
+    for name in ("max_unavailable", "max_failures"):
+        text = getattr(policy, name)
+        try:
+            Amount.parse(text or "10%")
+        except ValueError as error:
+            faults.append(Violation(f"info.rollout.{name}", str(error)))
+    if policy.max_unavailable in ("0", "0%"):
+        faults.append(Violation("info.rollout.max_unavailable", "is 0: nothing could ever be switched"))
+    long = [name for name in ("progress_deadline_s", "min_ready_s") if getattr(policy, name) > _MOST_SECONDS]
+    faults += [Violation(f"info.rollout.{name}", f"is over {_MOST_SECONDS} seconds") for name in long]
+    faults += [
+        Violation(f"info.rollout.location[{number}]", f"unknown location {name}; known: {', '.join(sorted(locations))}")
+        for number, name in enumerate(policy.location)
+        if name not in locations
+    ]
+    if len(info.description) > _LONGEST_WORDS:
+        faults.append(Violation("info.description", f"is longer than {_LONGEST_WORDS} characters"))
+    if faults:
+        raise InvalidRequest(*faults)
+
+
+def _check_words(by: pb.Authorship) -> None:
+    for name in ("author", "comment", "ticket"):
+        if len(getattr(by, name)) > _LONGEST_WORDS:
+            raise invalid(f"by.{name}", f"is longer than {_LONGEST_WORDS} characters")

@@ -1,0 +1,134 @@
+"""Reads: services with progress, snapshots, instances, history."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Final
+
+from hqpb.v1 import instance_pb2
+from nanny.actions import looks
+from nanny.actions.contents import Contents
+from nanny.actions.worker import Worker
+from nanny.api.shown import Shown, by_location
+from nanny.automaton.states import Current
+from nanny.instances.observed import instance_state
+from nanny.records import kinds
+from nanny.records.services import CURRENT
+from nanny.rollout.views import Key
+from nanny.snapshots.content import Content
+from nanny.snapshots.wanted import CREATED, READY, target_of
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import ServiceRecord
+from serving.errors import NotFound
+
+_WATCH_EVERY_S: Final = 1.0
+_NOT_IN_HQ: Final = (Current.GENERATING, Current.PARTIALLY_CREATED, Current.CREATED)
+
+
+class Queries:
+    """Answers from memory, and from the pictures that this process has of HQ."""
+
+    def __init__(self, worker: Worker, shown: Shown, contents: Contents) -> None:
+        self._worker, self._shown, self._contents = worker, shown, contents
+        self._controller = worker.controller
+
+    def record(self, service: str) -> ServiceRecord:
+        """Raises NotFound."""
+        self._controller.check_loaded()
+        record = self._controller.records(kinds.SERVICE).get(service)
+        if record is None:
+            raise NotFound(f"there is no service {service}")
+        return record
+
+    async def service(self, service: str) -> pb.Service:
+        """With the progress of its actions. Raises NotFound."""
+        self.record(service)
+        shown = self._shown.service(service)
+        if any(state.HasField("action") for state in shown.snapshot):
+            async with self._worker.subject(service) as subject:
+                for state in shown.snapshot:
+                    if state.HasField("action"):
+                        content = await self._contents.of(service, state.snapshot_id)
+                        stored = self._shown.action_record(service, state.snapshot_id)
+                        by_location(subject, content, state, stored)
+        return shown
+
+    async def watch(self, service: str) -> AsyncIterator[pb.Service]:
+        """As it is now, and each time it is another."""
+        last = pb.Service()
+        while True:
+            now = await self.service(service)
+            if now != last:
+                last = now
+                yield now
+            await asyncio.sleep(_WATCH_EVERY_S)
+
+    def snapshots(self, service: str) -> list[pb.Snapshot]:
+        """Newest first, without content."""
+        record = self.record(service)
+        stored = self._controller.records(kinds.SNAPSHOT)
+        found = (stored.get(kinds.of_snapshot(service, one)) for one in reversed(record.known))
+        return [self._with_head(one.snapshot, record) for one in found if one is not None]
+
+    def snapshot(self, service: str, snapshot: str) -> pb.Snapshot:
+        """With its content."""
+        stored = self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(service, snapshot)]
+        shown = self._with_head(stored.snapshot, self.record(service))
+        shown.content = self._contents.text(service, snapshot)
+        return shown
+
+    def history(self, service: str) -> list[pb.HistoryEntry]:
+        """Newest first."""
+        self.record(service)
+        stored = self._controller.records(kinds.HISTORY).get(service)
+        return list(reversed(stored.entry)) if stored is not None else []
+
+    async def instances(self, service: str, snapshot: str) -> pb.ListInstancesResponse:
+        """What each instance of a snapshot is, and what is wanted there."""
+        record = self.record(service)
+        content = await self._contents.of(service, snapshot)
+        answer = pb.ListInstancesResponse(snapshot_id=snapshot)
+        current = next((CURRENT[one.current] for one in record.snapshot if one.snapshot_id == snapshot), None)
+        async with self._worker.subject(service) as subject:
+            for key in sorted(content.placements):
+                row = self._row(content, key, subject.instances.get(key), current)
+                if key in subject.own_targets and subject.own_targets[key].snapshot_id == snapshot:
+                    row.target = subject.own_targets[key].target
+                    row.own_target.CopyFrom(subject.own_targets[key].set)
+                answer.instance.append(row)
+            for location, why in subject.away.items():
+                answer.missing[location] = why
+        return answer
+
+    def _row(
+        self, content: Content, key: Key, instance: instance_pb2.Instance | None, current: Current | None
+    ) -> pb.InstanceRow:
+        row = pb.InstanceRow(id=key[1], location=key[0], node_name=content.placements[key].node)
+        wanted = target_of(instance, content.id) if instance is not None else None
+        status = looks.status_of(instance, content.id) if instance is not None else None
+        state = instance_state(wanted, status)
+        if instance is not None:
+            row.node_name = instance.spec.node_name
+            row.serving = looks.is_ready(instance)
+            row.message = looks.why_not(instance, content.id) if wanted is not None else ""
+        if wanted is None:
+            why = "it has no configuration yet" if current in _NOT_IN_HQ or current is None else "HQ does not hold it"
+            row.message = why
+        row.target = _target(wanted)
+        row.state, row.state_name, row.meaning = state.old, state.new, state.meaning
+        return row
+
+    def _with_head(self, snapshot: pb.Snapshot, record: ServiceRecord) -> pb.Snapshot:
+        copy = pb.Snapshot()
+        copy.CopyFrom(snapshot)
+        copy.head = snapshot.id == record.head
+        return copy
+
+
+def _target(wanted: int | None) -> pb.Target:
+    if wanted is None:
+        return pb.TARGET_UNSPECIFIED
+    if wanted == READY:
+        return pb.TARGET_ACTIVE
+    return pb.TARGET_CREATED if wanted == CREATED else pb.TARGET_PREPARED

@@ -1,0 +1,67 @@
+"""The state of a whole service: a table over the states of its snapshots."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+from nanny.automaton.service import Service, SnapshotState
+from nanny.automaton.states import ACTIONS, Current, Target
+
+
+class ServiceState(enum.StrEnum):
+    """What people see first. The first that any snapshot calls for is shown."""
+
+    UPDATING = "Updating"
+    BROKEN = "Broken"
+    PREPARING = "Preparing"
+    ONLINE = "Online"
+    OFFLINE = "Offline"
+
+
+SHOWS: Final[Mapping[Current, ServiceState]] = {
+    Current.GENERATING: ServiceState.PREPARING,
+    Current.PARTIALLY_CREATED: ServiceState.OFFLINE,
+    Current.CREATED: ServiceState.OFFLINE,
+    Current.PREPARING: ServiceState.PREPARING,
+    Current.PARTIALLY_PREPARED: ServiceState.OFFLINE,
+    Current.PREPARED: ServiceState.OFFLINE,
+    Current.ACTIVATING: ServiceState.UPDATING,
+    Current.ACTIVE: ServiceState.ONLINE,
+    Current.BROKEN: ServiceState.BROKEN,
+    Current.DEACTIVATING: ServiceState.UPDATING,
+    Current.REMOVING: ServiceState.PREPARING,
+    Current.DESTROYING: ServiceState.PREPARING,
+    Current.DEACTIVATE_PENDING: ServiceState.BROKEN,
+}
+"""Work towards ACTIVE shows as Updating, whatever the work is; nothing but PREPARED with instance orders as Broken."""
+
+MEANINGS: Final[Mapping[ServiceState, str]] = {
+    ServiceState.UPDATING: "a roll-out or a switch-off is under way",
+    ServiceState.BROKEN: "a roll-out did not reach its end; what ran before may still serve",
+    ServiceState.PREPARING: "snapshots are made, prepared or removed; what serves is not touched",
+    ServiceState.ONLINE: "one snapshot is ACTIVE and nothing is under way",
+    ServiceState.OFFLINE: "nothing runs",
+}
+
+
+def service_state(service: Service) -> ServiceState:
+    """Whether it is paused stands beside it."""
+    shown = {_shows(state) for state in service.tuples.values()}
+    return next((state for state in ServiceState if state in shown), ServiceState.OFFLINE)
+
+
+def _shows(state: SnapshotState) -> ServiceState:
+    if state.current in ACTIONS and state.target is Target.ACTIVE:
+        return ServiceState.UPDATING
+    shows = SHOWS[state.current]
+    return ServiceState.BROKEN if state.overrides and shows is ServiceState.OFFLINE else shows
+
+
+def at_rest(service: Service) -> bool:
+    """Nothing is under way or waits for another snapshot."""
+    return all(
+        state.current not in ACTIONS and state.current is not Current.DEACTIVATE_PENDING
+        for state in service.tuples.values()
+    )

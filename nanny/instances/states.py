@@ -1,0 +1,188 @@
+"""The states of an instance: the old name, the new one, what it means, and which reasons of a report lead to it.
+
+Reasons are those of the conditions and containers that agents report, instancectl's first. Names of Porto, Skynet and
+dynamic resources come from agents that have these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+ARRIVED, INSTALLING, STARTING = "in its target state", "being installed", "being started"
+COMMON, DYNAMIC, HOST = "at any time", "dynamic resources", "the host's own troubles"
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceState:
+    """One state.
+
+    Attributes:
+        old: the name in capitals, for programs.
+        new: the name people read.
+        group: when it occurs.
+        meaning: what it says, and usual causes.
+        reasons: of conditions or containers, each leading to this state only; none: it follows from the conditions.
+    """
+
+    old: str
+    new: str
+    group: str
+    meaning: str
+    reasons: tuple[str, ...] = ()
+
+
+STATES: Final = (
+    InstanceState("ACTIVE", "Active", ARRIVED, "it runs and is ready"),
+    InstanceState("PREPARED", "Prepared", ARRIVED, "it is installed and nothing of it runs"),
+    InstanceState("REMOVED", "Removed", ARRIVED, "the node holds nothing of it", ("Created", "Removed")),
+    InstanceState(
+        "ENTITY_RESOURCES_NOT_READY",
+        "Downloading",
+        INSTALLING,
+        "files, layers and other parts are being fetched",
+        ("Downloading", "FetchFailed"),
+    ),
+    InstanceState("DOWNLOAD_FINISHED", "Downloaded", INSTALLING, "everything was fetched", ("Downloaded",)),
+    InstanceState(
+        "ISS_HOOK_INSTALL_JUST_SCHEDULED",
+        "Install scheduled",
+        INSTALLING,
+        "it is about to be installed",
+        ("InstallScheduled", "Pending"),
+    ),
+    InstanceState(
+        "ISS_HOOK_INSTALL_IN_PROGRESS",
+        "Installing",
+        INSTALLING,
+        "files, volumes, secrets and prepare scripts are at work",
+        ("Installing", "Preparing"),
+    ),
+    InstanceState("SHARD_SETUP_SUCCESS", "Shard installed", INSTALLING, "its shard is in place", ("ShardInstalled",)),
+    InstanceState(
+        "RESOURCE_CHECKSUM_INVALID",
+        "Invalid checksum",
+        INSTALLING,
+        "the checksum of a fetched resource is wrong",
+        ("ChecksumMismatch",),
+    ),
+    InstanceState(
+        "SLOT_LOCKED",
+        "Pending",
+        STARTING,
+        "it waits for the previous revision to stop: its stop script or stop policy is at work",
+        ("WaitingForPredecessor",),
+    ),
+    InstanceState(
+        "HOOK_SEMI_FAILED",
+        "Activating",
+        STARTING,
+        "its containers were made, and its processes do not serve yet: one keeps exiting, or the readiness check fails",
+        ("SectionNotReady", "Starting", "CrashBackoff"),
+    ),
+    InstanceState(
+        "DAEMON_EXITED",
+        "Exited",
+        STARTING,
+        "it ended: it was switched off, or trouble with the instance ended it",
+        ("Exited", "Completed", "Stopped"),
+    ),
+    InstanceState(
+        "DAEMON_CANCELLED",
+        "Cancelled",
+        STARTING,
+        "its start was broken off, for a newer revision perhaps",
+        ("StartCancelled",),
+    ),
+    InstanceState(
+        "DAEMON_WAS_TERMINATED_EXTERNALLY",
+        "Killed",
+        COMMON,
+        "a signal from outside ended it: in most cases it used more memory than it may",
+        ("Killed", "OOMKilled"),
+    ),
+    InstanceState(
+        "PORTO_CONSTRAINTS_ERROR",
+        "Resource overcommit",
+        COMMON,
+        "the instances of the host were promised more than it has, so its container cannot be made",
+        ("ResourceOvercommit",),
+    ),
+    InstanceState(
+        "UNKNOWN",
+        "Unknown",
+        COMMON,
+        "nothing is known: the host has not been heard of for long, is switched off or out of control; or the "
+        "instance has no configuration yet",
+        ("HeartbeatTimeout", "ReportsRefused"),
+    ),
+    InstanceState(
+        "HOOK_FAILED",
+        "Failing",
+        COMMON,
+        "a hook ended badly: mostly a prepare script, or secrets that cannot be had",
+        (
+            "PrepareScriptFailed",
+            "PrepareFailed",
+            "UnpackFailed",
+            "SecretMissing",
+            "SecretNotDelivered",
+            "SecretModeTooOpen",
+            "SecretOwnerUnknown",
+        ),
+    ),
+    InstanceState("HOOK_IN_PROGRESS", "Hook in progress", COMMON, "a hook is at work: a stop, say", ("Stopping",)),
+    InstanceState(
+        "HOOK_CANCELLED", "Hook cancelled", COMMON, "a hook was killed: its order was broken off", ("HookCancelled",)
+    ),
+    InstanceState(
+        "TIME_LIMIT_VIOLATION",
+        "Timed out",
+        COMMON,
+        "a hook took too long: a prepare script, a secret that does not come, an overloaded host",
+        ("TimedOut",),
+    ),
+    InstanceState(
+        "INVOCATION_FREQUENCY_LIMIT",
+        "Retrying",
+        COMMON,
+        "the last try failed; the next one comes after a pause",
+        ("Retrying",),
+    ),
+    InstanceState(
+        "ACTIVATED_INSTANCE_DYNAMIC_RESOURCES_NOT_READY",
+        "Downloading dynamic resource",
+        DYNAMIC,
+        "it runs, and dynamic resources are being fetched",
+        ("DynamicResourceDownloading",),
+    ),
+    InstanceState(
+        "NOTIFY_HOOK_FAILURE_STATE_INTERCEPTED",
+        "Notify failed",
+        DYNAMIC,
+        "the notify script or action failed; it is repeated until it succeeds",
+        ("NotifyFailed",),
+    ),
+    InstanceState(
+        "DYNAMIC_RESOURCE_NOTIFY_EXECUTION",
+        "Notifying",
+        DYNAMIC,
+        "the notify script or action is at work",
+        ("Notifying",),
+    ),
+    InstanceState(
+        "DYNAMIC_RESOURCE_PREPARATION_FAILURE",
+        "Dynamic resource prepare failed",
+        DYNAMIC,
+        "a dynamic resource was fetched and cannot be mounted",
+        ("DynamicResourcePrepareFailed",),
+    ),
+    InstanceState("PORTO_FAILURE", "Porto failure", HOST, "Porto failed", ("PortoFailure",)),
+    InstanceState("PORTO_UNAVAILABLE", "Porto unavailable", HOST, "Porto does not answer", ("PortoUnavailable",)),
+    InstanceState("SKYNET_FAILURE", "Skynet failure", HOST, "Skynet failed", ("SkynetFailure",)),
+    InstanceState("SKYNET_TIMEOUT", "Skynet timeout", HOST, "Skynet does not answer", ("SkynetTimeout",)),
+)
+
+BY_OLD_NAME: Final[Mapping[str, InstanceState]] = {state.old: state for state in STATES}
+BY_REASON: Final[Mapping[str, InstanceState]] = {reason: state for state in STATES for reason in state.reasons}

@@ -1,0 +1,47 @@
+"""The command `nanny`: the server's commands beside the client's, which are nannyctl's. Imported when they are used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+from hqcli.group import LazyGroup
+from nannyctl.main import COMMANDS, EXIT_CODES, WHERE, complain
+
+# Name: module, attribute, help in one line.
+SERVERS: Final[dict[str, tuple[str, str, str]]] = {
+    "serve": ("serve", "serve", "Run one process of the service Nanny on etcd."),
+    "dev": ("serve", "dev", "Run Nanny without etcd, to try it out."),
+}
+
+
+class _Group(LazyGroup):
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in SERVERS:
+            return super().get_command(ctx, cmd_name)
+        module, attribute, _ = SERVERS[cmd_name]
+        command = getattr(importlib.import_module(f"nanny.{module}"), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.command(
+    cls=_Group,
+    package="nannyctl.commands",
+    commands_by_name={**COMMANDS, **SERVERS},
+    complain=complain,
+    epilog=f"{WHERE}\n\n{EXIT_CODES}",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="hq", prog_name="nanny")
+def cli() -> None:
+    """Bring services to what their descriptions say: by the service Nanny, or directly in HQ.
+
+    See `nanny COMMAND --help` for each command.
+    """
+
+
+if __name__ == "__main__":
+    cli()

@@ -1,0 +1,84 @@
+"""What Prometheus sees of Nanny."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from control import Controller
+from nanny.actions.hands import Hands
+from nanny.automaton.showing import ServiceState, service_state
+from nanny.automaton.states import ACTIONS, Action
+from nanny.records import kinds
+from nanny.records.services import CURRENT, service_of
+from nanny.world.pictures import Pictures
+from nanny.world.writing import Writer
+from serving.telemetry.metrics import Declared
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is looked at."""
+
+    controller: Controller
+    pictures: Pictures
+    writer: Writer
+    hands: Hands
+
+    def states(self) -> dict[tuple[str, ...], float]:
+        records = self.controller.records(kinds.SERVICE).values()
+        found = Counter(service_state(service_of(record)) for record in records)
+        return {(str(state),): float(found[state]) for state in ServiceState}
+
+    def paused(self) -> float:
+        return float(sum(record.HasField("paused") for record in self.controller.records(kinds.SERVICE).values()))
+
+    def drifted(self) -> float:
+        return float(sum(bool(record.drift) for record in self.controller.records(kinds.SERVICE).values()))
+
+    def running(self) -> dict[tuple[str, ...], float]:
+        found: Counter[str] = Counter()
+        for record in self.controller.records(kinds.SERVICE).values():
+            found.update(ACTIONS[CURRENT[one.current]] for one in record.snapshot if CURRENT[one.current] in ACTIONS)
+        return {(str(action),): float(found[action]) for action in Action}
+
+    def oldest_action_s(self) -> float:
+        """Of services that are not paused; 0: none runs."""
+        records = [one for one in self.controller.records(kinds.SERVICE).values() if not one.HasField("paused")]
+        began = [one.since_unix_ms for record in records for one in record.snapshot if CURRENT[one.current] in ACTIONS]
+        return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0
+
+    def longest_pause_s(self) -> float:
+        """0: none is paused."""
+        records = self.controller.records(kinds.SERVICE).values()
+        began = [one.paused.time.ToMilliseconds() for one in records if one.HasField("paused")]
+        return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0
+
+
+D = Declared[Measured]
+METRICS: Final = (
+    D("gauge", "nanny_acting", "1 if this process acts.", lambda one: float(one.controller.is_acting)),
+    D(
+        "gauge",
+        "nanny_open",
+        "0: the store was restored, and nobody opened it yet.",
+        lambda o: float(o.controller.is_open),
+    ),
+    D("gauge", "nanny_frozen", "1 if an operator froze Nanny.", lambda one: float(one.controller.frozen is not None)),
+    D("gauge", "nanny_services", "Services by state.", Measured.states, ("state",)),
+    D("gauge", "nanny_services_paused", "Services whose actions are paused.", Measured.paused),
+    D("gauge", "nanny_services_drifted", "Services of which HQ differs from what it should be.", Measured.drifted),
+    D("gauge", "nanny_actions", "Actions under way.", Measured.running, ("action",)),
+    D("gauge", "nanny_oldest_action_seconds", "Age of the oldest action that is not paused.", Measured.oldest_action_s),
+    D("gauge", "nanny_longest_pause_seconds", "Age of the oldest pause.", Measured.longest_pause_s),
+    D(
+        "counter",
+        "nanny_actions_ended_total",
+        "Actions that ended at this process.",
+        lambda one: {(outcome,): float(count) for outcome, count in one.hands.ended.items()},
+        ("outcome",),
+    ),
+    D("counter", "nanny_hq_writes_total", "Instances written to HQ.", lambda one: float(one.writer.sent)),
+    D("gauge", "nanny_pictures", "Services that are followed in HQ now.", lambda one: float(len(one.pictures))),
+)

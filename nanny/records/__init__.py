@@ -1,0 +1,1 @@
+"""What Nanny stores, and what an event makes of it. Pure."""

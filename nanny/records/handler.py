@@ -1,0 +1,233 @@
+"""What an event makes of the records of its service: the handler that the kit calls. A pure function of what it reads.
+
+It answers refusals (`Refused`), moves the automaton, and writes down who did what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from control import Change, Refused, UnreadableEvent
+from nanny.automaton.service import Service
+from nanny.automaton.showing import ServiceState, service_state
+from nanny.automaton.states import Event
+from nanny.automaton.step import Step, instance_refusal, refusal
+from nanny.automaton.table import State
+from nanny.records import kinds
+from nanny.records.history import Story
+from nanny.records.services import TARGET, service_of, tuple_of, write_back
+from nannypb.v1 import records_pb2
+from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord
+
+MAX_SNAPSHOTS: Final = 200
+_OUTCOMES: Final[Mapping[int, Event]] = {
+    records_pb2.OUTCOME_DONE: Event.DONE,
+    records_pb2.OUTCOME_FAILED: Event.FAILED,
+    records_pb2.OUTCOME_CANCELLED: Event.CANCELLED,
+}
+
+
+def handler(wall_ms: Callable[[], int]) -> Callable[[Change, str, ServiceEvent], None]:
+    """The handler. Events carry no time of their own: the same request sent again must be the same event."""
+
+    def timed(change: Change, service_id: str, event: ServiceEvent) -> None:
+        event.by.time.FromMilliseconds(wall_ms())
+        handle(change, service_id, event)
+
+    return timed
+
+
+def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
+    """One event of one service. Raises Refused, UnreadableEvent."""
+    kind = event.WhichOneof("event")
+    record = change.get(kinds.SERVICE, service_id)
+    if kind == "created":
+        return _create(change, service_id, event, record)
+    if record is None:
+        raise Refused(f"there is no service {service_id}", "NOT_FOUND")
+    if kind == "deleted":
+        return _delete(change, service_id, record)
+    move = _MOVES.get(kind or "")
+    if move is None:
+        raise UnreadableEvent("this version does not know the event")
+    story = Story(change, service_id, event.by)
+    move(_Moved(change, service_id, event, record, story))
+    story.store()
+    return change.put(kinds.SERVICE, service_id, record)
+
+
+def _create(change: Change, service_id: str, event: ServiceEvent, record: ServiceRecord | None) -> None:
+    if record is not None:
+        raise Refused(f"service {service_id} exists already", "ALREADY_EXISTS")
+    made = ServiceRecord(info=event.created, created=event.by, generation=1)
+    story = Story(change, service_id, event.by)
+    story.tell("created")
+    story.store()
+    change.put(kinds.SERVICE, service_id, made)
+
+
+def _delete(change: Change, service_id: str, record: ServiceRecord) -> None:
+    if record.snapshot:
+        names = ", ".join(one.snapshot_id for one in record.snapshot)
+        raise Refused(f"service {service_id} still has states of {names}: stop it and set their targets to DESTROYED")
+    for snapshot in record.known:
+        _forget(change, service_id, snapshot)
+    change.get(kinds.HISTORY, service_id)
+    change.delete(kinds.HISTORY, service_id)
+    change.delete(kinds.SERVICE, service_id)
+
+
+def _forget(change: Change, service_id: str, snapshot: str) -> None:
+    """A snapshot and its content go away."""
+    key = kinds.of_snapshot(service_id, snapshot)
+    stored = change.get(kinds.SNAPSHOT, key)
+    change.delete(kinds.SNAPSHOT, key)
+    for number in range(stored.chunks if stored else 0):
+        chunk = kinds.of_chunk(service_id, snapshot, number)
+        change.get(kinds.CHUNK, chunk)
+        change.delete(kinds.CHUNK, chunk)
+
+
+class _Moved:
+    """One event at work on one record."""
+
+    def __init__(
+        self, change: Change, service_id: str, event: ServiceEvent, record: ServiceRecord, story: Story
+    ) -> None:
+        self.change, self.service_id, self.event, self.record, self.story = change, service_id, event, record, story
+        self.before = service_of(record)
+        self.step = Step(passed=self._passed)
+        self.now_ms = event.by.time.ToMilliseconds()
+
+    def to(self, service: Service, message_of: str = "", message: str = "") -> None:
+        """The automaton has moved."""
+        write_back(self.record, service, self.now_ms)
+        if (one := tuple_of(self.record, message_of)) is not None:
+            one.message = message
+
+    def ordered(self) -> None:
+        """An order of people: what is written to HQ from now on says so."""
+        self.record.generation += 1
+
+    def _passed(self, snapshot: str, before: State, event: Event, after: State) -> None:
+        if after is not before:
+            self.story.tell(f"{before or 'none'} -> {after or 'none'} ({event})", snapshot, by_nanny=True)
+
+
+def _updated(moved: _Moved) -> None:
+    moved.record.info.CopyFrom(moved.event.updated)
+    moved.story.tell("info attributes replaced")
+
+
+def _snapshot(moved: _Moved) -> None:
+    """The snapshot is added, unless it is there already; it is HEAD now."""
+    added = moved.event.snapshot
+    key = kinds.of_snapshot(moved.service_id, added.snapshot.id)
+    if added.snapshot.parent and added.snapshot.parent != moved.record.head:
+        raise Refused(
+            f"HEAD is {moved.record.head or 'none'}, not {added.snapshot.parent}: look at what changed and retry"
+        )
+    if moved.change.get(kinds.SNAPSHOT, key) is None:
+        stored = records_pb2.SnapshotRecord()
+        stored.CopyFrom(added)
+        stored.snapshot.parent = moved.record.head
+        stored.snapshot.created.time.CopyFrom(moved.event.by.time)
+        moved.change.put(kinds.SNAPSHOT, key, stored)
+    _remember(moved, added.snapshot.id, added.chunks)
+    moved.to(moved.step.added(moved.before, added.snapshot.id))
+    moved.story.tell("is HEAD", added.snapshot.id)
+
+
+def _remember(moved: _Moved, snapshot: str, chunks: int) -> None:
+    """It is the newest; the oldest that nothing refers to goes away."""
+    for number in range(chunks):
+        if moved.change.get(kinds.CHUNK, kinds.of_chunk(moved.service_id, snapshot, number)) is None:
+            raise Refused(f"the content of snapshot {snapshot} was removed meanwhile: send it again", "ABORTED")
+    known = [one for one in moved.record.known if one != snapshot] + [snapshot]
+    used = {*moved.before.tuples, moved.before.last_active, moved.before.head, snapshot}
+    for old in [one for one in known if one not in used][: max(0, len(known) - MAX_SNAPSHOTS)]:
+        known.remove(old)
+        _forget(moved.change, moved.service_id, old)
+    moved.record.known[:] = known
+
+
+def _target(moved: _Moved) -> None:
+    order = moved.event.target
+    target = TARGET[order.target]
+    _check_snapshot(moved, order.snapshot_id)
+    if why := refusal(moved.before, order.snapshot_id, target):
+        raise Refused(why)
+    moved.ordered()
+    moved.story.tell(f"target {target}" + (" with the fill flag" if order.fill else ""), order.snapshot_id)
+    moved.to(moved.step.ordered(moved.before, order.snapshot_id, target, fill=order.fill))
+    if (one := tuple_of(moved.record, order.snapshot_id)) is not None:
+        one.target_set.CopyFrom(moved.event.by)
+
+
+def _instance(moved: _Moved) -> None:
+    order = moved.event.instance
+    _check_snapshot(moved, order.snapshot_id)
+    if why := instance_refusal(moved.before, order.snapshot_id):
+        raise Refused(why)
+    moved.ordered()
+    after = moved.step.instance_ordered(moved.before, order.snapshot_id)
+    key = kinds.of_instance(moved.service_id, (order.instance.location, order.instance.id))
+    stored = records_pb2.InstanceTargetRecord(
+        snapshot_id=order.snapshot_id,
+        target=order.target,
+        set=moved.event.by,
+        overrides=after.tuples[order.snapshot_id].overrides,
+    )
+    moved.change.get(kinds.INSTANCE_TARGET, key)
+    moved.change.put(kinds.INSTANCE_TARGET, key, stored)
+    where = f"{order.instance.id} ({order.instance.location})"
+    moved.story.tell(f"target {TARGET[order.target]} for instance {where}", order.snapshot_id)
+    moved.to(after)
+
+
+def _paused(moved: _Moved) -> None:
+    if moved.event.paused:
+        moved.record.paused.CopyFrom(moved.event.by)
+        moved.record.generation = max(moved.record.generation, moved.event.generation)
+        moved.story.tell("actions paused")
+    else:
+        moved.record.ClearField("paused")
+        moved.story.tell("actions resumed")
+
+
+def _stopped(moved: _Moved) -> None:
+    if service_state(moved.before) is ServiceState.OFFLINE:
+        raise Refused(f"service {moved.service_id} is {ServiceState.OFFLINE}: there is nothing to stop")
+    moved.ordered()
+    active = moved.before.wanted_active()
+    moved.story.tell("stopped")
+    moved.to(moved.step.stopped(moved.before))
+    if (one := tuple_of(moved.record, active)) is not None:
+        one.target_set.CopyFrom(moved.event.by)
+
+
+def _ended(moved: _Moved) -> None:
+    end = moved.event.ended
+    if end.message:
+        moved.story.tell(end.message, end.snapshot_id, by_nanny=True)
+    after = moved.step.ended(moved.before, end.snapshot_id, end.number, _OUTCOMES[end.outcome])
+    if after is moved.before:
+        raise Refused(f"action {end.number} is over")
+    moved.to(after, end.snapshot_id, end.message)
+
+
+def _check_snapshot(moved: _Moved, snapshot: str) -> None:
+    if moved.change.get(kinds.SNAPSHOT, kinds.of_snapshot(moved.service_id, snapshot)) is None:
+        raise Refused(f"service {moved.service_id} has no snapshot {snapshot}", "NOT_FOUND")
+
+
+_MOVES: Final[Mapping[str, Callable[[_Moved], None]]] = {
+    "updated": _updated,
+    "snapshot": _snapshot,
+    "target": _target,
+    "instance": _instance,
+    "paused": _paused,
+    "stopped": _stopped,
+    "ended": _ended,
+}

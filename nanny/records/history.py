@@ -1,0 +1,39 @@
+"""Who did what to a service: the last entries, in one record beside the service's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from control import Change
+from nanny.records import kinds
+from nannypb.v1 import records_pb2, service_pb2
+
+KEPT: Final = 300
+_LONGEST: Final = 500
+
+
+class Story:
+    """Entries of one event, stored with what it changes.
+
+    Args:
+        by: who caused the event, and when; what follows from it is told as Nanny's.
+    """
+
+    def __init__(self, change: Change, service_id: str, by: service_pb2.Authorship) -> None:
+        self._change, self._service_id, self._by = change, service_id, by
+        self._entries: list[service_pb2.HistoryEntry] = []
+
+    def tell(self, what: str, snapshot: str = "", *, by_nanny: bool = False) -> None:
+        """Note one thing."""
+        comment = "; ".join(text for text in (self._by.comment, self._by.ticket) if text)
+        entry = service_pb2.HistoryEntry(time=self._by.time, what=what[:_LONGEST], snapshot_id=snapshot)
+        if not by_nanny:
+            entry.author, entry.comment = self._by.author, comment[:_LONGEST]
+        self._entries.append(entry)
+
+    def store(self) -> None:
+        """Put them with the change."""
+        record = self._change.get(kinds.HISTORY, self._service_id) or records_pb2.HistoryRecord()
+        record.entry.extend(self._entries)
+        del record.entry[:-KEPT]
+        self._change.put(kinds.HISTORY, self._service_id, record)

@@ -1,0 +1,30 @@
+"""The kinds of records, and their keys."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from control import Kind
+from nanny.rollout.views import Key
+from nannypb.v1 import records_pb2
+
+SERVICE: Final = Kind("service", records_pb2.ServiceRecord)
+SNAPSHOT: Final = Kind("snapshot", records_pb2.SnapshotRecord)
+CHUNK: Final = Kind("chunk", records_pb2.ChunkRecord)
+ACTION: Final = Kind("action", records_pb2.ActionRecord)
+INSTANCE_TARGET: Final = Kind("target", records_pb2.InstanceTargetRecord)
+HISTORY: Final = Kind("history", records_pb2.HistoryRecord)
+EVENTS: Final = "service"
+
+
+def of_snapshot(service: str, snapshot: str) -> str:
+    """Ids have no slash, so this is no prefix of another service's."""
+    return f"{service}/{snapshot}"
+
+
+def of_chunk(service: str, snapshot: str, number: int) -> str:
+    return f"{service}/{snapshot}/{number:04d}"
+
+
+def of_instance(service: str, key: Key) -> str:
+    return f"{service}/{key[0]}/{key[1]}"

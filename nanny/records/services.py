@@ -1,0 +1,77 @@
+"""A service record as the automaton sees it, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from control.amounts import Amount
+from nanny.automaton.service import Service, SnapshotState
+from nanny.automaton.states import Current, Target
+from nanny.rollout.policy import TEN_PERCENT, Policy
+from nannypb.v1 import records_pb2, service_pb2
+
+CURRENT: Mapping[int, Current] = {
+    number: Current(name.removeprefix("CURRENT_STATE_")) for name, number in service_pb2.CurrentState.items() if number
+}
+CURRENT_NUMBER = {state: number for number, state in CURRENT.items()}
+TARGET: Mapping[int, Target] = {
+    number: Target(name.removeprefix("TARGET_")) for name, number in service_pb2.Target.items() if number
+}
+TARGET_NUMBER = {target: number for number, target in TARGET.items()}
+
+
+def service_of(record: records_pb2.ServiceRecord) -> Service:
+    """What the automaton needs of a record."""
+    return Service(
+        tuples={one.snapshot_id: _state(one) for one in record.snapshot},
+        head=record.head,
+        paused=record.HasField("paused"),
+        last_active=record.last_active,
+        rolling_back=record.rolling_back,
+        numbered=record.numbered,
+        head_on_activation=record.info.set_snapshot_as_current_upon_activation,
+        rolls_back=record.info.rollout.roll_back,
+    )
+
+
+def _state(record: records_pb2.TupleRecord) -> SnapshotState:
+    return SnapshotState(CURRENT[record.current], TARGET[record.target], record.fill, record.overrides, record.action)
+
+
+def write_back(record: records_pb2.ServiceRecord, service: Service, now_ms: int) -> None:
+    """Bring a record to what the automaton says; `current_since` moves with the state, and old messages go."""
+    before = {one.snapshot_id: one for one in record.snapshot}
+    tuples = []
+    for snapshot, state in service.tuples.items():
+        one = records_pb2.TupleRecord(snapshot_id=snapshot, since_unix_ms=now_ms)
+        old = before.get(snapshot)
+        if old is not None:
+            one.CopyFrom(old)
+            if CURRENT[old.current] is not state.current:
+                one.since_unix_ms, one.message = now_ms, ""
+        one.current = CURRENT_NUMBER[state.current]  # type: ignore[assignment]
+        one.target = TARGET_NUMBER[state.target]  # type: ignore[assignment]
+        one.fill, one.overrides, one.action = state.fill, state.overrides, state.action
+        tuples.append(one)
+    del record.snapshot[:]
+    record.snapshot.extend(tuples)
+    record.head, record.last_active = service.head, service.last_active
+    record.rolling_back, record.numbered = service.rolling_back, service.numbered
+
+
+def tuple_of(record: records_pb2.ServiceRecord, snapshot: str) -> records_pb2.TupleRecord | None:
+    """The tuple of a snapshot; None: it has none."""
+    return next((one for one in record.snapshot if one.snapshot_id == snapshot), None)
+
+
+def policy_of(record: records_pb2.ServiceRecord) -> Policy:
+    """How its roll-outs go."""
+    told = record.info.rollout
+    return Policy(
+        max_unavailable=Amount.parse(told.max_unavailable) if told.max_unavailable else TEN_PERCENT,
+        max_failures=Amount.parse(told.max_failures) if told.max_failures else TEN_PERCENT,
+        progress_deadline_s=float(told.progress_deadline_s or 600),
+        min_ready_s=float(told.min_ready_s) if told.HasField("min_ready_s") else 10.0,
+        locations=tuple(told.location),
+        rolls_back=told.roll_back,
+    )

@@ -1,0 +1,43 @@
+"""What a service allows its roll-outs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from control.amounts import Amount, allowed_unavailable
+
+TEN_PERCENT: Final = Amount(10, is_percent=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How a roll-out goes.
+
+    Attributes:
+        max_unavailable: of the instances that serve; a share is at least 1 unless it is 0.
+        max_failures: instances that may stay not ready after the first batch; the first batch may have none.
+        progress_deadline_s: a batch in which nothing becomes ready for so long has failed.
+        min_ready_s: an instance is done once it has been ready for so long without a break.
+        locations: these first, in this order; others follow by name.
+        rolls_back: a failed roll-out is rolled back, once; False: it stops and shows.
+    """
+
+    max_unavailable: Amount = TEN_PERCENT
+    max_failures: Amount = TEN_PERCENT
+    progress_deadline_s: float = 600.0
+    min_ready_s: float = 10.0
+    locations: tuple[str, ...] = ()
+    rolls_back: bool = False
+
+    def unavailable(self, total: int) -> int:
+        """How many of `total` serving instances a roll-out may have away at once."""
+        return allowed_unavailable(total, self.max_unavailable)
+
+    def failures(self, total: int, batches_done: int) -> int:
+        """How many instances may stay not ready."""
+        return self.max_failures.of(total) if batches_done else 0
+
+    def order(self, location: str) -> tuple[int, str]:
+        """Sorts locations."""
+        return (self.locations.index(location) if location in self.locations else len(self.locations), location)

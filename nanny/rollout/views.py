@@ -1,0 +1,55 @@
+"""An instance as a roll-out sees it, and how far the roll-out is."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+Key = tuple[str, str]
+"""Location and instance id."""
+
+
+class Stage(enum.StrEnum):
+    """Where an instance stands. The first three are switched: HQ wants this snapshot READY there."""
+
+    DONE = "done"  # its agent has seen that, and it has been ready for long enough
+    SETTLING = "settling"  # ready, not for long enough yet
+    UNDER_WAY = "under way"  # not ready yet
+    DOWN = "down"  # not switched; it is not ready: switching it costs nothing
+    UP = "up"  # not switched; it is ready
+    SILENT = "silent"  # not switched; its agent is not heard, so it may serve or not
+    HELD = "held"  # not switched; others hold it
+    LOST = "lost"  # switched, and its agent is not heard: it is left alone
+    AWAY = "away"  # its location does not answer: nothing is known, nothing can be written
+
+
+SWITCHED = frozenset({Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.LOST})
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One instance that the snapshot names."""
+
+    key: Key
+    stage: Stage
+
+    @property
+    def location(self) -> str:
+        return self.key[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the record of the action says, so that another process goes on from there.
+
+    Attributes:
+        batch: switched, or about to be; empty: no batch is under way.
+        batches_done: how many were given back.
+        failed: instances that did not become ready within the deadline.
+        at_most: a batch is no larger, since leave for more was not granted; 0: as large as the policy allows.
+    """
+
+    batch: tuple[Key, ...] = ()
+    batches_done: int = 0
+    failed: frozenset[Key] = field(default_factory=frozenset)
+    at_most: int = 0

@@ -1,0 +1,115 @@
+"""The commands `nanny serve` and `nanny dev`: where settings become real parts."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from nanny import options
+from nanny.server import Server
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.flags import limits_of, tracing_to
+from serving.process import relax_gc, run, when_told_to_stop
+from serving.telemetry.logs import set_up_logs
+from serving.transports import Addresses
+from store.epoch import FormatTooNew
+from store.port import Store
+
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.command(context_settings=_SETTINGS)
+@options.etcd
+@options.listening
+@options.world
+@options.security
+@options.behaviour
+@options.limits
+@options.logs
+def serve(**given: Any) -> None:
+    """Run one process of Nanny on an existing etcd.
+
+    Run two or more: one acts, all answer reads and take orders. See docs/nanny.md.
+    """
+    from serving.storage.flags import etcd_config
+    from store.etcd import EtcdStore
+
+    config = etcd_config(given)
+    security = _security(given)
+    _run(lambda: EtcdStore(config), given, security)
+
+
+@click.command(context_settings=_SETTINGS)
+@options.listening
+@options.world
+@options.behaviour
+@options.limits
+@options.logs
+def dev(**given: Any) -> None:
+    """Run one process of Nanny that keeps nothing after its end, to try it out beside `hq dev`."""
+    from store.memory import MemoryStore
+
+    _check_exposure(given)
+    _run(MemoryStore, given, None)
+
+
+def _security(given: dict[str, Any]) -> Security | None:
+    _check_exposure(given)
+    try:
+        return security_of(given, SystemClock(), None)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _check_exposure(given: dict[str, Any]) -> None:
+    try:
+        check_exposure(given)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+
+
+def _run(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+    set_up_logs(given["log_level"], given["log_format"])
+    refused: list[str] = []
+    try:
+        run(lambda: _serve(make_store, given, security))
+    except* (OSError, BadSecurity, FormatTooNew, click.UsageError) as group:
+        refused = [str(error) for error in group.exceptions]
+    for words in refused:
+        click.echo(f"nanny: {words}", err=True)
+    if refused:
+        sys.exit(1)
+
+
+async def _serve(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+    config = options.config_of(given)
+    locations, leave = options.world_of(given)
+    tracing = tracing_to(given["otlp"], "nanny", config.process)
+    shared = ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
+    addresses = Addresses(
+        given["grpc"],
+        given["http"],
+        given.get("grpc_mtls", ""),
+        cors=given["cors_origin"],
+        env="NANNY_",
+        transport=given["transport"],
+    )
+    rng = random.SystemRandom()
+    server = Server(
+        config, make_store(), rng, shared, addresses, locations, leave, given["drift_every"], given["grace"]
+    )
+    when_told_to_stop(server.stop)
+    stop = server.controller.stop
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: stop.trip("SIGUSR1"))
+    relax_gc()
+    await server.serve()

@@ -1,0 +1,119 @@
+"""One process of Nanny: the kit, what it declares to it, and the transports."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from control import Config, Controller
+from hqclient import Client
+from nanny.actions.contents import Contents
+from nanny.actions.hands import Hands
+from nanny.actions.worker import Worker
+from nanny.api.nanny_api import NannyApi
+from nanny.api.orders import Orders
+from nanny.api.queries import Queries
+from nanny.api.shown import Shown
+from nanny.metrics import METRICS, Measured
+from nanny.records import kinds
+from nanny.records.handler import handler
+from nanny.world.leave import Leave
+from nanny.world.pictures import Pictures
+from nanny.world.writing import Writer
+from nannypb.v1.records_pb2 import ServiceEvent
+from serving.context import ServerContext, process_metrics
+from serving.telemetry.metrics import Table
+from serving.transports import Addresses, Transports
+from store.port import Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class NannyHealth:
+    """What /livez, /readyz and grpc.health.v1 say."""
+
+    controller: Controller
+    leaving: bool = False
+
+    def live(self) -> bool:
+        return True
+
+    def loaded(self) -> bool:
+        return self.controller.loaded.is_set() and not self.leaving
+
+    def staleness_s(self) -> float | None:
+        return self.controller.staleness_s()
+
+    def doubt(self) -> str:
+        return "" if self.controller.is_open else "the store was restored or replaced, and nobody opened it yet"
+
+    def why(self) -> str:
+        if self.leaving:
+            return "this process is shutting down"
+        return "" if self.controller.loaded.is_set() else "the store was not read yet"
+
+
+class Server:
+    """A process. `serve` runs until `stop` is called; a part that dies ends it with the error."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        rng: random.Random,
+        shared: ServerContext,
+        addresses: Addresses,
+        locations: Mapping[str, Client],
+        leave: Leave,
+        drift_every_s: float = 60.0,
+        grace_s: float = 5.0,
+    ) -> None:
+        self._store, self._locations = store, locations
+        self.controller = controller = Controller(config, store, shared.clock, rng)
+        events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms))
+        self.pictures = pictures = Pictures(locations, shared.clock)
+        snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)
+        contents = Contents(snapshots, chunks, locations)
+        writer = Writer(locations)
+        hands = Hands(controller, events, writer, leave)
+        worker = Worker(controller, events, pictures, contents, hands, drift_every_s)
+        services = controller.records(kinds.SERVICE)
+        work = controller.reconcile("work", worker.run, lambda: list(services), workers=32)
+        services.listen(work.trigger)
+        pictures.changed = lambda service: work.trigger(service, 0.05)
+        self.health = NannyHealth(controller)
+        self.metrics = metrics = process_metrics(shared)
+        metrics.register(Table(METRICS, Measured(controller, pictures, writer, hands)))
+        shown = Shown(controller, events)
+        orders = Orders(controller, events, contents, locations)
+        api = NannyApi(controller, orders, Queries(worker, shown, contents), shown, pictures, leave)
+        self._transports = Transports(api.methods(), self.health, shared, metrics, addresses, grace_s)
+        self.listening = self._transports.listening
+
+    def stop(self) -> None:
+        """Begin to shut down: not ready at once, another process acts, calls under way may finish."""
+        self._transports.stop()
+
+    async def serve(self) -> None:
+        """Listen, act and answer until stopped. Raises OSError if an address cannot be had."""
+        try:
+            await self._transports.serve(self.controller.run(), self._leave, self._drain)
+        finally:
+            await self.pictures.close()
+            for client in self._locations.values():
+                await client.close()
+            await self._store.close()
+
+    def _leave(self) -> None:
+        self.health.leaving = True
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(2.0):
+                await self.controller.leave()
+        except TimeoutError:
+            log.warning("the acting word was not given back: another process acts after a term")

@@ -1,0 +1,1 @@
+"""Snapshots: what is in one, and what it makes of an instance. Pure."""

@@ -1,0 +1,154 @@
+"""The content of a snapshot: a description of a service, checked whole, with all faults at once.
+
+It is what `nanny upload` takes, with one revision, which HQ will know by the snapshot's id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from hqcli.documents import values
+from hqpb.v1 import instance_pb2
+from nanny.rollout.views import Key
+from nannyctl.descriptions.description import Description, Placement, parse_description
+from nannyctl.descriptions.revisions import Definition
+from serving.errors import InvalidRequest, TooLarge, Violation, invalid
+
+MAX_CONTENT_BYTES: Final = 8 << 20
+CHUNK_BYTES: Final = 256 << 10
+_ID_CHARACTERS: Final = 16
+_NOT_HERE: Final = {
+    "ready": "targets are set with `nanny target`",
+    "installed": "targets are set with `nanny target`",
+    "drop": "targets are set with `nanny target`",
+    "installations": "Nanny knows the locations itself",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A description that was checked.
+
+    Attributes:
+        id: of the snapshot: hash of what the text says, whatever comments and order of fields it has.
+        title: the id of its revision as written: for people.
+        description: with the one revision under the snapshot's id.
+        placements: by location and instance.
+    """
+
+    id: str
+    title: str
+    description: Description
+    placements: Mapping[Key, Placement]
+
+    @property
+    def revision(self) -> instance_pb2.InstanceRevision:
+        """What HQ shall hold for this snapshot; the target is unset."""
+        return self.description.definitions[0].message
+
+
+def read_content(service: str, text: bytes, locations: Collection[str]) -> Content:
+    """The content of a snapshot from its text.
+
+    Raises:
+        TooLarge: over MAX_CONTENT_BYTES, as written or with its aliases written out.
+        InvalidRequest: with every fault that was found, each under its field.
+    """
+    if len(text) > MAX_CONTENT_BYTES:
+        raise TooLarge(f"content has {len(text)} bytes; the limit is {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES")
+    value = _value(text)
+    faults: list[str] = []
+    description = parse_description(value, "content", faults)
+    placements = _placed(description, sorted(locations), faults)
+    faults += _not_here(value, description, service)
+    if faults:
+        raise InvalidRequest(*(_violation(fault) for fault in faults))
+    snapshot_id = _hash(value)
+    title = description.definitions[0].id
+    return Content(snapshot_id, title, _under(description, snapshot_id), placements)
+
+
+def chunks_of(text: bytes) -> list[bytes]:
+    """A text as records hold it."""
+    packed = zlib.compress(text)
+    return [packed[start : start + CHUNK_BYTES] for start in range(0, len(packed), CHUNK_BYTES)]
+
+
+def text_of(chunks: list[bytes]) -> bytes:
+    """The text again."""
+    return zlib.decompress(b"".join(chunks))
+
+
+def _value(text: bytes) -> Any:
+    bad: list[str] = []
+    try:
+        documents = [value for _, value in values("content", text.decode(), bad)]
+    except UnicodeDecodeError as error:
+        raise invalid("content", f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    except RecursionError:
+        raise invalid("content", "is nested too deeply") from None
+    if bad or len(documents) != 1:
+        what = bad or [f"has {len(documents)} documents: a snapshot is one"]
+        raise InvalidRequest(*(_violation(fault) for fault in what))
+    _check_expanded(documents[0])
+    return documents[0]
+
+
+def _check_expanded(value: Any) -> None:
+    """Aliases of YAML may write out to a billion times the text. Raises TooLarge."""
+    left, waiting = MAX_CONTENT_BYTES, [value]
+    while waiting:
+        one = waiting.pop()
+        left -= len(one) if isinstance(one, str) else 1
+        if left < 0:
+            raise TooLarge(f"content with its aliases written out is over {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES")
+        if isinstance(one, dict):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _violation(fault: str) -> Violation:
+    """`path: what` under the field `content`."""
+    path, colon, what = fault.partition(": ")
+    named = bool(colon) and not path.startswith("content") and " " not in path
+    return Violation(f"content.{path}", what) if named else Violation("content", fault.removeprefix("content: "))
+
+
+def _placed(description: Description, locations: list[str], faults: list[str]) -> dict[Key, Placement]:
+    placed: dict[Key, Placement] = {}
+    for number, placement in enumerate(description.placements):
+        location = placement.installation or (locations[0] if len(locations) == 1 else "")
+        if location not in locations:
+            what = f"unknown location {location}" if location else "is missing, and there are several locations"
+            faults.append(f"instances[{number}].installation: {what}; known: {', '.join(locations)}")
+        placed[location, placement.id] = placement
+    return placed
+
+
+def _not_here(value: Any, description: Description, service: str) -> Iterator[str]:
+    for name, instead in _NOT_HERE.items():
+        if isinstance(value, dict) and name in value:
+            yield f"{name}: does not belong in a snapshot: {instead}"
+    if description.service and description.service != service:
+        yield f"service: is {description.service}, and the snapshot is one of {service}"
+    if len(description.definitions) != 1:
+        yield f"revisions: has {len(description.definitions)} entries: a snapshot is one revision"
+
+
+def _hash(value: Any) -> str:
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:_ID_CHARACTERS]
+
+
+def _under(description: Description, snapshot_id: str) -> Description:
+    written = description.definitions[0]
+    message = instance_pb2.InstanceRevision()
+    message.CopyFrom(written.message)
+    message.id = snapshot_id
+    return replace(description, definitions=(Definition(message, written.tells_secrets),))

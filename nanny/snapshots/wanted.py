@@ -1,0 +1,124 @@
+"""What HQ should hold of an instance for one snapshot, over what it holds now. Pure.
+
+Each function answers the instance to store, with the version that it was decided on, or None: it is so already.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hqpb.v1 import instance_pb2
+from nanny.rollout.views import Key
+from nanny.snapshots.content import Content
+from nannyctl.plans.desired import desired
+from nannyctl.plans.held import Held
+
+READY: Final = instance_pb2.REVISION_TARGET_READY
+INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
+_CREATED = instance_pb2.RevisionTarget.DESCRIPTOR.values_by_name.get("REVISION_TARGET_CREATED")
+CREATED: Final[int | None] = _CREATED.number if _CREATED is not None else None
+"""None: this build's hq.v1 does not know it."""
+OWNER: Final = "nanny.v1/generation"
+"""Annotation of instances that a Nanny owns; its value is the generation of the order that wrote them last."""
+
+
+def target_of(instance: instance_pb2.Instance, snapshot: str) -> int | None:
+    """What HQ wants of the snapshot's revision there; None: it does not hold it."""
+    return next((revision.target for revision in instance.spec.revision if revision.id == snapshot), None)
+
+
+def with_revision(
+    content: Content, key: Key, held: Held | None, target: int, generation: int
+) -> instance_pb2.Instance | None:
+    """The snapshot's revision is there, with at least this target. What runs is not touched.
+
+    A new instance gets everything that the description says; what exists gets labels and ports only when it is
+    switched.
+    """
+    if held is None:
+        made = desired(content.description, content.placements[key], None)
+        _retarget(made, content.id, target)
+        return _owned(made, generation)
+    wanted = _copy(held.instance)
+    there = next((revision for revision in wanted.spec.revision if revision.id == content.id), None)
+    if there is None:
+        there = wanted.spec.revision.add()
+        there.CopyFrom(content.revision)
+        there.target = target  # type: ignore[assignment]
+    elif _rank(there.target) < _rank(target):
+        there.target = target  # type: ignore[assignment]
+    return _changed(held, wanted, generation)
+
+
+def switched(content: Content, key: Key, held: Held | None, generation: int) -> instance_pb2.Instance | None:
+    """The snapshot's revision is the READY one, with its labels and ports."""
+    wanted = desired(content.description, content.placements[key], held)
+    for revision in wanted.spec.revision:
+        if revision.id != content.id and revision.target == READY:
+            revision.target = INSTALLED
+    _retarget(wanted, content.id, READY)
+    return _owned(wanted, generation) if held is None else _changed(held, wanted, generation)
+
+
+def lowered(snapshot: str, held: Held, target: int | None, generation: int) -> instance_pb2.Instance | None:
+    """The snapshot's revision has at most this target; None: it is not there at all."""
+    wanted = _copy(held.instance)
+    there = next((revision for revision in wanted.spec.revision if revision.id == snapshot), None)
+    if there is None:
+        return None
+    if target is None:
+        kept = [_copy_of(revision) for revision in wanted.spec.revision if revision.id != snapshot]
+        del wanted.spec.revision[:]
+        wanted.spec.revision.extend(kept)
+    elif _rank(there.target) > _rank(target):
+        there.target = target  # type: ignore[assignment]
+    return _changed(held, wanted, generation)
+
+
+def generation_of(instance: instance_pb2.Instance) -> int:
+    """Of the order that wrote it last; 0: no Nanny did."""
+    text = instance.meta.annotations.get(OWNER, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def _rank(target: int) -> int:
+    return {READY: 2, CREATED: 0}.get(target, 1)
+
+
+def _retarget(instance: instance_pb2.Instance, snapshot: str, target: int) -> None:
+    for revision in instance.spec.revision:
+        if revision.id == snapshot:
+            revision.target = target  # type: ignore[assignment]
+
+
+def _changed(held: Held, wanted: instance_pb2.Instance, generation: int) -> instance_pb2.Instance | None:
+    return _owned(wanted, generation) if wanted != _comparable(held, wanted) else None
+
+
+def _comparable(held: Held, wanted: instance_pb2.Instance) -> instance_pb2.Instance:
+    """As held, with the secret descriptors that a write would leave as they are."""
+    if held.knows_secrets:
+        return held.instance
+    same = _copy(held.instance)
+    by_id = {revision.id: revision for revision in wanted.spec.revision}
+    for revision in same.spec.revision:
+        if revision.id in by_id and not revision.secret:
+            revision.secret.extend(by_id[revision.id].secret)
+    return same
+
+
+def _owned(instance: instance_pb2.Instance, generation: int) -> instance_pb2.Instance:
+    instance.meta.annotations[OWNER] = str(generation)
+    return instance
+
+
+def _copy(instance: instance_pb2.Instance) -> instance_pb2.Instance:
+    copy = instance_pb2.Instance()
+    copy.CopyFrom(instance)
+    return copy
+
+
+def _copy_of(revision: instance_pb2.InstanceRevision) -> instance_pb2.InstanceRevision:
+    copy = instance_pb2.InstanceRevision()
+    copy.CopyFrom(revision)
+    return copy

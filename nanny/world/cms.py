@@ -1,0 +1,96 @@
+"""Leave from a CMS over cms.v1."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import grpc
+from google.protobuf.message import Message
+
+from cmspb.v1 import cms_pb2 as pb
+from cmspb.v1 import cms_pb2_grpc
+from hqclient import Credentials
+from hqclient.links import insecure_channel
+from nanny.rollout.views import Key
+from nanny.world.leave import GRANTED, Answer
+
+log = logging.getLogger(__name__)
+
+ISSUER: Final = "nanny"
+ACTION: Final = "roll-out"
+_TIMEOUT_S: Final = 5.0
+_AWAY: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
+
+
+class CmsLeave:
+    """Asks the processes of one CMS in turn; one that does not answer is no leave, and says so.
+
+    Args:
+        addresses: host:port of each of its processes.
+    """
+
+    def __init__(self, addresses: Sequence[str], credentials: Credentials | None = None) -> None:
+        self.address = ",".join(addresses)
+        open_channel = credentials.channel if credentials is not None else insecure_channel
+        self._metadata = credentials.metadata if credentials is not None else tuple
+        self._channels = [open_channel(address) for address in addresses]
+        self._stubs = [cms_pb2_grpc.CmsServiceStub(channel) for channel in self._channels]
+
+    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> Answer:
+        wanted = pb.Task(
+            id=task,
+            action=ACTION,
+            instance=[pb.InstanceRef(location=location, id=name) for location, name in instances],
+            issuer=ISSUER,
+            comment=f"{service}: {comment}",
+            confirm=True,
+        )
+        try:
+            answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=wanted))
+        except grpc.aio.AioRpcError as error:
+            return _refused(error)
+        return _answer(answer.state)
+
+    async def confirm(self, task: str) -> Answer:
+        try:
+            answer = await self._call(lambda stub: stub.ConfirmTask, pb.ConfirmTaskRequest(id=task))
+        except grpc.aio.AioRpcError as error:
+            return _refused(error)
+        return _answer(answer.state)
+
+    async def give_back(self, task: str) -> bool:
+        try:
+            await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=task))
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.NOT_FOUND:
+                log.warning("task %s is not given back yet: %s", task, error.details())
+                return False
+        return True
+
+    async def close(self) -> None:
+        """End the connections."""
+        for channel in self._channels:
+            await channel.close(None)
+
+    async def _call(self, method: Callable[[Any], Any], request: Message) -> Any:
+        """The first process that answers. Raises AioRpcError."""
+        for number, stub in enumerate(self._stubs):
+            try:
+                return await method(stub)(request, timeout=_TIMEOUT_S, metadata=tuple(self._metadata()))
+            except grpc.aio.AioRpcError as error:
+                if error.code() not in _AWAY or number + 1 == len(self._stubs):
+                    raise
+        raise AssertionError("there is no address")
+
+
+def _answer(state: pb.TaskState) -> Answer:
+    if state.status == pb.TASK_STATUS_OK:
+        return GRANTED
+    return Answer(granted=False, why=state.message, retry_s=float(state.retry_after_seconds or 2))
+
+
+def _refused(error: grpc.aio.AioRpcError) -> Answer:
+    where = "the CMS does not answer" if error.code() in _AWAY else "the CMS refuses"
+    return Answer(granted=False, why=f"{where}: {error.details()}", retry_s=2.0)

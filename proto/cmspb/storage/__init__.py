@@ -1,0 +1,1 @@
+"""What lies in etcd; nothing outside of HQ reads it."""

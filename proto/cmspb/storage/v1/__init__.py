@@ -1,0 +1,1 @@
+"""The storage format, version 1."""

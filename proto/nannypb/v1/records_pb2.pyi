@@ -1,0 +1,188 @@
+from nannypb.v1 import service_pb2 as _service_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Outcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OUTCOME_UNSPECIFIED: _ClassVar[Outcome]
+    OUTCOME_DONE: _ClassVar[Outcome]
+    OUTCOME_FAILED: _ClassVar[Outcome]
+    OUTCOME_CANCELLED: _ClassVar[Outcome]
+OUTCOME_UNSPECIFIED: Outcome
+OUTCOME_DONE: Outcome
+OUTCOME_FAILED: Outcome
+OUTCOME_CANCELLED: Outcome
+
+class ServiceRecord(_message.Message):
+    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known")
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    LAST_ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    ROLLING_BACK_FIELD_NUMBER: _ClassVar[int]
+    NUMBERED_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    DRIFT_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    info: _service_pb2.InfoAttributes
+    snapshot: _containers.RepeatedCompositeFieldContainer[TupleRecord]
+    head: str
+    paused: _service_pb2.Authorship
+    last_active: str
+    rolling_back: bool
+    numbered: int
+    generation: int
+    created: _service_pb2.Authorship
+    drift: _containers.RepeatedScalarFieldContainer[str]
+    known: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class TupleRecord(_message.Message):
+    __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    TARGET_SET_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    current: _service_pb2.CurrentState
+    since_unix_ms: int
+    target: _service_pb2.Target
+    target_set: _service_pb2.Authorship
+    fill: bool
+    overrides: int
+    action: int
+    message: str
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[_service_pb2.CurrentState, str]] = ..., since_unix_ms: _Optional[int] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., target_set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., fill: _Optional[bool] = ..., overrides: _Optional[int] = ..., action: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ActionRecord(_message.Message):
+    __slots__ = ("number", "since_unix_ms", "message", "batch", "batches_done", "failed", "at_most", "cms_task", "granted")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_DONE_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
+    CMS_TASK_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    since_unix_ms: int
+    message: str
+    batch: _containers.RepeatedCompositeFieldContainer[InstanceKey]
+    batches_done: int
+    failed: _containers.RepeatedCompositeFieldContainer[InstanceKey]
+    at_most: int
+    cms_task: str
+    granted: bool
+    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., message: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., batches_done: _Optional[int] = ..., failed: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., at_most: _Optional[int] = ..., cms_task: _Optional[str] = ..., granted: _Optional[bool] = ...) -> None: ...
+
+class InstanceKey(_message.Message):
+    __slots__ = ("location", "id")
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    ID_FIELD_NUMBER: _ClassVar[int]
+    location: str
+    id: str
+    def __init__(self, location: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
+
+class SnapshotRecord(_message.Message):
+    __slots__ = ("snapshot", "chunks")
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    snapshot: _service_pb2.Snapshot
+    chunks: int
+    def __init__(self, snapshot: _Optional[_Union[_service_pb2.Snapshot, _Mapping]] = ..., chunks: _Optional[int] = ...) -> None: ...
+
+class ChunkRecord(_message.Message):
+    __slots__ = ("data",)
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    def __init__(self, data: _Optional[bytes] = ...) -> None: ...
+
+class InstanceTargetRecord(_message.Message):
+    __slots__ = ("snapshot_id", "target", "set", "overrides")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    SET_FIELD_NUMBER: _ClassVar[int]
+    OVERRIDES_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    target: _service_pb2.Target
+    set: _service_pb2.Authorship
+    overrides: int
+    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., overrides: _Optional[int] = ...) -> None: ...
+
+class HistoryRecord(_message.Message):
+    __slots__ = ("entry",)
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    entry: _containers.RepeatedCompositeFieldContainer[_service_pb2.HistoryEntry]
+    def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
+
+class ServiceEvent(_message.Message):
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "generation")
+    BY_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    UPDATED_FIELD_NUMBER: _ClassVar[int]
+    DELETED_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    STOPPED_FIELD_NUMBER: _ClassVar[int]
+    ENDED_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    by: _service_pb2.Authorship
+    created: _service_pb2.InfoAttributes
+    updated: _service_pb2.InfoAttributes
+    deleted: bool
+    snapshot: SnapshotRecord
+    target: TargetOrder
+    instance: InstanceOrder
+    paused: bool
+    stopped: bool
+    ended: ActionEnd
+    generation: int
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class TargetOrder(_message.Message):
+    __slots__ = ("snapshot_id", "target", "fill")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    FILL_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    target: _service_pb2.Target
+    fill: bool
+    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., fill: _Optional[bool] = ...) -> None: ...
+
+class InstanceOrder(_message.Message):
+    __slots__ = ("snapshot_id", "instance", "target")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    instance: InstanceKey
+    target: _service_pb2.Target
+    def __init__(self, snapshot_id: _Optional[str] = ..., instance: _Optional[_Union[InstanceKey, _Mapping]] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ...) -> None: ...
+
+class ActionEnd(_message.Message):
+    __slots__ = ("snapshot_id", "number", "outcome", "message")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    number: int
+    outcome: Outcome
+    message: str
+    def __init__(self, snapshot_id: _Optional[str] = ..., number: _Optional[int] = ..., outcome: _Optional[_Union[Outcome, str]] = ..., message: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,581 @@
+import datetime
+
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Target(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TARGET_UNSPECIFIED: _ClassVar[Target]
+    TARGET_DESTROYED: _ClassVar[Target]
+    TARGET_CREATED: _ClassVar[Target]
+    TARGET_PREPARED: _ClassVar[Target]
+    TARGET_ACTIVE: _ClassVar[Target]
+
+class CurrentState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CURRENT_STATE_UNSPECIFIED: _ClassVar[CurrentState]
+    CURRENT_STATE_GENERATING: _ClassVar[CurrentState]
+    CURRENT_STATE_PARTIALLY_CREATED: _ClassVar[CurrentState]
+    CURRENT_STATE_CREATED: _ClassVar[CurrentState]
+    CURRENT_STATE_PREPARING: _ClassVar[CurrentState]
+    CURRENT_STATE_PARTIALLY_PREPARED: _ClassVar[CurrentState]
+    CURRENT_STATE_PREPARED: _ClassVar[CurrentState]
+    CURRENT_STATE_ACTIVATING: _ClassVar[CurrentState]
+    CURRENT_STATE_ACTIVE: _ClassVar[CurrentState]
+    CURRENT_STATE_BROKEN: _ClassVar[CurrentState]
+    CURRENT_STATE_DEACTIVATING: _ClassVar[CurrentState]
+    CURRENT_STATE_REMOVING: _ClassVar[CurrentState]
+    CURRENT_STATE_DESTROYING: _ClassVar[CurrentState]
+    CURRENT_STATE_DEACTIVATE_PENDING: _ClassVar[CurrentState]
+
+class ServiceState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SERVICE_STATE_UNSPECIFIED: _ClassVar[ServiceState]
+    SERVICE_STATE_OFFLINE: _ClassVar[ServiceState]
+    SERVICE_STATE_ONLINE: _ClassVar[ServiceState]
+    SERVICE_STATE_PREPARING: _ClassVar[ServiceState]
+    SERVICE_STATE_UPDATING: _ClassVar[ServiceState]
+    SERVICE_STATE_BROKEN: _ClassVar[ServiceState]
+
+class ControlOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CONTROL_ORDER_UNSPECIFIED: _ClassVar[ControlOrder]
+    CONTROL_ORDER_FREEZE: _ClassVar[ControlOrder]
+    CONTROL_ORDER_UNFREEZE: _ClassVar[ControlOrder]
+    CONTROL_ORDER_OPEN_EPOCH: _ClassVar[ControlOrder]
+TARGET_UNSPECIFIED: Target
+TARGET_DESTROYED: Target
+TARGET_CREATED: Target
+TARGET_PREPARED: Target
+TARGET_ACTIVE: Target
+CURRENT_STATE_UNSPECIFIED: CurrentState
+CURRENT_STATE_GENERATING: CurrentState
+CURRENT_STATE_PARTIALLY_CREATED: CurrentState
+CURRENT_STATE_CREATED: CurrentState
+CURRENT_STATE_PREPARING: CurrentState
+CURRENT_STATE_PARTIALLY_PREPARED: CurrentState
+CURRENT_STATE_PREPARED: CurrentState
+CURRENT_STATE_ACTIVATING: CurrentState
+CURRENT_STATE_ACTIVE: CurrentState
+CURRENT_STATE_BROKEN: CurrentState
+CURRENT_STATE_DEACTIVATING: CurrentState
+CURRENT_STATE_REMOVING: CurrentState
+CURRENT_STATE_DESTROYING: CurrentState
+CURRENT_STATE_DEACTIVATE_PENDING: CurrentState
+SERVICE_STATE_UNSPECIFIED: ServiceState
+SERVICE_STATE_OFFLINE: ServiceState
+SERVICE_STATE_ONLINE: ServiceState
+SERVICE_STATE_PREPARING: ServiceState
+SERVICE_STATE_UPDATING: ServiceState
+SERVICE_STATE_BROKEN: ServiceState
+CONTROL_ORDER_UNSPECIFIED: ControlOrder
+CONTROL_ORDER_FREEZE: ControlOrder
+CONTROL_ORDER_UNFREEZE: ControlOrder
+CONTROL_ORDER_OPEN_EPOCH: ControlOrder
+
+class InfoAttributes(_message.Message):
+    __slots__ = ("set_snapshot_as_current_upon_activation", "rollout", "description")
+    SET_SNAPSHOT_AS_CURRENT_UPON_ACTIVATION_FIELD_NUMBER: _ClassVar[int]
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    set_snapshot_as_current_upon_activation: bool
+    rollout: RolloutPolicy
+    description: str
+    def __init__(self, set_snapshot_as_current_upon_activation: _Optional[bool] = ..., rollout: _Optional[_Union[RolloutPolicy, _Mapping]] = ..., description: _Optional[str] = ...) -> None: ...
+
+class RolloutPolicy(_message.Message):
+    __slots__ = ("max_unavailable", "max_failures", "progress_deadline_s", "min_ready_s", "location", "roll_back")
+    MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
+    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
+    MIN_READY_S_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    ROLL_BACK_FIELD_NUMBER: _ClassVar[int]
+    max_unavailable: str
+    max_failures: str
+    progress_deadline_s: int
+    min_ready_s: int
+    location: _containers.RepeatedScalarFieldContainer[str]
+    roll_back: bool
+    def __init__(self, max_unavailable: _Optional[str] = ..., max_failures: _Optional[str] = ..., progress_deadline_s: _Optional[int] = ..., min_ready_s: _Optional[int] = ..., location: _Optional[_Iterable[str]] = ..., roll_back: _Optional[bool] = ...) -> None: ...
+
+class Authorship(_message.Message):
+    __slots__ = ("author", "time", "comment", "ticket")
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    TICKET_FIELD_NUMBER: _ClassVar[int]
+    author: str
+    time: _timestamp_pb2.Timestamp
+    comment: str
+    ticket: str
+    def __init__(self, author: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., comment: _Optional[str] = ..., ticket: _Optional[str] = ...) -> None: ...
+
+class SnapshotState(_message.Message):
+    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_SINCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    TARGET_SET_FIELD_NUMBER: _ClassVar[int]
+    FILL_PODS_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    HAS_INSTANCE_TARGETS_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    current: CurrentState
+    current_since: _timestamp_pb2.Timestamp
+    target: Target
+    target_set: Authorship
+    fill_pods_configuration: bool
+    action: ActionProgress
+    has_instance_targets: bool
+    message: str
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ...) -> None: ...
+
+class ActionProgress(_message.Message):
+    __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task")
+    ACTION_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    BATCHES_DONE_FIELD_NUMBER: _ClassVar[int]
+    CMS_TASK_FIELD_NUMBER: _ClassVar[int]
+    action: str
+    number: int
+    message: str
+    since: _timestamp_pb2.Timestamp
+    location: _containers.RepeatedCompositeFieldContainer[LocationProgress]
+    batches_done: int
+    cms_task: str
+    def __init__(self, action: _Optional[str] = ..., number: _Optional[int] = ..., message: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., location: _Optional[_Iterable[_Union[LocationProgress, _Mapping]]] = ..., batches_done: _Optional[int] = ..., cms_task: _Optional[str] = ...) -> None: ...
+
+class LocationProgress(_message.Message):
+    __slots__ = ("location", "total", "done", "under_way", "left", "failed", "error")
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    TOTAL_FIELD_NUMBER: _ClassVar[int]
+    DONE_FIELD_NUMBER: _ClassVar[int]
+    UNDER_WAY_FIELD_NUMBER: _ClassVar[int]
+    LEFT_FIELD_NUMBER: _ClassVar[int]
+    FAILED_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    location: str
+    total: int
+    done: int
+    under_way: int
+    left: int
+    failed: int
+    error: str
+    def __init__(self, location: _Optional[str] = ..., total: _Optional[int] = ..., done: _Optional[int] = ..., under_way: _Optional[int] = ..., left: _Optional[int] = ..., failed: _Optional[int] = ..., error: _Optional[str] = ...) -> None: ...
+
+class Service(_message.Message):
+    __slots__ = ("id", "info", "state", "head", "snapshot", "paused", "version", "pending_events", "stuck", "drift", "creation_time")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PENDING_EVENTS_FIELD_NUMBER: _ClassVar[int]
+    STUCK_FIELD_NUMBER: _ClassVar[int]
+    DRIFT_FIELD_NUMBER: _ClassVar[int]
+    CREATION_TIME_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    info: InfoAttributes
+    state: ServiceState
+    head: str
+    snapshot: _containers.RepeatedCompositeFieldContainer[SnapshotState]
+    paused: Authorship
+    version: int
+    pending_events: int
+    stuck: str
+    drift: _containers.RepeatedScalarFieldContainer[str]
+    creation_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., state: _Optional[_Union[ServiceState, str]] = ..., head: _Optional[str] = ..., snapshot: _Optional[_Iterable[_Union[SnapshotState, _Mapping]]] = ..., paused: _Optional[_Union[Authorship, _Mapping]] = ..., version: _Optional[int] = ..., pending_events: _Optional[int] = ..., stuck: _Optional[str] = ..., drift: _Optional[_Iterable[str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class Snapshot(_message.Message):
+    __slots__ = ("id", "service_id", "parent", "created", "instances", "size_bytes", "content", "head")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    CREATED_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    SIZE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    HEAD_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    service_id: str
+    parent: str
+    created: Authorship
+    instances: int
+    size_bytes: int
+    content: bytes
+    head: bool
+    def __init__(self, id: _Optional[str] = ..., service_id: _Optional[str] = ..., parent: _Optional[str] = ..., created: _Optional[_Union[Authorship, _Mapping]] = ..., instances: _Optional[int] = ..., size_bytes: _Optional[int] = ..., content: _Optional[bytes] = ..., head: _Optional[bool] = ...) -> None: ...
+
+class InstanceRow(_message.Message):
+    __slots__ = ("id", "location", "node_name", "target", "own_target", "state", "state_name", "meaning", "message", "serving")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    NODE_NAME_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    OWN_TARGET_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATE_NAME_FIELD_NUMBER: _ClassVar[int]
+    MEANING_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    SERVING_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    location: str
+    node_name: str
+    target: Target
+    own_target: Authorship
+    state: str
+    state_name: str
+    meaning: str
+    message: str
+    serving: bool
+    def __init__(self, id: _Optional[str] = ..., location: _Optional[str] = ..., node_name: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., own_target: _Optional[_Union[Authorship, _Mapping]] = ..., state: _Optional[str] = ..., state_name: _Optional[str] = ..., meaning: _Optional[str] = ..., message: _Optional[str] = ..., serving: _Optional[bool] = ...) -> None: ...
+
+class HistoryEntry(_message.Message):
+    __slots__ = ("time", "author", "what", "snapshot_id", "comment")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    AUTHOR_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    time: _timestamp_pb2.Timestamp
+    author: str
+    what: str
+    snapshot_id: str
+    comment: str
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., author: _Optional[str] = ..., what: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., comment: _Optional[str] = ...) -> None: ...
+
+class CreateServiceRequest(_message.Message):
+    __slots__ = ("service_id", "info", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    info: InfoAttributes
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CreateServiceResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class UpdateServiceRequest(_message.Message):
+    __slots__ = ("service_id", "info", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    INFO_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    info: InfoAttributes
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class UpdateServiceResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class DeleteServiceRequest(_message.Message):
+    __slots__ = ("service_id", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class DeleteServiceResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetServiceRequest(_message.Message):
+    __slots__ = ("service_id",)
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    def __init__(self, service_id: _Optional[str] = ...) -> None: ...
+
+class GetServiceResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class ListServicesRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListServicesResponse(_message.Message):
+    __slots__ = ("service", "next_page_token")
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    service: _containers.RepeatedCompositeFieldContainer[Service]
+    next_page_token: str
+    def __init__(self, service: _Optional[_Iterable[_Union[Service, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class CreateSnapshotRequest(_message.Message):
+    __slots__ = ("service_id", "content", "parent", "by", "request_id", "validate_only")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    PARENT_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    VALIDATE_ONLY_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    content: bytes
+    parent: str
+    by: Authorship
+    request_id: str
+    validate_only: bool
+    def __init__(self, service_id: _Optional[str] = ..., content: _Optional[bytes] = ..., parent: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., validate_only: _Optional[bool] = ...) -> None: ...
+
+class CreateSnapshotResponse(_message.Message):
+    __slots__ = ("snapshot",)
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    snapshot: Snapshot
+    def __init__(self, snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...
+
+class GetSnapshotRequest(_message.Message):
+    __slots__ = ("service_id", "snapshot_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    snapshot_id: str
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ...) -> None: ...
+
+class GetSnapshotResponse(_message.Message):
+    __slots__ = ("snapshot",)
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    snapshot: Snapshot
+    def __init__(self, snapshot: _Optional[_Union[Snapshot, _Mapping]] = ...) -> None: ...
+
+class ListSnapshotsRequest(_message.Message):
+    __slots__ = ("service_id",)
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    def __init__(self, service_id: _Optional[str] = ...) -> None: ...
+
+class ListSnapshotsResponse(_message.Message):
+    __slots__ = ("snapshot",)
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    snapshot: _containers.RepeatedCompositeFieldContainer[Snapshot]
+    def __init__(self, snapshot: _Optional[_Iterable[_Union[Snapshot, _Mapping]]] = ...) -> None: ...
+
+class SetTargetRequest(_message.Message):
+    __slots__ = ("service_id", "snapshot_id", "target", "fill_pods_configuration", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    FILL_PODS_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    snapshot_id: str
+    target: Target
+    fill_pods_configuration: bool
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., fill_pods_configuration: _Optional[bool] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetTargetResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class SetInstanceTargetRequest(_message.Message):
+    __slots__ = ("service_id", "snapshot_id", "location", "instance_id", "target", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    snapshot_id: str
+    location: str
+    instance_id: str
+    target: Target
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., location: _Optional[str] = ..., instance_id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class SetInstanceTargetResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class PauseActionsRequest(_message.Message):
+    __slots__ = ("service_id", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PauseActionsResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class ResumeActionsRequest(_message.Message):
+    __slots__ = ("service_id", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class ResumeActionsResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class StopServiceRequest(_message.Message):
+    __slots__ = ("service_id", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class StopServiceResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class ListInstancesRequest(_message.Message):
+    __slots__ = ("service_id", "snapshot_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    snapshot_id: str
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ...) -> None: ...
+
+class ListInstancesResponse(_message.Message):
+    __slots__ = ("snapshot_id", "instance", "missing")
+    class MissingEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    instance: _containers.RepeatedCompositeFieldContainer[InstanceRow]
+    missing: _containers.ScalarMap[str, str]
+    def __init__(self, snapshot_id: _Optional[str] = ..., instance: _Optional[_Iterable[_Union[InstanceRow, _Mapping]]] = ..., missing: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class ListHistoryRequest(_message.Message):
+    __slots__ = ("service_id",)
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    def __init__(self, service_id: _Optional[str] = ...) -> None: ...
+
+class ListHistoryResponse(_message.Message):
+    __slots__ = ("entry",)
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    entry: _containers.RepeatedCompositeFieldContainer[HistoryEntry]
+    def __init__(self, entry: _Optional[_Iterable[_Union[HistoryEntry, _Mapping]]] = ...) -> None: ...
+
+class WatchServiceRequest(_message.Message):
+    __slots__ = ("service_id",)
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    def __init__(self, service_id: _Optional[str] = ...) -> None: ...
+
+class WatchServiceResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class GetControlRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetControlResponse(_message.Message):
+    __slots__ = ("control",)
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
+    control: ControlState
+    def __init__(self, control: _Optional[_Union[ControlState, _Mapping]] = ...) -> None: ...
+
+class ControlState(_message.Message):
+    __slots__ = ("process", "acting", "why_not", "epoch", "open", "frozen", "location", "cms")
+    class LocationEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    PROCESS_FIELD_NUMBER: _ClassVar[int]
+    ACTING_FIELD_NUMBER: _ClassVar[int]
+    WHY_NOT_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    FROZEN_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    CMS_FIELD_NUMBER: _ClassVar[int]
+    process: str
+    acting: str
+    why_not: str
+    epoch: str
+    open: bool
+    frozen: Authorship
+    location: _containers.ScalarMap[str, str]
+    cms: str
+    def __init__(self, process: _Optional[str] = ..., acting: _Optional[str] = ..., why_not: _Optional[str] = ..., epoch: _Optional[str] = ..., open: _Optional[bool] = ..., frozen: _Optional[_Union[Authorship, _Mapping]] = ..., location: _Optional[_Mapping[str, str]] = ..., cms: _Optional[str] = ...) -> None: ...
+
+class SetControlRequest(_message.Message):
+    __slots__ = ("order", "by")
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    order: ControlOrder
+    by: Authorship
+    def __init__(self, order: _Optional[_Union[ControlOrder, str]] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ...) -> None: ...
+
+class SetControlResponse(_message.Message):
+    __slots__ = ("control",)
+    CONTROL_FIELD_NUMBER: _ClassVar[int]
+    control: ControlState
+    def __init__(self, control: _Optional[_Union[ControlState, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,85 @@
+"""Files that are read again when they change. One that cannot be used changes nothing but the alarm."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class BadSecurity(Exception):
+    """A setting of security, or a file that it names, cannot be used; str() names the flag and says why."""
+
+
+class Watched(Protocol):
+    """Something that lies in files."""
+
+    name: str
+    fault: str
+
+    def reread(self) -> bool: ...
+
+
+class WatchedFiles(Generic[T]):
+    """Files that are used together, such as a certificate and its key, and what was made of them last.
+
+    Attributes:
+        name: of the flag that names them, for messages and metrics.
+        current: what is in force.
+        fault: why the files as they are now are not; empty: they are.
+    """
+
+    def __init__(self, name: str, paths: Sequence[Path], make: Callable[[Sequence[bytes]], T]) -> None:
+        """`make` raises BadSecurity for contents that are of no use; so does this."""
+        self.name, self._paths, self._make = name, tuple(paths), make
+        self.fault = ""
+        self._refused: tuple[bytes, ...] | None = None
+        try:
+            self._contents = self._read()
+            self.current = self._made(self._contents)
+        except BadSecurity as error:
+            raise BadSecurity(f"--{name} {', '.join(map(str, self._paths))}: {error}") from error
+
+    def reread(self) -> bool:
+        """Whether `current` is another one now."""
+        contents: tuple[bytes, ...] = ()
+        try:
+            contents = self._read()
+            if contents == self._contents:
+                self._blame("")
+                return False
+            self.current = self._made(contents)
+        except BadSecurity as error:
+            # Files that belong together are put in place one after the other: halfway is no fault yet.
+            is_halfway = len(self._paths) > 1 and contents != self._refused
+            self._refused = contents
+            if not is_halfway:
+                self._blame(str(error))
+            return False
+        self._contents = contents
+        self._blame("")
+        log.info("--%s: %s is loaded and in force", self.name, ", ".join(map(str, self._paths)))
+        return True
+
+    def _made(self, contents: Sequence[bytes]) -> T:
+        try:
+            return self._make(contents)
+        except BadSecurity:
+            raise
+        except Exception as error:  # a library that stumbles over a file must not end a replica that runs
+            raise BadSecurity(f"cannot be parsed ({type(error).__name__})") from error
+
+    def _read(self) -> tuple[bytes, ...]:
+        try:
+            return tuple(path.read_bytes() for path in self._paths)
+        except OSError as error:
+            raise BadSecurity(f"cannot be read: {error.strerror}") from error
+
+    def _blame(self, fault: str) -> None:
+        if fault and fault != self.fault:
+            log.error("--%s: cannot load the file, its previous contents remain in force: %s", self.name, fault)
+        self.fault = fault

@@ -1,0 +1,66 @@
+"""How requests are parsed: those that repeat are remembered by their bytes, long ones are read in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+_LONGEST = 4_096  # bytes; longer requests are parsed each time
+_MOST_BYTES = 1 << 20  # of all requests together: what is made of one may take forty times as much
+
+
+class Memo(Generic[T]):
+    """A parser that remembers the newest results. Parsed requests are never changed, so they can be shared."""
+
+    __slots__ = ("_bytes", "_kept", "_parse", "_size")
+
+    def __init__(self, parse: Callable[[bytes], T], size: int = 4_096) -> None:
+        self._parse, self._size = parse, size
+        self._kept: dict[bytes, T] = {}
+        self._bytes = 0
+
+    def __call__(self, body: bytes) -> T:
+        found = self._kept.get(body)
+        if found is None:
+            found = self._parse(body)
+            if len(body) <= _LONGEST:
+                self._bytes += len(body)
+                while len(self._kept) >= self._size or self._bytes > _MOST_BYTES:
+                    self._forget_some()
+                self._kept[body] = found
+        return found
+
+    def _forget_some(self) -> None:
+        # Those that came first: simpler than an order of use, and as good where requests repeat at all.
+        for oldest in list(islice(self._kept, 1 + len(self._kept) // 16)):
+            del self._kept[oldest]
+            self._bytes -= len(oldest)
+
+
+_LONG_BYTES: Final = 32 * 1024  # some milliseconds
+
+
+class WorkerThread:
+    """Reads one long request after the other: several at once would take the interpreter from the loop."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+
+    async def run(self, parse: Callable[[bytes], T], body: bytes) -> T:
+        """What `parse` makes of it, in a thread if it is long. Raises what it raises."""
+        if len(body) < _LONG_BYTES:
+            return parse(body)
+        await self._turn.acquire()
+        parsing = asyncio.ensure_future(asyncio.to_thread(parse, body))
+        parsing.add_done_callback(self._done)
+        return await asyncio.shield(parsing)
+
+    def _done(self, parsing: asyncio.Future[T]) -> None:
+        # Only now, for a thread goes on though its caller has left.
+        self._turn.release()
+        if not parsing.cancelled():
+            parsing.exception()  # of a caller that has left, nobody else looks at it

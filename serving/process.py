@@ -1,0 +1,100 @@
+"""How the process of a server runs: on which loop, until which signal, with how much garbage collection."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+import uvloop
+
+log = logging.getLogger(__name__)
+
+
+def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run to its end. Ctrl-C before anybody listens for signals ends it quietly."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.suppress(KeyboardInterrupt):
+        runner.run(main())
+
+
+def when_told_to_stop(stop: Callable[[], None]) -> None:
+    """From now on, SIGINT and SIGTERM call `stop` in the running loop."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+
+
+class Stoppable(Protocol):
+    """A server of this process. `listening` is done when it listens."""
+
+    @property
+    def listening(self) -> asyncio.Future[Any]: ...
+
+    def stop(self) -> None: ...
+
+    async def serve(self) -> None: ...
+
+
+async def until_stopped(
+    server: Stoppable,
+    loaded: asyncio.Event,
+    when_loaded: Callable[[], None] | None = None,
+    fatal: Coroutine[Any, Any, Exception] | None = None,
+) -> None:
+    """Serve until a signal comes, or until `fatal` is over: an etcd of its own, without which nothing works.
+
+    `when_loaded` is called when the server listens and has read its store. Raises what the server raises, and what
+    `fatal` returns.
+    """
+    when_told_to_stop(server.stop)
+    serving = asyncio.create_task(server.serve(), name="server")
+    watching = [asyncio.create_task(fatal)] if fatal else []
+    told = [asyncio.create_task(_tell(server, loaded, when_loaded))] if when_loaded else []
+    relax_gc()
+    freezing = asyncio.create_task(freeze_gc_each_time(loaded))
+    await asyncio.wait((serving, *watching), return_when=asyncio.FIRST_COMPLETED)
+    why = None
+    if not serving.done():
+        log.error("the embedded etcd ended unexpectedly: stopping")
+        server.stop()
+        why = watching[0].result()
+    for task in (*watching, *told, freezing):
+        task.cancel()
+    await serving
+    if why is not None:
+        raise why
+
+
+async def _tell(server: Stoppable, loaded: asyncio.Event, when_loaded: Callable[[], None]) -> None:
+    await server.listening
+    await loaded.wait()
+    when_loaded()
+
+
+# Allocations beyond what was freed; collections of the young; of the middle-aged. Every object is looked at once
+# on its way up, so a lower first number is no more work: pauses are shorter, and less garbage lies about.
+_THRESHOLDS = (10_000, 20, 500)
+
+
+def relax_gc() -> None:
+    """For this process, from now on: look less often at what has grown old."""
+    gc.set_threshold(*_THRESHOLDS)
+
+
+def freeze_gc() -> None:
+    """Take everything that is there and not garbage out of collections: milliseconds once a process has started."""
+    gc.collect()
+    gc.freeze()
+
+
+async def freeze_gc_each_time(loaded: asyncio.Event) -> None:
+    """Take everything out of collections whenever `loaded` is set anew, for ever. Collects nothing: that would last."""
+    while True:
+        await loaded.wait()
+        gc.freeze()
+        while loaded.is_set():
+            await asyncio.sleep(1.0)

@@ -1,0 +1,94 @@
+"""What goes wrong between the ends of a connection; `serving/wire.py` knows the statuses by the reasons."""
+
+from __future__ import annotations
+
+from serving.errors import Retry, ServiceError
+
+
+class UnsupportedMediaType(ServiceError):
+    """The body is in a format that this call does not read. The code is what protocols make of the HTTP status."""
+
+    code = "UNKNOWN"
+    reason = "UNSUPPORTED_MEDIA_TYPE"
+    ours = False
+
+    def __init__(self, sent: str, accepted: str) -> None:
+        super().__init__(f"content-type {sent[:100]!r} is not one of {accepted}")
+        self.accepted = accepted
+
+
+class UnsupportedEncoding(ServiceError):
+    """The body is compressed in a way that we do not read."""
+
+    code = "UNIMPLEMENTED"
+    reason = "UNSUPPORTED_ENCODING"
+    ours = False
+
+    accepted = "gzip, identity"
+
+    def __init__(self, sent: str) -> None:
+        super().__init__(f"encoding {sent[:100]!r} is not one of {self.accepted}")
+
+
+class MethodNotAllowed(ServiceError):
+    """There is such a path, but not with this HTTP method. The code is what protocols make of the HTTP status."""
+
+    code = "UNKNOWN"
+    reason = "METHOD_NOT_ALLOWED"
+    ours = False
+
+    def __init__(self, sent: str, allowed: str) -> None:
+        super().__init__(f"{sent[:20]} is not allowed here: use {allowed}")
+        self.allowed = allowed
+
+
+class MalformedHttp(ServiceError):
+    """The bytes are not HTTP/1."""
+
+    code = "INVALID_ARGUMENT"
+    reason = "MALFORMED_HTTP"
+    ours = False
+    limit = "malformed_http"
+
+
+class WrongNumberOfMessages(ServiceError):
+    """A call that takes one message was sent none, or more."""
+
+    code = "UNIMPLEMENTED"
+    reason = "WRONG_NUMBER_OF_MESSAGES"
+    ours = False
+
+
+class UnexpectedCompression(ServiceError):
+    """A message says that it is compressed, but the headers do not say how."""
+
+    code = "INTERNAL"
+    reason = "UNEXPECTED_COMPRESSION"
+    ours = False
+
+
+class SlowRequest(ServiceError):
+    """The request did not arrive in time."""
+
+    code = "DEADLINE_EXCEEDED"
+    reason = "SLOW_REQUEST"
+    ours = False
+    limit = "slow_request_s"
+
+
+class HeadersTooLarge(ServiceError):
+    """The headers are over the limit."""
+
+    code = "RESOURCE_EXHAUSTED"
+    reason = "HEADERS_TOO_LARGE"
+    ours = False
+    limit = "max_header_bytes"
+
+
+class TooManyConnections(Retry):
+    """There are as many connections as there may be."""
+
+    reason = "TOO_MANY_CONNECTIONS"
+
+    def __init__(self, limit: str) -> None:
+        super().__init__("too many connections: retry later, or use another replica", limit=limit)

@@ -1,0 +1,56 @@
+"""Flags of every command that speaks with etcd, and what they say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from serving.flags import F, Flags, together
+from serving.storage.tls import EtcdTls
+from store.etcd import EtcdConfig
+
+
+def etcd_flags(flags: Flags) -> Callable[[F], F]:
+    """Which etcd, and how to speak with it."""
+    option = flags.option
+    return together(
+        option(
+            "--etcd",
+            required=True,
+            metavar="HOST:PORT[,HOST:PORT...]",
+            help="Members of etcd, comma-separated.",
+        ),
+        option("--etcd-ca", default="", metavar="FILE", help="Use TLS with etcd and trust this CA (PEM)."),
+        option("--etcd-cert", default="", metavar="FILE", help="Client certificate for etcd."),
+        option("--etcd-key", default="", metavar="FILE", help="Its key."),
+        option("--etcd-user", default="", help="User for etcd authentication."),
+        option("--etcd-password-file", default="", metavar="FILE", help="File with the user's password."),
+    )
+
+
+def etcd_config(given: dict[str, Any]) -> EtcdConfig:
+    """Raises UsageError for a list of no members, BadSecurity for files of no use, OSError for the password's file."""
+    password_file = given["etcd_password_file"]
+    ca, cert, key = given["etcd_ca"], given["etcd_cert"], given["etcd_key"]
+    return EtcdConfig(
+        endpoints=_endpoints(given["etcd"]),
+        credentials=EtcdTls(ca, cert, key, time.monotonic) if ca else None,
+        user=given["etcd_user"],
+        password=Path(password_file).read_text().strip() if password_file else "",
+    )
+
+
+def endpoint(text: str) -> str:
+    """host:port; people paste URLs from etcd's own flags."""
+    return text.strip().removeprefix("http://").removeprefix("https://").rstrip("/")
+
+
+def _endpoints(text: str) -> tuple[str, ...]:
+    found = tuple(endpoint(part) for part in text.split(",") if part.strip())
+    if not found:
+        raise click.UsageError("--etcd is empty: write HOST:PORT[,HOST:PORT...]")
+    return found

@@ -1,0 +1,115 @@
+"""A store that counts what is asked of it: calls by method and outcome, their times, the newest revision it told."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, TypeVar
+
+from serving.clock import Clock
+from serving.telemetry.metrics import Histogram
+from store.port import (
+    Commit,
+    Compacted,
+    Compare,
+    FutureRevision,
+    MemberStatus,
+    NoSpace,
+    Page,
+    Record,
+    Rejected,
+    Store,
+    Unavailable,
+    UnknownOutcome,
+    WatchStream,
+    Write,
+)
+
+T = TypeVar("T")
+
+BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+_WORDS: Final[dict[type[BaseException], str]] = {
+    NoSpace: "no_space",
+    UnknownOutcome: "unknown_outcome",
+    Rejected: "rejected",
+    Compacted: "compacted",
+    FutureRevision: "future_revision",
+    Unavailable: "unavailable",  # the last: others derive from it
+}
+
+
+class MeasuredStore:
+    """The port `Store` over another one.
+
+    Attributes:
+        calls: by (method, outcome).
+        seconds: by (method,), of calls that succeeded.
+        head: the store's revision as an answer told it last.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._now = store, clock.now
+        self.calls: Counter[tuple[str, ...]] = Counter()
+        self.seconds: defaultdict[tuple[str, ...], Histogram] = defaultdict(lambda: Histogram(BOUNDS_S))
+        self.head = 0
+
+    @property
+    def files_fault(self) -> str:
+        """Why the store's files for TLS as they are now are not in force; empty: they are, or it has none."""
+        return str(getattr(self._store, "files_fault", ""))
+
+    async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+        commit = await self._measured("commit", self._store.commit(guards, writes, timeout_s))
+        self.head = commit.revision
+        return commit
+
+    async def get(self, key: bytes, *, revision: int = 0) -> tuple[Record | None, int]:
+        record, self.head = await self._measured("get", self._store.get(key, revision=revision))
+        return record, self.head
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int) -> Page:
+        page = await self._measured("page", self._store.page(start, end, revision=revision, limit=limit))
+        self.head = page.revision
+        return page
+
+    async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
+        count, modified, self.head = await self._measured("newest", self._store.newest(start, end))
+        return count, modified, self.head
+
+    async def compact(self, revision: int) -> None:
+        await self._measured("compact", self._store.compact(revision))
+
+    async def members(self) -> list[MemberStatus]:
+        return await self._measured("members", self._store.members())
+
+    def watch(self, start: bytes, end: bytes, *, after: int) -> AbstractAsyncContextManager[WatchStream]:
+        return self._watched(self._store.watch(start, end, after=after))
+
+    async def close(self) -> None:
+        await self._store.close()
+
+    @asynccontextmanager
+    async def _watched(self, opening: AbstractAsyncContextManager[WatchStream]) -> AsyncIterator[WatchStream]:
+        # A watch always ends with an error: which one is the outcome. The own one of whoever reads it is none.
+        try:
+            async with opening as stream:
+                yield stream
+        except (Unavailable, Compacted) as error:
+            self.calls["watch", _outcome(error)] += 1
+            raise
+
+    async def _measured(self, method: str, call: Awaitable[T]) -> T:
+        began = self._now()
+        try:
+            answer = await call
+        except Exception as error:
+            self.calls[method, _outcome(error)] += 1
+            raise
+        self.seconds[(method,)].add(self._now() - began)
+        self.calls[method, "ok"] += 1
+        return answer
+
+
+def _outcome(error: Exception) -> str:
+    return next((word for kind, word in _WORDS.items() if isinstance(error, kind)), "failed")

@@ -1,0 +1,20 @@
+"""A real etcd as a child process, for the tests and for trying things out. In production etcd is a cluster."""
+
+from store.embedded.binary import EtcdBinary, EtcdNotFound, etcd_of_wheel, etcd_on_path, find_etcd
+from store.embedded.process import AddressInUse, EtcdFailed, EtcdProcess, Member
+from store.embedded.server import DataDirInUse, EmbeddedEtcd, free_ports
+
+__all__ = [
+    "AddressInUse",
+    "DataDirInUse",
+    "EmbeddedEtcd",
+    "EtcdBinary",
+    "EtcdFailed",
+    "EtcdNotFound",
+    "EtcdProcess",
+    "Member",
+    "etcd_of_wheel",
+    "etcd_on_path",
+    "find_etcd",
+    "free_ports",
+]

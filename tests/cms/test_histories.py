@@ -1,0 +1,36 @@
+"""Random histories of small clouds, each decision compared with the oracle's."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from tests.cms.histories import History
+
+
+def run(seeds: range) -> Counter[str]:
+    """How often each event happened in all of them."""
+    events: Counter[str] = Counter()
+    for seed in seeds:
+        history = History(seed)
+        history.run()
+        events += history.events
+    return events
+
+
+def _is_useful(events: Counter[str], histories: int) -> None:
+    """A ledger that never grants is safe and useless: an hour of virtual time has some ten orders."""
+    assert events["grant"] + events["offer"] > 6 * histories
+    for event in ("withdraw", "lapse", "reject", "confirm"):
+        assert events[event] > histories / 20, event
+
+
+def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is() -> None:
+    _is_useful(run(range(120)), 120)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_ten_thousand_histories() -> None:
+    _is_useful(run(range(10_000)), 10_000)

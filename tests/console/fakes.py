@@ -1,0 +1,189 @@
+"""Stand-ins for controllers, over the real transport with real rights: they answer what a test put into them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from console.server import Health
+from hqapi.rules import UPLOAD
+from nannypb.v1 import service_pb2 as npb
+from serving.auth.security import Security
+from serving.calls.incoming import RequestIds
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import NotFound
+from serving.limiting.limits import Limits
+from serving.rights.rules import OPERATE, READ
+from serving.transports import Addresses, Transports
+from tests.console.scene import HOSTILE
+
+NEW, OLD, BAD = "c0ffee" * 10, "0ddba11" * 9, "badbad" * 10
+
+
+@asynccontextmanager
+async def serving(methods: Sequence[Method], security: Security | None = None) -> AsyncIterator[str]:
+    """The address of a server with these calls."""
+    shared = ServerContext(Limits(), SystemClock(), RequestIds("fake"), security)
+    addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
+    transports = Transports(methods, Health(), shared, CollectorRegistry(), addresses, 0.1)
+
+    async def work() -> None:
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(transports.serve(work(), lambda: None))
+    try:
+        yield (await asyncio.wait_for(asyncio.shield(transports.listening), 20)).grpc
+    finally:
+        transports.stop()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+class FakeNanny:
+    """One service `web` with three snapshots: HEAD without states, the active one, and one that broke.
+
+    Attributes:
+        orders: what came, in order, as (call, request).
+    """
+
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, Any]] = []
+        now = int(time.time())
+        self.web = web = npb.Service(id="web", state=npb.SERVICE_STATE_ONLINE, head=NEW)
+        active = web.snapshot.add(
+            snapshot_id=OLD,
+            current=npb.CURRENT_STATE_ACTIVE,
+            target=npb.TARGET_ACTIVE,
+            target_set=_by("ann", now - 9_000),
+        )
+        active.target_set.ticket = "OPS-7"
+        active.current_since.seconds = now - 8_000
+        broken = web.snapshot.add(
+            snapshot_id=BAD,
+            current=npb.CURRENT_STATE_PREPARED,
+            target=npb.TARGET_PREPARED,
+            target_set=_by("bob", now - 5_000),
+        )
+        broken.current_since.seconds = now - 4_000
+        self.snapshots = [
+            npb.Snapshot(id=NEW, service_id="web", created=_by("cid", now - 100, "raise the memory"), instances=4),
+            npb.Snapshot(id=BAD, service_id="web", created=_by("bob", now - 6_000, HOSTILE), instances=4),
+            npb.Snapshot(id=OLD, service_id="web"),  # old ones lack author, date and comment
+        ]
+        self.snapshots[0].head = True
+        self.snapshots[0].content, self.snapshots[2].content = b"memory: 2\ncpu: 1\n", b"memory: 1\ncpu: 1\n"
+        self.rows = [
+            npb.InstanceRow(
+                id="web-0",
+                location="test",
+                node_name="node-0",
+                target=npb.TARGET_PREPARED,
+                state="PREPARED",
+                state_name="Prepared",
+            ),
+            npb.InstanceRow(
+                id="web-1",
+                location="test",
+                node_name="node-1",
+                target=npb.TARGET_ACTIVE,
+                state="HOOK_SEMI_FAILED",
+                state_name="Activating",
+                message=HOSTILE,
+            ),
+            npb.InstanceRow(id="web-2", location="test", state="UNKNOWN", state_name="Unknown"),
+        ]
+        self.history = [npb.HistoryEntry(author="ann", what="target ACTIVE", snapshot_id=OLD, comment=HOSTILE)]
+        self.history[0].time.seconds = now - 9_000
+        self.control = npb.ControlState(process="nanny-1", acting="nanny-1", open=True)
+
+    def methods(self) -> list[Method]:
+        """What it serves."""
+        table = Service("nanny.v1.NannyService")
+        reads = {
+            npb.GetServiceRequest: lambda r: npb.GetServiceResponse(service=self._known(r.service_id)),
+            npb.ListServicesRequest: lambda r: npb.ListServicesResponse(service=[self.web]),
+            npb.ListSnapshotsRequest: lambda r: npb.ListSnapshotsResponse(snapshot=self._made(r.service_id)),
+            npb.GetSnapshotRequest: lambda r: npb.GetSnapshotResponse(snapshot=self._snapshot(r.snapshot_id)),
+            npb.ListInstancesRequest: lambda r: npb.ListInstancesResponse(
+                snapshot_id=r.snapshot_id, instance=self.rows
+            ),
+            npb.ListHistoryRequest: lambda r: npb.ListHistoryResponse(entry=self.history),
+            npb.GetControlRequest: lambda r: npb.GetControlResponse(control=self.control),
+        }
+        orders = {
+            npb.SetTargetRequest: (npb.SetTargetResponse, UPLOAD),
+            npb.SetInstanceTargetRequest: (npb.SetInstanceTargetResponse, UPLOAD),
+            npb.StopServiceRequest: (npb.StopServiceResponse, UPLOAD),
+            npb.PauseActionsRequest: (npb.PauseActionsResponse, OPERATE),
+            npb.ResumeActionsRequest: (npb.ResumeActionsResponse, OPERATE),
+        }
+        return [
+            *(table.unary(kind, _reading(run), READ) for kind, run in reads.items()),
+            *(table.unary(kind, self._ordering(answer), rule) for kind, (answer, rule) in orders.items()),
+        ]
+
+    def roll_out(self, done: int, failed: int = 0, message: str = "") -> None:
+        """The new snapshot is so far."""
+        self.web.state = npb.SERVICE_STATE_UPDATING
+        self.web.snapshot[0].current, self.web.snapshot[0].target = (
+            npb.CURRENT_STATE_DEACTIVATE_PENDING,
+            npb.TARGET_PREPARED,
+        )
+        while len(self.web.snapshot) < 3:
+            self.web.snapshot.add(snapshot_id=NEW)
+        new = self.web.snapshot[2]
+        new.current, new.target, new.message = npb.CURRENT_STATE_ACTIVATING, npb.TARGET_ACTIVE, message
+        new.action.CopyFrom(npb.ActionProgress(action="activate", number=3, batches_done=done // 2, message=message))
+        new.action.location.add(location="test", total=20, done=done, under_way=2, failed=failed, left=1)
+
+    def _known(self, service: str) -> npb.Service:
+        if service != "web":
+            raise NotFound(f"service {service}: there is none")
+        return self.web
+
+    def _made(self, service: str) -> list[npb.Snapshot]:
+        self._known(service)
+        return self.snapshots
+
+    def _snapshot(self, snapshot: str) -> npb.Snapshot:
+        for one in self.snapshots:
+            if one.id.startswith(snapshot):
+                return one
+        raise NotFound(f"snapshot {snapshot}: there is none")
+
+    def _ordering(self, answer: type[Any]) -> Any:
+        def run(request: Any, call: Call) -> Answer:
+            self.orders.append((type(request).__name__.removesuffix("Request"), request))
+            self._handle(request)
+            return MessageAnswer(answer(service=self.web))
+
+        return run
+
+    def _handle(self, request: Any) -> None:
+        if isinstance(request, npb.PauseActionsRequest):
+            self.web.paused.CopyFrom(request.by)
+            self.web.paused.time.seconds = int(time.time())
+        if isinstance(request, npb.ResumeActionsRequest):
+            self.web.ClearField("paused")
+        if isinstance(request, npb.SetTargetRequest) and request.target == npb.TARGET_ACTIVE:
+            self.roll_out(4)
+
+
+def _reading(run: Any) -> Any:
+    def answer(request: Any, call: Call) -> Answer:
+        return MessageAnswer(run(request))
+
+    return answer
+
+
+def _by(author: str, at_s: int, comment: str = "") -> npb.Authorship:
+    made = npb.Authorship(author=author, comment=comment)
+    made.time.seconds = at_s
+    return made

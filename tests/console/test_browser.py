@@ -1,0 +1,143 @@
+"""The pages in a real browser over a real HQ: seen, pressed, wide and narrow, light and dark, live."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Literal
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.console.chromium import chromium, needs_chromium, screen
+from tests.console.scene import Cloud, cloud, instance, report
+from tests.console.test_pages import PAGES
+
+pytestmark = needs_chromium
+
+
+@pytest.fixture
+async def at() -> AsyncIterator[Cloud]:
+    async with cloud() as made:
+        yield made
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium() as made:
+        yield made
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375)])
+async def test_no_page_keeps_anybody_out_or_needs_to_be_pushed_sideways(
+    at: Cloud, browser: Browser, scheme: Literal["light", "dark"], width: int
+) -> None:
+    async with screen(browser, at.base, width, color_scheme=scheme) as shown:
+        for path in (*PAGES, "/nothing"):
+            await shown.open(path)
+            assert await shown.barriers() == [], path
+            assert not await shown.is_too_wide(), path
+        assert shown.faults == []
+
+
+async def test_a_change_appears_without_a_reload(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base) as shown:
+        await shown.open("/")
+        await shown.see("cart: 1 of 4 ready")
+        await shown.page.evaluate("window.stayed = true")
+        for number in range(1, 4):
+            await report(at.client, instance(f"cart-{number}", "cart", f"node-{number}"), ready=True)
+        await shown.unseen("cart: 1 of 4 ready")
+        assert await shown.page.evaluate("window.stayed")
+        assert shown.faults == []
+
+
+async def test_ten_tabs_share_one_stream(at: Cloud, browser: Browser) -> None:
+    streams = at.console.surroundings.admission
+    context = await browser.new_context()
+    tabs = [await context.new_page() for _ in range(10)]
+    for tab in tabs:
+        await tab.goto(at.base + "/services/cart")
+    await at.client.apply([instance("cart-new", "cart", "node-1")])
+    for tab in tabs:
+        await tab.bring_to_front()
+        await tab.get_by_text("cart-new").first.wait_for()
+    assert streams.streams == 1
+    await tabs[0].close()
+    await at.client.apply([instance("cart-newer", "cart", "node-1")])
+    for tab in tabs[1:]:
+        await tab.bring_to_front()
+        await tab.get_by_text("cart-newer").first.wait_for()
+    await context.close()
+
+
+async def test_the_focus_stays_where_it_was_when_the_page_changes(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base) as shown:
+        await shown.open("/services")
+        link = shown.page.get_by_role("link", name="web", exact=True)
+        await link.focus()
+        await at.client.apply([instance("another-1", "another", "node-1")])
+        await shown.see("another")
+        await expect(shown.page.get_by_role("link", name="web", exact=True)).to_be_focused()
+
+
+async def test_planned_work_with_the_keyboard_alone(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base) as shown:
+        await shown.open("/nodes/node-0")
+        keys = shown.page.keyboard
+        for _ in range(30):
+            await keys.press("Tab")
+            if await shown.page.evaluate("document.activeElement.dataset.dialog === 'suspend'"):
+                break
+        await keys.press("Enter")
+        await shown.see("Planned work on node-0")
+        await keys.press("Escape")
+        await shown.unseen("Planned work on node-0")
+        await keys.press("Enter")
+        await shown.page.get_by_label("Why").focus()
+        await keys.type("new disks")
+        await keys.press("Enter")
+        await shown.see("Nothing on node-0 expires for 2 hours")
+        assert (await at.client.admin.list_suspensions()).suspensions[0].reason == "new disks"
+
+
+async def test_the_key_slash_goes_to_the_search(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base) as shown:
+        await shown.open("/services")
+        await shown.page.keyboard.press("/")
+        await shown.page.keyboard.type("web-2")
+        await shown.page.keyboard.press("Enter")
+        await shown.page.wait_for_url("**/instances/test/web-2")
+
+
+async def test_pages_can_be_read_without_javascript(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base, java_script_enabled=False) as shown:
+        await shown.open("/")
+        await shown.see("cart: 1 of 4 ready")
+        await shown.page.get_by_role("link", name="cart: 1 of 4 ready").click()
+        await shown.see("GET /ping answered 503")
+
+
+async def test_a_hostile_text_runs_nothing(at: Cloud, browser: Browser) -> None:
+    async with screen(browser, at.base) as shown:
+        shouted: list[str] = []
+        shown.page.on("dialog", lambda dialog: shouted.append(dialog.message))
+        for path in ("/services/evil", "/instances/test/evil-1", "/nodes/node-0", "/instances"):
+            await shown.open(path)
+            await asyncio.sleep(0)
+        assert await shown.page.locator("main img").count() == 0
+        assert shouted == []
+        assert shown.faults == []
+
+
+async def test_a_page_says_when_the_console_is_away_and_goes_on_when_it_is_back(browser: Browser) -> None:
+    async with cloud() as at, screen(browser, at.base) as shown:
+        await shown.open("/services/cart")
+        await shown.page.wait_for_load_state("load")
+        await expect(shown.page.locator("#stale")).to_be_hidden()
+        await at.console.stop()
+        await shown.see("The console does not answer: this page shows the state of")
+        await at.console.start()
+        await at.client.apply([instance("cart-late", "cart", "node-1")])
+        await shown.see("cart-late")
+        await expect(shown.page.locator("#stale")).to_be_hidden()

@@ -1,0 +1,250 @@
+"""The seed's page of a service's snapshots, element by element, over the stand-in of Nanny and a real HQ."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from console.backends.nanny import Nanny
+from console.backends.registry import Registry
+from console.backends.remote import Remote
+from console.backends.servers import Servers
+from hqclient import CredentialFiles, Credentials
+from nannypb.v1 import service_pb2 as npb
+from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
+from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
+from tests.support.secured import Secured, served
+
+PAGE = "/services/web/snapshots"
+
+
+@dataclass
+class WithNanny:
+    """A cloud with the stand-in."""
+
+    cloud: Cloud
+    nanny: FakeNanny
+
+    @property
+    def browser(self) -> Browser:
+        return self.cloud.browser
+
+    async def elements(self) -> list[str]:
+        """The elements of the list, from top to bottom."""
+        page = (await self.browser.get(PAGE)).text
+        return re.findall(r'<li class="snapshot.*?</li>', page, re.DOTALL)
+
+
+@pytest.fixture
+async def at() -> AsyncIterator[WithNanny]:
+    nanny = FakeNanny()
+    async with (
+        serving(nanny.methods()) as address,
+        cloud(nanny=lambda: Nanny(Remote("Nanny", [address], None))) as made,
+    ):
+        yield WithNanny(made, nanny)
+
+
+async def test_head_stands_first_and_what_does_not_exist_is_empty(at: WithNanny) -> None:
+    first = (await at.elements())[0]
+    assert NEW[:12] in first
+    assert "HEAD" in first
+    assert first.count('<span class="dim">none</span>') == 2  # current and target
+    assert "Change…" in first
+
+
+async def test_the_active_one_stands_second_without_a_button(at: WithNanny) -> None:
+    second = (await at.elements())[1]
+    assert OLD[:12] in second
+    assert "ACTIVE" in second
+    assert "Change…" not in second
+
+
+async def test_an_element_tells_author_date_and_comment_states_and_ticket(at: WithNanny) -> None:
+    head, active, prepared = await at.elements()
+    assert "cid" in head
+    assert "raise the memory" in head
+    assert "OPS-7" in active
+    assert "ann" in active
+    assert "PREPARED" in prepared
+    assert "bob" in prepared
+    assert HOSTILE in html.unescape(prepared)
+    assert HOSTILE not in prepared
+
+
+async def test_an_old_snapshot_without_author_and_comment_is_shown_all_the_same(at: WithNanny) -> None:
+    assert "None" not in (await at.elements())[1]
+
+
+async def test_change_offers_the_targets_and_the_fill_flag(at: WithNanny) -> None:
+    page = (await at.browser.get(PAGE)).text
+    dialog = page[page.index('<dialog id="change"') :]
+    assert re.findall(r'name="target" value="(\w+)"', dialog) == ["CREATED", "PREPARED", "ACTIVE", "DESTROYED"]
+    assert "Present in HQ only" in dialog
+    assert "Fill pods configuration" in dialog
+    assert 'data-choices="CREATED ACTIVE DESTROYED"' in page  # of the prepared one
+    assert 'data-choices="CREATED PREPARED ACTIVE"' in page  # of HEAD, which has nothing to destroy
+
+
+async def test_apply_sends_the_order_with_who_why_and_ticket(at: WithNanny) -> None:
+    form = {
+        "snapshot": BAD,
+        "target": "CREATED",
+        "fill": "on",
+        "comment": "why",
+        "ticket": "OPS-9",
+        "request_id": "r-1",
+    }
+    await at.browser.submit("/services/web/target", form)
+    name, sent = at.nanny.orders[-1]
+    assert name == "SetTarget"
+    assert (sent.snapshot_id, sent.target, sent.fill_pods_configuration) == (BAD, npb.TARGET_CREATED, True)
+    assert (sent.by.comment, sent.by.ticket, sent.request_id) == ("why", "OPS-9", "r-1")
+    assert "It is handled in order" in await at.browser.flash()
+
+
+@pytest.mark.parametrize("form", [{}, {"snapshot": BAD}, {"target": "ACTIVE"}, {"snapshot": BAD, "target": "NONSENSE"}])
+async def test_an_order_that_lacks_something_is_refused(at: WithNanny, form: dict[str, str]) -> None:
+    assert (await at.browser.submit("/services/web/target", form)).status_code == 400
+    assert at.nanny.orders == []
+
+
+async def test_a_roll_out_shows_how_far_it_is_in_each_location(at: WithNanny) -> None:
+    at.nanny.roll_out(6, failed=1, message="batch 4 waits for the CMS")
+    page = (await at.browser.get(PAGE)).text
+    assert "<b>6</b> of 20" in page
+    assert "1 failed" in page
+    assert "1 left for later" in page
+    assert "batch 4 waits for the CMS" in page
+    assert "Updating" in page
+    assert page.count('class="done"') == 6
+
+
+async def test_pause_says_who_and_why_beside_the_state_and_offers_resume(at: WithNanny) -> None:
+    assert "Pause actions" in (await at.browser.get(PAGE)).text
+    await at.browser.submit("/services/web/actions/pause", {"comment": "look at the metrics"})
+    page = (await at.browser.get(PAGE)).text
+    assert "Actions are paused by console" in page
+    assert "look at the metrics" in page
+    assert "Resume actions" in page
+    assert 'data-dialog="pause"' not in page
+    assert "web is paused" in (await at.browser.get("/")).text
+    await at.browser.submit("/services/web/actions/resume", {})
+    assert "Actions are paused" not in (await at.browser.get(PAGE)).text
+
+
+async def test_stop_is_offered_in_every_state_but_offline(at: WithNanny) -> None:
+    for state, number in npb.ServiceState.items()[1:]:
+        at.nanny.web.MergeFrom(npb.Service(state=npb.ServiceState.Name(number)))
+        page = (await at.browser.get(PAGE)).text
+        assert ('data-dialog="stop"' in page) == (state != "SERVICE_STATE_OFFLINE")
+    await at.browser.submit("/services/web/actions/stop", {"comment": "moved away"})
+    assert at.nanny.orders[-1][0] == "StopService"
+
+
+async def test_instances_show_current_target_and_the_gear(at: WithNanny) -> None:
+    page = (await at.browser.get(f"{PAGE}/{OLD}")).text
+    assert "Activating" in page
+    assert "HOOK_SEMI_FAILED" in page
+    assert HOSTILE in html.unescape(page)
+    assert HOSTILE not in page
+    assert page.count("⚙") == 3
+    assert "the next roll-out or roll-back wipes this" in page
+
+
+async def test_an_unknown_instance_cannot_be_ordered_yet(at: WithNanny) -> None:
+    page = (await at.browser.get(f"{PAGE}/{OLD}")).text
+    assert "disabled" in page[page.index("Change the target of web-2") :][:200]
+    assert "disabled" not in page[page.index("Change the target of web-1") :][:200]
+
+
+async def test_one_instance_is_ordered_alone(at: WithNanny) -> None:
+    form = {"instance": "web-1", "location": "test", "target": "PREPARED", "comment": "noisy"}
+    await at.browser.submit(f"{PAGE}/{OLD}/target", form)
+    name, sent = at.nanny.orders[-1]
+    assert name == "SetInstanceTarget"
+    assert (sent.instance_id, sent.location, sent.target) == ("web-1", "test", npb.TARGET_PREPARED)
+    assert (await at.browser.submit(f"{PAGE}/{OLD}/target", {**form, "target": "DESTROYED"})).status_code == 400
+
+
+async def test_a_snapshot_shows_what_activating_it_would_change(at: WithNanny) -> None:
+    page = (await at.browser.get(f"{PAGE}/{NEW}")).text
+    assert "-memory: 1" in page
+    assert "+memory: 2" in page
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"state": npb.SERVICE_STATE_BROKEN}, "web: the roll-out failed"),
+        ({"stuck": "HQ of east is away"}, "HQ of east is away"),
+        ({"drift": ["web-3 is not there"]}, "web differs from what is wanted"),
+    ],
+)
+async def test_the_first_page_tells_what_is_wrong_with_roll_outs(
+    at: WithNanny, change: dict[str, object], told: str
+) -> None:
+    assert told not in (await at.browser.get("/")).text
+    at.nanny.web.MergeFrom(npb.Service(**change))  # type: ignore[arg-type]
+    assert told in (await at.browser.get("/")).text
+
+
+async def test_without_nanny_the_page_says_how_to_connect_it() -> None:
+    async with cloud() as at:
+        page = await at.browser.get(PAGE)
+        assert page.status_code == 200
+        assert "--nanny HOST:PORT" in page.text
+        await at.browser.submit("/services/web/actions/stop", {"comment": "x"})
+        assert "Nothing was done" in await at.browser.flash()
+
+
+async def test_a_silent_nanny_is_told_and_the_rest_goes_on() -> None:
+    async with cloud(nanny=lambda: Nanny(Remote("Nanny", ["127.0.0.1:1"], None))) as at:
+        page = await at.browser.get(PAGE)
+        assert "Nanny does not answer" in page.text
+        first = (await at.browser.get("/")).text
+        assert "Nanny cannot be asked" in first
+        assert "cart: 1 of 4 ready" in first
+
+
+async def test_an_unknown_service_and_an_unknown_snapshot_are_not_found(at: WithNanny) -> None:
+    assert (await at.browser.get("/services/none/snapshots")).status_code == 404
+    assert (await at.browser.get(f"{PAGE}/ffffffffffff")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("who", "sees_change", "sees_pause"),
+    [
+        ("reader/anna", False, False),
+        ("web-uploader", True, False),
+        ("operator", False, True),
+        ("mail-uploader", False, False),
+    ],
+)
+async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
+    tmp_path: Path, who: str, *, sees_change: bool, sees_pause: bool
+) -> None:
+    files, nanny = Secured(tmp_path), FakeNanny()
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+    async with (
+        served(files.security()) as hq,
+        serving(nanny.methods(), files.security(audit_log=str(tmp_path / "nanny.jsonl"))) as address,
+    ):
+        servers = Servers(
+            Registry([hq.addresses.grpc], {}, credentials), Nanny(Remote("Nanny", [address], credentials))
+        )
+        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
+            await browser.submit("/signin", {"token": files.issuer.ticket(who), "to": "/"})
+            page = (await browser.get(PAGE)).text
+            assert ("Change…" in page) == sees_change
+            assert ('data-dialog="stop"' in page) == sees_change
+            assert ('data-dialog="pause"' in page) == sees_pause
+            if not sees_pause:
+                await browser.submit("/services/web/actions/pause", {"comment": "x"})
+                assert "Nothing was done" in await browser.flash()
+                assert nanny.orders == []

@@ -1,0 +1,104 @@
+"""The Consul gateway as a process: blocking queries over HTTP, tokens, and an HQ that comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from tests.support.gateway_process import GatewayProcess, Programs, fetched
+from tests.support.secured import Secured
+
+WEB = "/v1/health/service/web?passing"
+
+
+async def ids(gateway: GatewayProcess, path: str = WEB, **headers: str) -> list[str]:
+    status, body, _ = await gateway.get(path, headers)
+    assert status == 200, body
+    return [entry["Service"]["ID"] for entry in json.loads(body)]
+
+
+async def shows(gateway: GatewayProcess, expected: list[str]) -> Mapping[str, str]:
+    """Return when it does; the headers of that answer."""
+    async with asyncio.timeout(30):
+        while await ids(gateway) != expected:
+            await asyncio.sleep(0.01)
+    return (await gateway.get(WEB))[2]
+
+
+async def test_a_blocking_query_ends_with_the_change_and_the_gateway_outlives_hq_and_its_own_death(
+    started: Programs,
+) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    await hq.put("web-2", host="10.0.0.2")
+    gateway = await started.gateway("consul", hq)
+    headers = await shows(gateway, ["web-1", "web-2"])
+    index = headers["x-consul-index"]
+    waiting = asyncio.create_task(gateway.get(f"{WEB}&index={index}&wait=60s"))
+    await hq.put("db-1", "db", host="10.0.0.3")
+    await hq.report("web-2", is_ready=False)
+    assert [entry["Service"]["ID"] for entry in json.loads((await waiting)[1])] == ["web-1"]
+    await gateway.is_saved("web-2", "db-1")
+
+    hq.pause()
+    assert await ids(gateway) == ["web-1"]
+    await gateway.kill()
+    again = await started.gateway("consul", hq)
+    assert await ids(again) == ["web-1"]
+    status, _, headers = await again.get(f"{WEB}&index={index}&wait=60s")
+    assert (status, headers["x-consul-knownleader"]) == (200, "false")
+    assert int(headers["x-consul-index"]) > int(index)
+    assert (await again.get("/v1/health/service/none"))[0] == 500
+
+    hq.resume()
+    await hq.delete("web-1")
+    await shows(again, [])
+    assert await ids(again, "/v1/health/service/none") == []
+    assert await again.terminate() == 0
+
+
+async def test_a_question_that_waits_outlives_the_limits_of_idle_connections(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1")
+    gateway = await started.gateway("consul", hq, "--keep-alive", "200ms", "--slow-request", "200ms")
+    index = (await shows(gateway, ["web-1"]))["x-consul-index"]
+    waiting = asyncio.create_task(gateway.get(f"{WEB}&index={index}&wait=60s"))
+    await asyncio.sleep(1.0)
+    assert not waiting.done()
+    await hq.report("web-1", is_ready=False)
+    assert (await waiting)[0] == 200
+
+
+async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> None:
+    files = Secured(started.directory)
+    hq = await started.registry()
+    await hq.put("web-1")
+    await hq.put("db-1", "db")
+    plain = files.flags({k: v for k, v in files.given().items() if k in ("jwks", "policy", "issuer", "audience")})
+    gateway = await started.gateway("consul", hq, *plain)
+    token = files.issuer.ticket("web-reader")
+    for name, value in (("x-consul-token", token), ("authorization", f"Bearer {token}")):
+        assert await ids(gateway, WEB, **{name: value}) == ["web-1"]
+        assert (await gateway.get("/v1/health/service/db", {name: value}))[0] == 403
+        _, body, _ = await gateway.get("/v1/catalog/services", {name: value})
+        assert json.loads(body) == {"web": []}
+    assert (await gateway.get(WEB))[0] == 403
+    assert (await gateway.get(WEB, {"x-consul-token": "forged"}))[0] == 403
+
+
+async def test_what_writes_is_refused_with_the_way_to_do_it(started: Programs) -> None:
+    hq = await started.registry()
+    gateway = await started.gateway("consul", hq)
+    url = f"http://{gateway.http}/v1/agent/service/register"
+    status, body, _ = await asyncio.to_thread(fetched, url, {}, "PUT")
+    assert status == 501
+    assert "ReportStatus" in body
+
+
+@pytest.mark.parametrize("flags", [("--service", "web", "--all-services"), ("--http", "0.0.0.0:0", "--all-services")])
+async def test_a_command_line_that_would_publish_too_much_is_refused(flags: tuple[str, ...], started: Programs) -> None:
+    with pytest.raises(AssertionError, match=r"--service|reachable from other machines"):
+        await started.gateway("consul", "127.0.0.1:1", *flags)

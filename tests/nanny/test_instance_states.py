@@ -1,0 +1,72 @@
+"""Every state of an instance has its two names, and follows from what agents report."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from hqpb.v1 import instance_pb2
+from hqpb.v1.instance_pb2 import Condition, ContainerState, ContainerStatus, ContainerTerminated, RevisionStatus
+from nanny.instances.observed import instance_state
+from nanny.instances.states import BY_REASON, STATES
+
+TRUE, FALSE = instance_pb2.CONDITION_STATUS_TRUE, instance_pb2.CONDITION_STATUS_FALSE
+READY, INSTALLED = instance_pb2.REVISION_TARGET_READY, instance_pb2.REVISION_TARGET_INSTALLED
+CREATED = 3
+
+
+def status(
+    installed: str = "", ready: str = "", *, is_installed: bool = False, is_ready: bool = False
+) -> RevisionStatus:
+    return RevisionStatus(
+        installed=Condition(status=TRUE if is_installed else FALSE, reason=installed),
+        ready=Condition(status=TRUE if is_ready else FALSE, reason=ready),
+    )
+
+
+def test_there_are_twenty_nine_states_each_with_names_of_its_own() -> None:
+    assert len(STATES) == 29
+    assert max(Counter(state.old for state in STATES).values()) == 1
+    assert max(Counter(state.new for state in STATES).values()) == 1
+
+
+def test_a_reason_leads_to_one_state() -> None:
+    assert len(BY_REASON) == sum(len(state.reasons) for state in STATES)
+
+
+@pytest.mark.parametrize("reason", sorted(BY_REASON))
+def test_an_instance_that_is_not_installed_for_a_reason_is_in_its_state(reason: str) -> None:
+    assert instance_state(CREATED, status(installed=reason)) is BY_REASON[reason]
+
+
+@pytest.mark.parametrize(
+    ("target", "reported", "expected"),
+    [
+        (READY, status(is_installed=True, is_ready=True), "Active"),
+        (INSTALLED, status(is_installed=True, ready="NotWantedReady"), "Prepared"),
+        (INSTALLED, status(is_installed=True, ready="Stopping"), "Hook in progress"),
+        (INSTALLED, status(is_installed=True, is_ready=True), "Hook in progress"),
+        (CREATED, status(installed="Created"), "Removed"),
+        (READY, status("Installed", "WaitingForPredecessor", is_installed=True), "Pending"),
+        (READY, status("Installed", "SectionNotReady", is_installed=True), "Activating"),
+        (READY, status("Installed", "SomethingNew", is_installed=True), "Activating"),
+        (READY, status("SomethingNew"), "Failing"),
+        (READY, status("Installed", "HeartbeatTimeout", is_installed=True), "Unknown"),
+        (READY, status("Installed", "Notifying", is_installed=True, is_ready=True), "Notifying"),
+        (READY, None, "Unknown"),
+        (None, status(is_installed=True), "Unknown"),
+        (READY, RevisionStatus(), "Unknown"),
+    ],
+)
+def test_states_follow_from_target_and_report(
+    target: int | None, reported: RevisionStatus | None, expected: str
+) -> None:
+    assert instance_state(target, reported).new == expected
+
+
+def test_a_container_killed_for_its_memory_says_more_than_not_ready() -> None:
+    reported = status("Installed", "SectionNotReady", is_installed=True)
+    ended = ContainerTerminated(reason="OOMKilled")
+    reported.container.append(ContainerStatus(name="web", state=ContainerState(terminated=ended)))
+    assert instance_state(READY, reported).old == "DAEMON_WAS_TERMINATED_EXTERNALLY"

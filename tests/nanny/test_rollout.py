@@ -1,0 +1,208 @@
+"""A roll-out never takes more away than it may, stops at the first bad batch, and always ends."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from control.amounts import Amount
+from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Step, Switch, Wait, next_step
+from nanny.rollout.policy import Policy
+from nanny.rollout.views import Key, Progress, Stage, View
+
+LONG = 1e9
+ONE = Policy(max_unavailable=Amount(1), max_failures=Amount(1))
+
+
+def views(**stages: str) -> list[View]:
+    """`a1=Stage.UP`: the letter is the location."""
+    return [View((name[0], name), Stage(stage)) for name, stage in stages.items()]
+
+
+def test_those_not_ready_go_first_and_cost_nothing() -> None:
+    step = next_step(ONE, views(a1="up", a2="down", b1="down"), Progress(), 0)
+    assert step == Begin((("a", "a2"), ("b", "b1")), ())
+
+
+def test_a_batch_takes_no_more_than_may_be_unavailable() -> None:
+    policy = Policy(max_unavailable=Amount(2))
+    step = next_step(policy, views(a1="up", a2="up", a3="up", a4="done"), Progress(), 0)
+    assert step == Begin((("a", "a1"), ("a", "a2")), (("a", "a1"), ("a", "a2")))
+
+
+def test_ten_per_cent_of_three_is_one() -> None:
+    step = next_step(Policy(), views(a1="up", a2="up", a3="up"), Progress(), 0)
+    assert isinstance(step, Begin)
+    assert len(step.batch) == 1
+
+
+def test_what_is_not_ready_after_a_switch_leaves_less_room() -> None:
+    policy = Policy(max_unavailable=Amount(2), max_failures=Amount(50, is_percent=True))
+    failed = Progress(batches_done=1, failed=frozenset({("a", "a1")}))
+    step = next_step(policy, views(a1="under way", a2="up", a3="up", a4="up"), failed, 0)
+    assert step == Begin((("a", "a2"),), (("a", "a2"),))
+
+
+def test_locations_go_in_the_order_given() -> None:
+    policy = replace(ONE, locations=("b", "a"), max_unavailable=Amount(5))
+    step = next_step(policy, views(a1="up", b1="up", b2="up", c1="up"), Progress(), 0)
+    assert isinstance(step, Begin)
+    assert step.batch == (("b", "b1"), ("b", "b2"))
+
+
+def test_instances_that_are_held_silent_or_away_are_left_for_later_and_are_no_failures() -> None:
+    assert isinstance(next_step(ONE, views(a1="done", a2="held", b1="away"), Progress(), LONG), Wait)
+    step = next_step(ONE, views(a1="done", a2="silent", a3="up"), Progress(), 0)
+    assert step == Begin((("a", "a3"),), (("a", "a3"),))
+    step = next_step(ONE, views(a1="done", a2="silent"), Progress(), 0)
+    assert step == Begin((("a", "a2"),), (("a", "a2"),)), "last, and at the price of one that serves"
+    assert next_step(ONE, views(a1="done", a2="lost"), Progress(), 0) == Finished("1 not heard of")
+
+
+def test_a_batch_whose_switch_was_broken_off_is_switched_first() -> None:
+    progress = Progress(batch=(("a", "a1"), ("a", "a2")))
+    assert next_step(ONE, views(a1="under way", a2="up"), progress, 0) == Switch((("a", "a2"),))
+
+
+def test_a_batch_is_given_back_before_the_next_begins() -> None:
+    progress = Progress(batch=(("a", "a1"),))
+    assert isinstance(next_step(ONE, views(a1="settling", a2="up"), progress, 0), Wait)
+    assert next_step(ONE, views(a1="done", a2="up"), progress, 0) == GiveBack()
+
+
+def test_a_bad_revision_stops_at_the_first_batch() -> None:
+    progress = Progress(batch=(("a", "a1"),))
+    world = views(a1="under way", a2="up", a3="up")
+    assert isinstance(next_step(ONE, world, progress, 599), Wait)
+    step = next_step(ONE, world, progress, 600)
+    assert isinstance(step, Failed)
+    assert "a1 (a) did not become ready in the first batch within 600 s" in step.why
+
+
+def test_a_later_batch_may_fail_in_part() -> None:
+    progress = Progress(batch=(("a", "a2"),), batches_done=1)
+    step = next_step(ONE, views(a1="done", a2="under way", a3="up"), progress, 600)
+    assert step == GiveBack((("a", "a2"),))
+
+
+def test_a_service_where_nothing_becomes_ready_is_not_called_active() -> None:
+    assert isinstance(next_step(ONE, views(a1="lost"), Progress(), 0), Wait)
+    assert isinstance(next_step(ONE, views(a1="lost"), Progress(), LONG), Failed)
+
+
+def test_a_service_without_instances_is_done_at_once() -> None:
+    assert next_step(ONE, [], Progress(), 0) == Finished("")
+
+
+# The model: what the world may do, and what must hold whatever it does.
+
+
+@dataclass(frozen=True)
+class World:
+    """Stages by instance, who serves, and the record; `by_itself` went down without our doing."""
+
+    stages: tuple[tuple[Key, Stage], ...]
+    serving: frozenset[Key]
+    progress: Progress = field(default_factory=Progress)
+    by_itself: frozenset[Key] = frozenset()
+    trouble: int = 1  # how often something may still break by itself
+
+    def with_stage(self, keys: Iterable[Key], stage: Stage) -> World:
+        changed = set(keys)
+        return replace(self, stages=tuple((key, stage if key in changed else old) for key, old in self.stages))
+
+    def keys(self, *stages: Stage) -> list[Key]:
+        return [key for key, stage in self.stages if stage in stages]
+
+
+def start(up: int, down: int, locations: str = "ab") -> World:
+    keys = [(locations[n % len(locations)], f"{n}") for n in range(up + down)]
+    stages = tuple((key, Stage.UP if n < up else Stage.DOWN) for n, key in enumerate(keys))
+    return World(stages, frozenset(keys[:up]))
+
+
+def obeyed(world: World, step: Step) -> World:
+    """What the process does; switching takes an instance away, whatever it was."""
+    progress = world.progress
+    match step:
+        case Begin(batch):
+            return replace(world, progress=replace(progress, batch=batch))
+        case Switch(instances):
+            dark = {key for key, stage in world.stages if key in instances and stage is Stage.SILENT}
+            switched = world.with_stage(set(instances) - dark, Stage.UNDER_WAY).with_stage(dark, Stage.LOST)
+            return replace(switched, serving=world.serving - set(instances))
+        case GiveBack(failed):
+            done = replace(progress, batch=(), batches_done=progress.batches_done + 1)
+            return replace(world, progress=replace(done, failed=progress.failed | set(failed)))
+    return world
+
+
+def happenings(world: World) -> Iterable[World]:
+    """What agents and the world may do of themselves."""
+    for key in world.keys(Stage.UNDER_WAY):
+        yield replace(world.with_stage([key], Stage.DONE), serving=world.serving | {key})
+    if world.trouble:
+        for key in world.keys(Stage.UP):
+            broken = replace(world, serving=world.serving - {key}, by_itself=world.by_itself | {key}, trouble=0)
+            yield broken.with_stage([key], Stage.DOWN)
+            yield replace(broken, serving=world.serving).with_stage([key], Stage.SILENT)
+
+
+@pytest.mark.parametrize("up", [0, 1, 2, 4])
+@pytest.mark.parametrize("down", [0, 2])
+@pytest.mark.parametrize("allowed", [1, 2])
+def test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(up: int, down: int, allowed: int) -> None:
+    policy = Policy(max_unavailable=Amount(allowed), max_failures=Amount(1))
+    first = start(up, down)
+    seen, waiting = {first}, deque([first])
+    while waiting:
+        world = waiting.popleft()
+        _holds(first, world, allowed)
+        seen_views = [View(key, stage) for key, stage in world.stages]
+        nexts = list(happenings(world))
+        steps = [next_step(policy, seen_views, world.progress, stalled_s) for stalled_s in (0.0, LONG)]
+        nexts += [obeyed(world, step) for step in steps]
+        for after in nexts:
+            if after not in seen:
+                seen.add(after)
+                waiting.append(after)
+        last = next_step(policy, seen_views, world.progress, LONG)
+        assert not isinstance(last, Wait), f"{world} waits for ever: {last}"
+
+
+def _holds(first: World, world: World, allowed: int) -> None:
+    floor = len(first.serving) - allowed - len(world.by_itself)
+    assert len(world.serving & first.serving) + len(world.serving - first.serving) >= floor, world
+
+
+def test_a_bad_revision_costs_one_batch_in_any_service() -> None:
+    rng = random.Random(3)
+    for _ in range(300):
+        up, down, share = rng.randrange(1, 60), rng.randrange(3), rng.randrange(1, 60)
+        policy = Policy(max_unavailable=Amount(share, is_percent=True))
+        world = start(up, down, "abc")
+        step: Step = Wait("")
+        while not isinstance(step, Failed):
+            step = next_step(policy, [View(key, stage) for key, stage in world.stages], world.progress, LONG)
+            world = obeyed(world, step)
+        assert len(world.serving) >= up - policy.unavailable(up)
+        assert not world.progress.batches_done
+
+
+def test_a_good_revision_reaches_every_instance_with_full_batches() -> None:
+    policy = Policy(max_unavailable=Amount(25, is_percent=True))
+    world, steps = start(40, 0, "a"), 0
+    step: Step = Wait("")
+    while not isinstance(step, Finished):
+        step = next_step(policy, [View(key, stage) for key, stage in world.stages], world.progress, 0)
+        world = obeyed(world, step)
+        world = replace(world, serving=frozenset(key for key, _ in world.stages)).with_stage(
+            world.keys(Stage.UNDER_WAY), Stage.DONE
+        )
+        steps += isinstance(step, Begin)
+    assert steps == 4
+    assert len(world.keys(Stage.DONE)) == 40

@@ -1,0 +1,296 @@
+"""Consul's read API over a picture: what is asked, the indexes, and who is woken by what."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import pytest
+
+from gateways.consul.answers import Answers, Settings
+from gateways.consul.api import ConsulApi
+from gateways.consul.indexes import Indexes
+from gateways.consul.questions import DEFAULT_WAIT_S, MOST_WAIT_S, Kind, Refused, read_question
+from serving.calls.incoming import RequestIds
+from serving.clock import ManualClock
+from serving.context import ServerContext
+from serving.limiting.limits import Limits
+from serving.standard.site import SiteAnswer, SiteRequest
+from tests.support.pictures import Drawn, drawn, known
+
+
+class Asking:
+    """Asks the API of one gateway."""
+
+    def __init__(self, pictured: Drawn, datacenter: str = "", salt: int = 1, clock: ManualClock | None = None) -> None:
+        self.pictured, clock = pictured, clock or ManualClock()
+        self.indexes = Indexes(pictured.picture, clock, salt)
+        answers = Answers(Settings(datacenter), pictured.picture, self.indexes)
+        shared = ServerContext(Limits(max_streams=3), clock, RequestIds("test"))
+        self.api = ConsulApi(pictured.picture, self.indexes, answers, shared, random.Random(1))
+
+    async def __call__(self, path: str, method: str = "GET") -> SiteAnswer:
+        path, _, query = path.partition("?")
+        return await self.api.answer(SiteRequest(method, f"/v1/{path}", query.encode(), {}, "localhost"))
+
+    async def json(self, path: str) -> Any:
+        said = await self(path)
+        assert said.status == 200, said.body
+        return json.loads(said.body)
+
+    async def index(self, path: str) -> int:
+        return int(dict((await self(path)).headers)[b"x-consul-index"])
+
+    async def waiting(self, path: str) -> asyncio.Task[SiteAnswer]:
+        """A blocking query that waits."""
+        index, count = await self.index(path), self.indexes.waiting
+        task = asyncio.create_task(self(f"{path}{'&' if '?' in path else '?'}index={index}&wait=5m"))
+        while self.indexes.waiting == count:
+            assert not task.done(), task.result()
+            await asyncio.sleep(0)
+        return task
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+THREE = (
+    known("web-1", host="10.0.0.1", labels={"tier": "front"}),
+    known("web-2", host="10.0.0.2", cluster="west", is_ready=False),
+    known("db-1", "db", host="10.0.0.3"),
+)
+WEB = "health/service/web"
+
+
+def asking(**options: Any) -> Asking:
+    return Asking(drawn(*THREE, heard=["east", "west"]), **options)
+
+
+async def test_an_instance_is_a_service_of_its_node_with_one_check() -> None:
+    [entry] = await asking().json(f"{WEB}?passing")
+    assert (entry["Node"]["Node"], entry["Node"]["Datacenter"]) == ("node-web-1", "east")
+    service = entry["Service"]
+    assert (service["ID"], service["Address"], service["Port"]) == ("web-1", "10.0.0.1", 80)
+    assert (service["Tags"], service["Meta"]["tier"], service["Meta"]["hq-port-http"]) == (
+        ["tier=front"],
+        "front",
+        "80",
+    )
+    assert [check["Status"] for check in entry["Checks"]] == ["passing"]
+
+
+@pytest.mark.parametrize(
+    ("path", "ids"),
+    [
+        (WEB, ["web-1", "web-2"]),
+        (f"{WEB}?passing=1", ["web-1"]),
+        (f"{WEB}?passing=false", ["web-1", "web-2"]),
+        (f"{WEB}?tag=tier%3Dfront", ["web-1"]),
+        (f"{WEB}?tag=tier%3Dfront&tag=no", []),
+        (f"{WEB}?dc=west", ["web-2"]),
+        ("health/service/none", []),
+    ],
+)
+async def test_a_question_selects_by_readiness_tag_and_datacenter(path: str, ids: list[str]) -> None:
+    assert [entry["Service"]["ID"] for entry in await asking().json(path)] == ids
+
+
+async def test_the_other_questions_have_their_answers() -> None:
+    ask = asking()
+    assert await ask.json("catalog/services") == {"db": [], "web": ["tier=front"]}
+    assert [one["ServiceID"] for one in await ask.json("catalog/service/web")] == ["web-1", "web-2"]
+    assert [one["Node"] for one in await ask.json("catalog/nodes")] == ["node-db-1", "node-web-1", "node-web-2"]
+    assert [*(await ask.json("catalog/node/node-db-1"))["Services"]] == ["db-1"]
+    assert await ask.json("catalog/node/nowhere") is None
+    assert [one["ServiceID"] for one in await ask.json("health/state/critical")] == ["web-2"]
+    assert [one["ServiceID"] for one in await ask.json("health/state/any")] == ["db-1", "web-1", "web-2"]
+    assert await ask.json("health/state/warning") == []
+    assert [one["Status"] for one in await ask.json("health/checks/web")] == ["passing", "critical"]
+    assert [one["ServiceID"] for one in await ask.json("health/node/node-db-1")] == ["db-1"]
+    assert await ask.json("catalog/datacenters") == ["east", "west"]
+    assert (await ask.json("agent/self"))["Config"]["Datacenter"] == "hq"
+    assert (await ask.json("status/leader"), await ask.json("status/peers")) == ("127.0.0.1:8300", ["127.0.0.1:8300"])
+
+
+async def test_a_gateway_with_a_datacenter_shows_its_own_to_who_names_none() -> None:
+    ask = asking(datacenter="east")
+    assert await ask.json("catalog/services") == {"db": [], "web": ["tier=front"]}
+    assert [entry["Service"]["ID"] for entry in await ask.json(WEB)] == ["web-1"]
+    assert (await ask.json("agent/self"))["Config"]["Datacenter"] == "east"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "words"),
+    [
+        ("PUT", "agent/service/register", 501, "ReportStatus"),
+        ("PUT", "catalog/register", 501, "CreateInstance"),
+        ("PUT", "agent/check/pass/x", 501, "docs/gateways.md"),
+        ("GET", "kv/key", 501, "reads of /v1/health"),
+        ("PUT", WEB, 405, "PUT"),
+        ("GET", f"{WEB}?index=x", 400, "index: 'x' is not a number"),
+        ("GET", f"{WEB}?wait=long", 400, "wait: 'long' is not a duration"),
+        ("GET", f"{WEB}?filter=a", 400, "filter is not supported"),
+        ("GET", f"{WEB}?ns=other", 400, "ns"),
+        ("GET", "health/state/odd", 400, "is not a state"),
+        ("GET", f"{WEB}?dc=south", 500, "No path to datacenter"),
+    ],
+)
+async def test_what_is_not_served_is_refused_with_a_sentence(method: str, path: str, status: int, words: str) -> None:
+    said = await asking()(path, method)
+    assert said.status == status
+    assert words in said.body.decode()
+
+
+def test_durations_are_read_as_go_writes_them() -> None:
+    waits = {
+        text: read_question("GET", f"/v1/{WEB}", f"wait={text}".encode()).wait_s
+        for text in ("10s", "1m30s", "0", "99h")
+    }
+    assert waits == {"10s": 10.0, "1m30s": 90.0, "0": DEFAULT_WAIT_S, "99h": MOST_WAIT_S}
+    assert read_question("GET", "/v1/health/service/a%3Ab", b"").name == "a:b"
+    assert read_question("GET", "/v1/catalog/services/", b"").kind is Kind.SERVICES
+    with pytest.raises(Refused) as outside:
+        read_question("GET", "/v2/anything", b"")
+    assert outside.value.status == 404
+
+
+# --- indexes and waiting ------------------------------------------------------------------------------------------
+
+
+async def test_a_change_of_what_was_asked_wakes_and_moves_the_index() -> None:
+    ask = asking()
+    before = await ask.index(WEB)
+    waiting = await ask.waiting(WEB)
+    ask.pictured.put(known("web-1", host="10.0.0.9"))
+    said = await waiting
+    assert int(dict(said.headers)[b"x-consul-index"]) > before
+    assert b"10.0.0.9" in said.body
+    assert (ask.api.woken, ask.api.timed_out) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "path", [WEB, "catalog/services", "catalog/nodes", f"{WEB}?passing&dc=east", f"{WEB}?tag=tier%3Dfront"]
+)
+async def test_an_unrelated_change_wakes_nobody(path: str) -> None:
+    ask = asking()
+    waiting = await ask.waiting(path)
+    ask.pictured.put(known("db-1", "db", host="10.0.0.3", is_ready=False))
+    ask.pictured.put(known("db-1", "db", host="10.0.0.3", is_ready=True))
+    if "?" in path:
+        ask.pictured.put(known("web-2", host="10.0.0.2", cluster="west", labels={"a": "b"}, is_ready=False))
+    await turns()
+    assert not waiting.done()
+    waiting.cancel()
+
+
+@pytest.mark.parametrize(
+    ("path", "change"),
+    [
+        ("catalog/services", known("cart-1", "cart")),
+        ("catalog/services", known("web-1", labels={"tier": "back"})),
+        ("catalog/nodes", known("cart-1", "cart")),
+        ("health/state/any", known("db-1", "db", host="10.0.0.3", is_ready=False)),
+        ("health/state/critical", known("db-1", "db", host="10.0.0.3", is_ready=False)),
+        ("catalog/service/db", known("db-1", "db", host="10.0.0.3", port=81)),
+        ("health/service/new", known("new-1", "new")),
+    ],
+)
+async def test_each_question_is_woken_by_its_own_change(path: str, change: Any) -> None:
+    ask = asking()
+    waiting = await ask.waiting(path)
+    ask.pictured.put(change)
+    assert (await waiting).status == 200
+
+
+async def test_an_index_that_is_not_the_current_one_is_answered_at_once() -> None:
+    ask = asking()
+    current = await ask.index(WEB)
+    for index in (1, current - 1, current + 1, 2**63):
+        assert (await ask(f"{WEB}?index={index}&wait=5m")).status == 200
+
+
+async def test_an_index_of_another_gateway_or_of_before_a_restart_is_answered_at_once() -> None:
+    clock = ManualClock()
+    ask, other = asking(clock=clock, salt=1), asking(clock=clock, salt=2)
+    assert (await other(f"{WEB}?index={await ask.index(WEB)}&wait=5m")).status == 200
+    clock.advance(1)
+    again = asking(clock=clock)
+    assert await again.index(WEB) > await ask.index(WEB)
+
+
+async def test_a_change_between_two_questions_is_never_missed() -> None:
+    ask = asking()
+    index = await ask.index(WEB)
+    ask.pictured.put(known("web-1", host="10.0.0.9"))
+    ask.pictured.put(THREE[0])
+    assert (await ask(f"{WEB}?index={index}&wait=5m")).status == 200
+
+
+async def test_a_wait_ends_when_its_time_is_up_with_the_same_answer() -> None:
+    ask = asking()
+    index = await ask.index(WEB)
+    said = await ask(f"{WEB}?index={index}&wait=10ms")
+    assert int(dict(said.headers)[b"x-consul-index"]) == index
+    assert (ask.api.timed_out, ask.indexes.waiting) == (1, 0)
+
+
+async def test_questions_that_wait_are_bounded() -> None:
+    ask = asking()
+    waiting = [await ask.waiting(WEB) for _ in range(3)]
+    assert (await ask(f"{WEB}?index={await ask.index(WEB)}&wait=5m")).status == 429
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert ask.indexes.waiting == 0
+
+
+# --- never worse --------------------------------------------------------------------------------------------------
+
+
+async def test_hq_away_at_the_start_is_an_error_and_no_empty_list() -> None:
+    ask = Asking(Drawn())
+    ask.pictured.condition.is_known, ask.pictured.condition.heard = False, frozenset()
+    ask.pictured.look()
+    for path in (WEB, "catalog/services", "catalog/nodes", "health/state/any", "catalog/service/web"):
+        said = await ask(path)
+        assert (said.status, b"No cluster leader" in said.body) == (500, True)
+
+
+async def test_hq_away_later_is_the_last_answer_with_its_age() -> None:
+    ask = asking()
+    ask.pictured.condition.stale, ask.pictured.condition.age_s = True, 300.0
+    ask.pictured.condition.away = frozenset({"west"})
+    said = await ask(WEB)
+    headers = dict(said.headers)
+    assert len(json.loads(said.body)) == 2
+    assert (headers[b"x-consul-lastcontact"], headers[b"x-consul-knownleader"]) == (b"300000", b"false")
+    assert headers[b"x-hq-missing-locations"] == b"west"
+
+
+async def test_a_location_that_was_never_heard_denies_nothing() -> None:
+    ask = Asking(drawn(*THREE, heard=["east"], unheard=["west"]))
+    assert len(await ask.json("health/service/db")) == 1
+    assert (await ask("health/service/none")).status == 500
+
+
+async def test_a_service_with_nobody_ready_is_empty_when_passing_is_asked_for_and_a_deleted_one_always() -> None:
+    ask = Asking(drawn(known("web-1", is_ready=False)))
+    assert (len(await ask.json(WEB)), await ask.json(f"{WEB}?passing")) == (1, [])
+    ask.pictured.drop(("east", "web-1"))
+    assert (await ask.json(WEB), await ask.json("catalog/services")) == ([], {})
+
+
+async def test_ten_thousand_instances_are_one_answer_and_a_change_encodes_one_of_them() -> None:
+    ask = Asking(drawn(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000))))
+    assert len(await ask.json(f"{WEB}?passing")) == 10_000
+    ask.pictured.put(known("web-0", host="10.9.9.9"))
+    assert len(await ask.json(f"{WEB}?passing")) == 10_000
+
+
+async def test_a_body_that_did_not_change_is_the_same_object() -> None:
+    ask = asking()
+    assert (await ask(WEB)).body is (await ask(WEB)).body
