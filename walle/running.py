@@ -4,33 +4,28 @@ from __future__ import annotations
 
 import random
 import re
-import secrets
-import signal
-import socket
 import sys
-from asyncio import get_running_loop
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from control import Config
+from control.process import DevStore, config_of, dev_store, until_stopped
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
-from serving import garbage
-from serving.auth.errors import BadSecurity
-from serving.auth.security import Security
-from serving.auth.settings import check_exposure, security_of
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
-from serving.flags import limits_of
-from serving.running import run, when_told_to_stop
-from serving.surroundings import Surroundings
+from serving.context import ServerContext
+from serving.flags import limits_of, tracing_to
+from serving.process import run
+from serving.storage.flags import etcd_config
 from serving.telemetry.logs import set_up_logs
-from serving.telemetry.otlp import tracing_to
 from serving.transports import Addresses
+from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
+from store.epoch import FormatTooNew
 from store.etcd import EtcdStore
-from store.memory import MemoryStore
 from store.port import Store
 from walle.process import flags
 from walle.process.config import BadConfig, FileConfig, load
@@ -38,6 +33,9 @@ from walle.process.hq import Hq
 from walle.server import Server
 
 _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends the name in ids of tasks
+# Said in one line, not as a traceback: the operator can mend them.
+_FATAL: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
+_WRONG: Final = (BadSecurity, BadCredentials, BadConfig, ValueError, OSError, UnicodeDecodeError)
 
 
 @click.command()
@@ -48,21 +46,49 @@ _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends
 @flags.FLAGS.limits()
 @flags.FLAGS.logs()
 def serve(**given: Any) -> None:
-    """Run a process of Wall-E on an existing etcd; of several, one acts and all answer reads."""
-    config = flags.etcd_config(given)
-    security = _checked(lambda: _security(given))
-    _run(given, lambda: EtcdStore(config), security)
+    """Run a process of Wall-E on an existing etcd.
+
+    Run two or more: one acts, all answer reads and take orders. See docs/walle.md.
+    """
+    config, security = _checked(lambda: etcd_config(given)), _checked(lambda: _security(given))
+    _run(given, lambda settings: _serve(EtcdStore(config), settings, given, security))
 
 
 @click.command()
+@flags.trying
 @flags.listening
 @flags.behaviour
 @flags.FLAGS.limits()
 @flags.FLAGS.logs()
 def dev(**given: Any) -> None:
-    """Run Wall-E alone, to try it out; nothing is kept after exit."""
-    _checked(lambda: check_exposure(given | {"grpc_mtls": ""}))
-    _run(given | {"compact_every": 0.0, "grpc_mtls": ""}, MemoryStore, None)
+    """Run one process of Wall-E with its own etcd, to try it out.
+
+    The etcd is a child of this process and stops with it; its data stay in --data.
+    """
+    _checked(lambda: check_exposure(given))
+    _run(given, lambda settings: _dev(settings, given | {"compact_every": 300.0}))
+
+
+class _Settings:
+    """What is read before anything starts, so that what is wrong is said at once."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        if not _INSTALLATION.fullmatch(given["installation"]):
+            raise BadConfig(f"--installation {given['installation']!r}: write lower-case letters, digits and dashes")
+        self.file = _file(given["config"])
+        files = CredentialFiles(*(given[f"hq_{name}"] for name in ("ca", "cert", "key", "token_file")))
+        self.credentials = Credentials(files)
+        self.hq = [part.strip() for part in given["hq"].split(",") if part.strip()]
+
+    def client(self) -> Client | None:
+        return Client(self.hq, credentials=self.credentials) if self.hq else None
+
+
+def _file(path: Path | None) -> FileConfig:
+    try:
+        return load(path) if path is not None else FileConfig()
+    except (BadConfig, OSError, UnicodeDecodeError) as error:
+        raise BadConfig(f"--config {path}: {error}") from error
 
 
 def _security(given: dict[str, Any]) -> Security | None:
@@ -73,79 +99,61 @@ def _security(given: dict[str, Any]) -> Security | None:
 def _checked(make: Callable[[], Any]) -> Any:
     try:
         return make()
-    except (BadSecurity, BadCredentials, BadConfig) as error:
+    except _WRONG as error:
         raise click.UsageError(str(error)) from error
 
 
-def _run(given: dict[str, Any], make_store: Callable[[], Store], security: Security | None) -> None:
-    if not _INSTALLATION.fullmatch(given["installation"]):
-        raise click.UsageError(f"--installation {given['installation']!r}: write lower-case letters, digits and dashes")
-    file = _checked(lambda: _file(given["config"]))
-    hq = _checked(lambda: _client(given))
+def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, None]]) -> None:
+    settings = _checked(lambda: _Settings(given))
     set_up_logs(given["log_level"], given["log_format"])
+    refused: list[str] = []
     try:
-        run(lambda: _serve(given, make_store(), security, file, hq))
-    except OSError as error:
-        click.echo(f"walle: {error}", err=True)
+        run(lambda: main(settings))
+    except* _FATAL as group:
+        refused = [str(error) for error in group.exceptions]
+    for text in refused:
+        click.echo(f"walle: {text}", err=True)
+    if refused:
         sys.exit(1)
 
 
-def _file(path: Path | None) -> FileConfig:
-    if path is None:
-        return FileConfig()
-    try:
-        return load(path)
-    except (BadConfig, OSError, UnicodeDecodeError) as error:
-        raise BadConfig(f"--config {path}: {error}") from error
-
-
-def _client(given: dict[str, Any]) -> Callable[[], Client] | None:
-    if not given["hq"]:
-        return None
-    files = CredentialFiles(*(given[f"hq_{name}"] for name in ("ca", "cert", "key", "token_file")))
-    credentials = Credentials(files)
-    addresses = [part.strip() for part in given["hq"].split(",")]
-    return lambda: Client(addresses, credentials=credentials)
+async def _dev(settings: _Settings, given: dict[str, Any]) -> None:
+    async with dev_store(given) as own:
+        await _serve(own.store, settings, given, None, own)
 
 
 async def _serve(
-    given: dict[str, Any],
-    store: Store,
-    security: Security | None,
-    file: FileConfig,
-    make_client: Callable[[], Client] | None,
+    store: Store, settings: _Settings, given: dict[str, Any], security: Security | None, own: DevStore | None = None
 ) -> None:
-    rng, name = random.SystemRandom(), f"{socket.gethostname()}-walle-{secrets.token_hex(4)}"
-    tracing = tracing_to(given["otlp"], "walle", name)
-    shared = Surroundings(limits_of(given), SystemClock(), RequestIds(name), security, tracing)
-    config = Config(given["prefix"], name, compact_every_s=given["compact_every"], stop_file=given["stop_file"])
-    client = make_client() if make_client is not None else None
-    addresses = Addresses(
-        given["grpc"],
-        given["http"],
-        given["grpc_mtls"],
-        cors=given["cors_origin"],
-        env="WALLE_",
-        transport=given["transport"],
-    )
+    config = config_of(given, "walle")
+    tracing = tracing_to(given["otlp"], "walle", config.process)
+    shared = ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
+    client = settings.client()
     server = Server(
         config,
         given["installation"],
-        file,
+        settings.file,
         store,
         shared,
-        rng,
-        addresses,
+        random.SystemRandom(),
+        _addresses(given),
         Hq(client) if client is not None else None,
         int(given["settle"] * 1000),
         given["grace"],
     )
-    when_told_to_stop(server.stop)
-    # The last resort: nothing more begins at this process, whatever the store says.
-    get_running_loop().add_signal_handler(signal.SIGUSR2, server.controller.stop.trip, "SIGUSR2 came")
-    garbage.freeze()
+    where = f", {own.where}" if own else ""
     try:
-        await server.serve()
+        await until_stopped(
+            server,
+            server.controller,
+            lambda: click.echo(f"walle: serving on {given['grpc']} and {given['http']}{where}"),
+            own.died if own else None,
+        )
     finally:
         if client is not None:
             await client.close()
+
+
+def _addresses(given: dict[str, Any]) -> Addresses:
+    mtls = given.get("grpc_mtls", "")
+    return Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env="WALLE_")

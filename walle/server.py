@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import httpx
 
 from control import Config, Controller
-from serving.process_metrics import process_metrics
-from serving.surroundings import Surroundings
+from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.port import Store
@@ -60,7 +59,7 @@ class Server:
         installation: str,
         file: FileConfig,
         store: Store,
-        shared: Surroundings,
+        shared: ServerContext,
         rng: random.Random,
         addresses: Addresses,
         hq: Hq | None = None,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from serving.calls.methods import Answer, Call, Method
-from serving.calls.service import Service
+from serving.calls.methods import Answer, Call, Method, Service
 from serving.encoding.jsonio import MessageAnswer
 from walle.api import checking
 from walle.api.rights import ORDER, check_admin, check_owner, who

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from serving.calls.methods import Method
-from serving.calls.service import Service
+from serving.calls.methods import Method, Service
 from walle.api.orders import Orders
 from walle.api.reads import Reads
 from walle.api.telling import Telling

@@ -10,7 +10,7 @@ from typing import Final
 from hqclient import Client, HqApiError
 from hqpb.v1.instance_pb2 import Instance
 from hqpb.v1.service_pb2 import Source
-from serving.errors import HqError, StoreUnavailable
+from serving.errors import ServiceError, StoreUnavailable
 from walle.checks.silence import SOURCE, reports, why_not_believed
 from wallepb.v1.service_pb2 import HostChecks
 
@@ -22,7 +22,7 @@ _BY: Final = "wall-e"
 
 
 class Hq:
-    """`suspend` and `resume` raise HqError: the planned work waits and shows it.
+    """`suspend` and `resume` raise ServiceError: the planned work waits and shows it.
 
     Attributes:
         doubt: why silence is not believed now; empty: it is.
@@ -43,7 +43,7 @@ class Hq:
             if acts():
                 try:
                     await self._look(tell)
-                except (HqApiError, HqError) as error:
+                except (HqApiError, ServiceError) as error:
                     self.doubt = f"HQ does not answer: {error}"
                     log.warning("%s", self.doubt)
             await asyncio.sleep(LOOK_EVERY_S)

@@ -27,7 +27,7 @@ SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour, and a quarter for everybo
 
 
 class Silence(Protocol):
-    """HQ's planned-work order: silence of a node is not counted meanwhile. Raises HqError."""
+    """HQ's planned-work order: silence of a node is not counted meanwhile. Raises ServiceError."""
 
     async def suspend(self, node: str, seconds: float, reason: str) -> None: ...
 

@@ -50,7 +50,7 @@ def set_(setting: str, value: bool, reason: str) -> None:
 def kill(reason: str) -> None:
     """Stop: nothing more begins, anywhere; work that runs ends.
 
-    Without the store, send SIGUSR2 to the processes, or create their --stop-file.
+    Without the store, send SIGUSR1 to the processes, or create their --stop-file.
     """
     call("Freeze", pb.FreezeRequest(frozen=True, reason=reason))
     click.echo("nothing more begins; `walle unkill` takes it back")
