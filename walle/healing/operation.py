@@ -173,8 +173,10 @@ def _from_verdicts(operation: Operation) -> Event | None:
 
 
 def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> Event | None:
-    """Planned work has no check: it is done when it was done. GAVE_UP may become NEXT_STEP: the caller decides."""
-    if is_fine or not operation.check:
+    """Planned work is done when it was done. GAVE_UP may become NEXT_STEP: the caller decides."""
+    if not operation.check:
+        return Event.COMPLETE
+    if is_fine:
         return Event.RECOVERED
     return Event.GAVE_UP if now_ms - operation.since_ms >= VERIFY_MS else None
 

@@ -36,6 +36,9 @@ class Store(Protocol):
     def host(self, name: str) -> Host | None:
         """As in memory; shared, not to be changed."""
 
+    def why_nothing_begins(self) -> str:
+        """Frozen or stopped: no operation is begun, those that run end."""
+
     async def transact(self, decide: Callable[[Book], T]) -> T:
         """Run `decide` and store what it put; again if something it read has changed meanwhile."""
 
@@ -70,7 +73,8 @@ class Healer:
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now. Returns after how many seconds to look again; None: when something changes."""
-        self._notify(await self._store.transact(lambda book: consider(book, name, self._world, self._now())))
+        if not self._store.why_nothing_begins():
+            self._notify(await self._store.transact(lambda book: consider(book, name, self._world, self._now())))
         await self._settle(name)
         host = self._store.host(name)
         if host is None or not host.HasField("operation"):

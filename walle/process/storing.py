@@ -26,6 +26,9 @@ class Storing:
     def host(self, name: str) -> Host | None:
         return self._hosts.get(name)
 
+    def why_nothing_begins(self) -> str:
+        return self._controller.why_nothing_begins()
+
     async def transact(self, decide: Callable[[Book], T]) -> T:
         for attempt in range(_ATTEMPTS):
             book = _Noting(self._controller.change())

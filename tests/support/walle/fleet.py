@@ -222,6 +222,9 @@ class _Store:
     def host(self, name: str) -> Host | None:
         return self._fleet.book.get(HOST, name)
 
+    def why_nothing_begins(self) -> str:
+        return ""
+
     async def transact(self, decide: Callable[[Book], T]) -> T:
         return decide(self._fleet.book)
 
