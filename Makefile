@@ -22,7 +22,7 @@ run: ## Start an HQ with its own etcd on this machine (Ctrl-C stops it)
 	@exec $(VENV)/hq dev
 
 .PHONY: demo
-demo: ## Three locations, a front and 300 simulated agents, to look at and to break (Ctrl-C stops it)
+demo: ## Three locations, a gateway and 300 simulated agents, to look at and to break (Ctrl-C stops it)
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.demo
 
@@ -76,8 +76,8 @@ judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: on
 	@$(VENV)/python -m tests.judges $(if $(ONLY),--only $(ONLY))
 
 .PHONY: faults
-faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
-	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
+faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR; OF=cms)
+	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.rig $(or $(OF),faults) $(if $(DURATION),--duration $(DURATION)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT)) \
 		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
 
