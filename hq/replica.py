@@ -80,7 +80,10 @@ class Replica:
         self.session = Session(store, names, me, self.epoch, rng, self._watched)
         self.committer = Committer(store, names, me, self.epoch, self.session, clock, rng, errors=served)
         tracker = Tracker(liveness_times(config), clock)
-        self.heartbeats = Heartbeats(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng)
+        self.heartbeats = Heartbeats(
+            *(store, names, me, self.epoch, self.session, self.cache, tracker, clock, rng),
+            batches_per_s=config.heartbeat_batches_per_s,
+        )
         self.liveness = Liveness(
             config, self.cache, names, tracker, self.heartbeats, self.fence, self.committer, clock, rng
         )
