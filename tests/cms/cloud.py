@@ -176,7 +176,7 @@ class Cloud:
         self.hqs[name] = server
         self.addresses[name] = (await server.listening).grpc
         crew = self.crews[name] = Crew(await self.stack.enter_async_context(Client([self.addresses[name]])))
-        await asyncio.wait_for(server.replica.loaded.wait(), 10)
+        await asyncio.wait_for(server.replica.loading.loaded.wait(), 10)
         await self._run(crew.run())
         return crew
 

@@ -25,8 +25,8 @@ async def test_a_current_beat_is_acknowledged_and_every_replica_has_heard_it() -
         await reporter.report(replicas[1])
         await replicas[2].replica.fence.passed()
         for registry in replicas:
-            [key] = registry.replica.liveness.tracker.deadlines._heard
-            silence_s = registry.replica.liveness.tracker.deadlines.silence_s(key, simulation.now)
+            [key] = registry.replica.tracker.deadlines._heard
+            silence_s = registry.replica.tracker.deadlines.silence_s(key, simulation.now)
             assert silence_s is not None
             assert silence_s < 1
             entry = registry.replica.cache.get("a")
@@ -88,8 +88,8 @@ async def test_an_outdated_beat_renews_nobody_and_its_sender_is_told() -> None:
         assert await registry.replica.heartbeats.send([old]) == [False]
         assert await registry.replica.heartbeats.send([old._replace(uid=1)]) == [False]
         assert await registry.replica.heartbeats.send([beat_of(registry.replica, position=1)]) == [False]
-        [key] = registry.replica.liveness.tracker.deadlines._heard
-        assert (registry.replica.liveness.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
+        [key] = registry.replica.tracker.deadlines._heard
+        assert (registry.replica.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
 
 
 @in_virtual_time
@@ -173,7 +173,7 @@ async def test_the_very_same_report_sent_again_renews_whatever_comes_between() -
             beating = asyncio.ensure_future(registry.reports.report(report, simulation.now + 5))
             await asyncio.gather(other.report(registry, f"step {n}"), beating)
             await asyncio.sleep(150)
-            silence_s = registry.replica.liveness.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
+            silence_s = registry.replica.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
             assert silence_s is not None
             assert silence_s <= 151
         assert simulation.flips() == []

@@ -149,7 +149,7 @@ async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_i
             Change(NAMES.of(k.BEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
             Change(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
         ]
-        replica.apply(Batch(version + 2, changes), collapsed=False)
+        replica.events.apply(Batch(version + 2, changes), collapsed=False)
         assert replica.heartbeats.outdated == 0
-        [key] = replica.liveness.tracker.deadlines._heard
-        assert replica.liveness.tracker.deadlines.silence_s(key, simulation.now) == 0
+        [key] = replica.tracker.deadlines._heard
+        assert replica.tracker.deadlines.silence_s(key, simulation.now) == 0
