@@ -48,6 +48,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python tools/gen_proto.py --check
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
+	$(VENV)/python -m tools.gen_cms_states --check
 	$(VENV)/python -m tools.gen_nanny_states --check
 	$(VENV)/buf lint
 	$(VENV)/bandit -q -c pyproject.toml -r store serving control cms hqapi hq federated walle gateways console nanny clients tools
@@ -65,6 +66,7 @@ proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md ane
 	$(VENV)/python -m tools.gen_api_reference
 	$(VENV)/python -m tools.gen_metrics_reference
 	$(VENV)/python -m tools.gen_nanny_states
+	$(VENV)/python -m tools.gen_cms_states
 
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
