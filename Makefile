@@ -22,7 +22,7 @@ run: ## Start an HQ with its own etcd on this machine (Ctrl-C stops it)
 	@exec $(VENV)/hq dev
 
 .PHONY: demo
-demo: ## Three locations, a front and 300 simulated agents, to look at and to break (Ctrl-C stops it)
+demo: ## Three locations, a gateway and 300 simulated agents, to look at and to break (Ctrl-C stops it)
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.demo
 

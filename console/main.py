@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 
+from console.backends.cms import Cms
 from console.backends.nanny import Nanny
 from console.backends.registry import Registry
 from console.backends.remote import Remote
@@ -28,6 +29,7 @@ from serving.telemetry.logs import set_up_logs
 _FLAGS: Final = Flags("HQ_CONSOLE_")
 _option = _FLAGS.option
 _LEAST_KEY_BYTES: Final = 32
+_PARTS: Final[Any] = (("Nanny", "nanny", Nanny), ("CMS", "cms", Cms))  # as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
 )
@@ -53,6 +55,7 @@ def cli() -> None:
     metavar="NAME=HOST:PORT,...",
     help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
 )
+@_option("--cms", multiple=True, metavar="HOST:PORT", help="The CMS's processes: tasks and budgets. Repeatable.")
 @_option("--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable.")
 @_option("--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one.")
 @_option(
@@ -100,7 +103,11 @@ def _checked(given: dict[str, Any]) -> tuple[Security | None, Credentials | None
             f"--http {given['http']} is reachable from other machines: give --tls-cert and --tls-key, "
             "or serve on 127.0.0.1, or give --insecure if the network itself is protected"
         )
-    addresses = [*given["hq"], *given["nanny"], *(one for listed in _locations(given).values() for one in listed)]
+    addresses = [
+        *given["hq"],
+        *(one for part in _PARTS for one in given[part[1]]),
+        *(one for listed in _locations(given).values() for one in listed),
+    ]
     if not (given["server_ca"] or given["insecure"] or all(map(is_loopback, addresses))):
         raise click.UsageError(
             "tokens would be sent to other machines in plain text: give --server-ca for TLS with all servers, or "
@@ -134,12 +141,9 @@ def _locations(given: dict[str, Any]) -> dict[str, list[str]]:
 
 
 async def _serve(given: dict[str, Any], security: Security | None, credentials: Credentials | None, key: bytes) -> None:
-    def remote(name: str, flag: str) -> Remote | None:
-        return Remote(name, given[flag], credentials) if given[flag] else None
-
-    nanny = remote("Nanny", "nanny")
     servers = Servers(
-        Registry(given["hq"], _locations(given), credentials), Nanny(nanny) if nanny is not None else None
+        Registry(given["hq"], _locations(given), credentials),
+        *(make(Remote(name, given[flag], credentials)) if given[flag] else None for name, flag, make in _PARTS),
     )
     shared = ServerContext(limits_of(given), SystemClock(), RequestIds("console"), security)
     server = Server(

@@ -1,4 +1,4 @@
-"""hq.v1.InstanceService as a front serves it: a table of methods."""
+"""hq.v1.InstanceService as a gateway serves it: a table of methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from federated.calls.lists import Find, compiled
 from federated.encoded.answers import ListAnswer, RawAnswer
-from federated.front import Front
+from federated.gateway import Gateway
 from hqapi.requests import subject
 from hqapi.rules import BEGIN, FETCH, REPORT, UPDATE, UPLOAD
 from hqpb.v1 import admin_pb2
@@ -24,26 +24,26 @@ _ADMIN = Service("hq.v1.AdminService", lambda _: "")
 M = TypeVar("M", bound=Message)
 
 
-class FrontApi:
+class GatewayApi:
     """The service. `methods` is what a transport serves."""
 
-    def __init__(self, front: Front) -> None:
-        self._front = front
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
 
     def methods(self) -> list[Method]:
         """All calls; those of agents are refused with the address to ask."""
-        front = self._front
-        writes, refusals = front.writes, front.refusals
+        gateway = self._gateway
+        writes, refusals = gateway.writes, gateway.refusals
         return [
             _raw(pb.CreateInstanceRequest, pb.CreateInstanceResponse, writes.create, UPLOAD),
             _raw(pb.UpdateInstanceRequest, pb.UpdateInstanceResponse, writes.update, UPDATE),
             _raw(pb.DeleteInstanceRequest, pb.DeleteInstanceResponse, writes.delete, UPLOAD),
-            _raw(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, front.applying.apply, UPLOAD),
+            _raw(pb.ApplyInstancesRequest, pb.ApplyInstancesResponse, gateway.applying.apply, UPLOAD),
             _raw(pb.PutRevisionRequest, pb.PutRevisionResponse, writes.put_revision, UPLOAD),
             _raw(pb.DeleteRevisionRequest, pb.DeleteRevisionResponse, writes.delete_revision, UPLOAD),
-            _raw(pb.GetInstanceRequest, pb.GetInstanceResponse, front.single.get, READ),
+            _raw(pb.GetInstanceRequest, pb.GetInstanceResponse, gateway.single.get, READ),
             _SERVICE.memoized(pb.FindInstancesRequest, compiled, self._find, READ),
-            _raw(pb.CountInstancesRequest, pb.CountInstancesResponse, front.counts.count, READ),
+            _raw(pb.CountInstancesRequest, pb.CountInstancesResponse, gateway.counts.count, READ),
             _SERVICE.streaming(pb.WatchInstancesRequest, self._watch, READ),
             _raw(pb.GetRevisionRequest, pb.GetRevisionResponse, refusals.get_revision, FETCH),
             _raw(pb.BeginReportingRequest, pb.BeginReportingResponse, refusals.begin_reporting, BEGIN),
@@ -51,7 +51,7 @@ class FrontApi:
             _raw(pb.ReportStatusRequest, pb.ReportStatusResponse, refusals.report, REPORT),
             _raw(pb.ReportStatusesRequest, pb.ReportStatusesResponse, refusals.report_many, REPORT),
             _raw(pb.ListSilencesRequest, pb.ListSilencesResponse, refusals.silences, READ),
-            _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, front.single.explain, READ),
+            _raw(pb.ExplainInstanceRequest, pb.ExplainInstanceResponse, gateway.single.explain, READ),
         ]
 
     def refused_methods(self) -> list[Method]:
@@ -62,15 +62,15 @@ class FrontApi:
         request: type[Message] = GetMessageClass(method.input_type)
 
         async def refuse(message: Message, call: Call) -> Answer:
-            return await self._front.refusals.admin(method.name)
+            return await self._gateway.refusals.admin(method.name)
 
         return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
 
     async def _find(self, find: Find, call: Call) -> Answer:
-        return ListAnswer(await self._front.lists.find(find, call))
+        return ListAnswer(await self._gateway.lists.find(find, call))
 
     async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
-        async for body in self._front.watches.watch(request, call):
+        async for body in self._gateway.watches.watch(request, call):
             yield RawAnswer(body, pb.WatchInstancesResponse)
 
 

@@ -1,4 +1,4 @@
-"""Time as the front needs it: for the transports, and for the client's parts that it uses."""
+"""Time as the gateway needs it: for the transports, and for the client's parts that it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong at a front only, and how it passes on what a location says."""
+"""What goes wrong at a gateway only, and how it passes on what a location says."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Ambiguous(ServiceError):
 
 
 class AskLocation(ServiceError):
-    """This is asked of a location itself. Agents never talk to a front: its loss must not look like theirs."""
+    """This is asked of a location itself. Agents never talk to a gateway: its loss must not look like theirs."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "ASK_LOCATION"
@@ -101,7 +101,7 @@ def words_of(error: HqApiError, in_time: str) -> str:
 
 
 def relayed(error: HqApiError, location: str) -> ServiceError:
-    """What a location said, for the front's own caller: same code, reason and details, and whose word it is."""
+    """What a location said, for the gateway's own caller: same code, reason and details, and whose word it is."""
     message = f"{location}: {words_of(error, 'before the deadline')}"
     unsure = "; it may or may not be stored: read to find out"
     if error.earlier_try_unknown:  # the last word is of a replica that knows nothing of the try before

@@ -12,10 +12,9 @@ from typing import Any, Final
 import click
 
 from federated.clock import SystemClock
-from federated.front import Front
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config import BadConfig, check_plain
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import BadConfig, ConfigFile, check_plain
 from federated.locations.locations import Locations
 from federated.server import Server
 from hqapi.rules import DENIED_BY_STATE
@@ -31,7 +30,7 @@ from serving.process import freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 
-_FLAGS: Final = Flags("HQ_FRONT_")
+_FLAGS: Final = Flags("HQ_FEDERATED_")
 _option = _FLAGS.option
 
 
@@ -92,7 +91,7 @@ def cli(**given: Any) -> None:
 
 
 def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
-    """How callers get in here, and what the front shows to its locations."""
+    """How callers get in here, and what the gateway shows to its locations."""
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "ticket_file")))
     try:
         check_exposure(given)
@@ -104,7 +103,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:
-    """A question that came without a ticket would be asked in the front's own name. Raises BadSecurity."""
+    """A question that came without a ticket would be asked in the gateway's own name. Raises BadSecurity."""
     if (files.cert or files.ticket_file) and (security is None or security.gate is None):
         raise BadSecurity(
             "--location-cert and --location-ticket-file need --policy and --jwks: "
@@ -123,19 +122,19 @@ def _run(file: ConfigFile, given: dict[str, Any], security: Security | None, dia
 async def _serve(file: ConfigFile, given: dict[str, Any], security: Security | None, dialer: Dialer) -> None:
     clock, rng = SystemClock(), random.SystemRandom()
     locations = Locations(file, clock, rng, dialer, given["last_good_bytes"])
-    front = Front(locations, clock, rng, given["page_bytes"])
-    name = f"{socket.gethostname()}-front-{secrets.token_hex(4)}"
+    gateway = Gateway(locations, clock, rng, given["page_bytes"])
+    name = f"{socket.gethostname()}-federated-{secrets.token_hex(4)}"
     tracing = tracing_to(given["otlp"], "hq-federated", name)
     shared = ServerContext(limits_of(given), clock, RequestIds(name), security, tracing)
     server = Server(
-        front,
+        gateway,
         shared,
         Addresses(
             given["grpc"],
             given["http"],
             given["grpc_mtls"],
             cors=given["cors_origin"],
-            env="HQ_FRONT_",
+            env="HQ_FEDERATED_",
             transport=given["transport"],
         ),
         given["grace"],

@@ -1,12 +1,11 @@
-"""A front as a process: its locations and both transports, started and stopped in order."""
+"""A gateway as a process: its locations and both transports, started and stopped in order."""
 
 from __future__ import annotations
 
-from federated.api import FrontApi
-from federated.discovery import ScrapeTargets
-from federated.front import Front
-from federated.health import FrontHealth
-from federated.metrics import METRICS
+from federated.api import GatewayApi
+from federated.gateway import Gateway
+from federated.monitoring import METRICS, GatewayHealth
+from federated.scrape_targets import ScrapeTargets
 from hqapi import prometheus_sd
 from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
@@ -14,16 +13,16 @@ from serving.transports import Addresses, Transports
 
 
 class Server:
-    """A front with its transports. `serve` runs until `stop` is called; a part that dies ends it with the error."""
+    """A gateway with its transports. `serve` runs until `stop` is called; a part that dies ends it with the error."""
 
-    def __init__(self, front: Front, shared: ServerContext, addresses: Addresses, grace_s: float = 5.0) -> None:
-        self.front = front
-        self.health = FrontHealth(front.locations)
+    def __init__(self, gateway: Gateway, shared: ServerContext, addresses: Addresses, grace_s: float = 5.0) -> None:
+        self.gateway = gateway
+        self.health = GatewayHealth(gateway.locations)
         self.metrics = metrics = process_metrics(shared)
-        metrics.register(Table(METRICS, front))
-        api = FrontApi(front)
+        metrics.register(Table(METRICS, gateway))
+        api = GatewayApi(gateway)
         methods = [*api.methods(), *api.refused_methods()]
-        pages = prometheus_sd.pages(ScrapeTargets(front.lists).find, metrics)
+        pages = prometheus_sd.pages(ScrapeTargets(gateway.lists).find, metrics)
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, pages)
         self.listening = self._transports.listening
 
@@ -34,10 +33,10 @@ class Server:
     async def serve(self) -> None:
         """Listen and answer until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self.front.locations.run(), self._leave)
+            await self._transports.serve(self.gateway.locations.run(), self._leave)
         finally:
-            await self.front.locations.end()
+            await self.gateway.locations.end()
 
     def _leave(self) -> None:
         self.health.leaving = True
-        self.front.locations.close()
+        self.gateway.locations.close()

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from federated import metrics as of_front
+from federated import monitoring as of_front
 from gateways.consul import metrics as of_consul
 from gateways.dns import metrics as of_dns
 from gateways.picture import metrics as of_picture
+from gateways.xds import metrics as of_xds
 from hq.api import metrics as of_replica
 from hqapi import prometheus_sd
 from serving.auth import security
@@ -22,31 +23,32 @@ _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Memory", "Of each replica.", of_replica.CACHE),
     ("Liveness", "Of each replica, as it saw it: sum nothing over replicas but what each sends.", of_replica.LIVENESS),
     ("etcd", "Of each replica.", of_replica.STORE),
-    ("Calls", "Of replicas and fronts.", traffic.METRICS),
+    ("Calls", "Of replicas and gateways.", traffic.METRICS),
     (
         "Process",
         (
-            "Of replicas and fronts, beside `process_*` (memory, file descriptors, processor time), `python_gc_*` and "
+            "Of replicas and gateways, beside `process_*` (memory, descriptors, processor time), `python_gc_*` and "
             "`python_info` as every Python program has them."
         ),
         (*process.METRICS, *process.LOOP_LAG_METRICS, *process.LOG_METRICS),
     ),
-    ("Security", "Of replicas and fronts that encrypt, or ask who calls.", security.METRICS),
-    ("Service discovery", "Of replicas and fronts: `/sd/prometheus`.", prometheus_sd.METRICS),
-    ("Fronts", "Of each front, location by location.", of_front.METRICS),
+    ("Security", "Of replicas and gateways that encrypt, or ask who calls.", security.METRICS),
+    ("Service discovery", "Of replicas and gateways: `/sd/prometheus`.", prometheus_sd.METRICS),
+    ("Fronts", "Of each gateway, location by location.", of_front.METRICS),
 )
 _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Gateways", "Of each process of `hq-gateway`, beside those of calls and of the process.", of_picture.METRICS),
     ("DNS gateway", "Of `hq-gateway dns`.", of_dns.METRICS),
     ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
+    ("xDS gateway", "Of `hq-gateway xds`.", of_xds.METRICS),
 )
 _HEAD: Final = """# Metrics
 
 <!-- Made by tools/gen_metrics_reference.py: `make proto` writes it anew. -->
 
-Replicas and fronts show these on `/metrics`, in Prometheus' text format or in OpenMetrics, as the scraper asks. They
+Replicas and gateways show these on `/metrics`, in Prometheus' text format or in OpenMetrics, as the scraper asks. They
 are read when they are scraped; calls pay for two counters. Tests (`test_metrics*.py`) provoke what each of them tells
-of, at a replica, at a secured one and at a front, and fail for one that does not move.
+of, at a replica, at a secured one and at a gateway, and fail for one that does not move.
 
 `deploy/prometheus/hq.yml` scrapes HQ and finds its targets in HQ, `deploy/prometheus/alerts.yml` has rules with a line
 to the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a dashboard.
@@ -54,7 +56,7 @@ to the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a d
 
 
 def all_declared() -> list[Declared[Any]]:
-    """Of replicas and fronts, secured."""
+    """Of replicas and gateways, secured."""
     return [one for _, _, declared in _CHAPTERS for one in declared]
 
 

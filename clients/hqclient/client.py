@@ -68,12 +68,12 @@ class ClientSettings:
 
 
 class Client(Reads, Writes, Reports):
-    """Talks to one installation of HQ (or to a front). Use it as a context manager, from one event loop.
+    """Talks to one installation of HQ (or to a gateway). Use it as a context manager, from one event loop.
 
     Args:
         addresses: `host:port` of each replica.
         timeout_s: default deadline of a whole call, retries included.
-        read_your_writes: reads wait until the answering replica has this client's own writes. Over a front with
+        read_your_writes: reads wait until the answering replica has this client's own writes. Over a gateway with
             several locations they are STRONG from the first own write on.
         credentials: TLS, a client certificate, a ticket; all renewed from their files.
         metadata: called for each request; what it says is sent beside the credentials.

@@ -10,7 +10,8 @@ from hqpb.v1 import service_pb2
 class OwnWrites:
     """The highest version among a client's own writes, and the epoch in which it means something.
 
-    Versions of several clusters cannot be compared: over a front with several locations reads are STRONG instead.
+    Versions of several clusters cannot be compared: over a federation gateway with several locations reads are STRONG
+    instead.
 
     Attributes:
         spans_clusters: answers came of more than one cluster.

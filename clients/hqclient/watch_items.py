@@ -20,7 +20,7 @@ class SnapshotPart:
 class Synced:
     """What was shown is complete: the snapshot, or what was held before a resume.
 
-    From a front: of the clusters in `sources`, and of no others.
+    From a gateway: of the clusters in `sources`, and of no others.
     """
 
     resume_token: str
@@ -71,7 +71,7 @@ WatchItem = SnapshotPart | Synced | Changes | Bookmark | Resync | Interrupted
 class WatchProgress:
     """Turns messages of any number of streams, one after the other, into one unbroken story.
 
-    A front tells the stories of its locations in one stream; a message with one source is about that cluster.
+    A gateway tells the stories of its locations in one stream; a message with one source is about that cluster.
     """
 
     def __init__(self, resume_token: str = "") -> None:
@@ -160,7 +160,7 @@ class WatchProgress:
         self._complete.discard(cluster)
         self._partial = others | ({cluster} if self._brought else set())
         self._pending.clear()
-        # A front's RESYNC brings a token without that location; one of a single HQ brings none.
+        # A gateway's RESYNC brings a token without that location; one of a single HQ brings none.
         self.resume_token = message.resume_token
         return [Resync(reason, cluster)]
 
@@ -179,7 +179,7 @@ Key = tuple[str, str]
 
 
 class Shown:
-    """Follows a watch item by item. A front completes its clusters one by one, and may show one of them anew.
+    """Follows a watch item by item. A gateway completes its clusters one by one, and may show one of them anew.
 
     Attributes:
         instances: by cluster and id.

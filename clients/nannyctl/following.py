@@ -10,7 +10,7 @@ from hqpb.v1 import service_pb2 as pb
 
 
 async def instances_now(client: Client, services: Sequence[str]) -> Shown:
-    """As of now; not whole if a front misses a location."""
+    """As of now; not whole if a gateway misses a location."""
     shown = Shown()
     async for page in client.find(pb.InstanceFilter(service_id=services), read=STRONG):
         shown.found(page)
@@ -18,7 +18,7 @@ async def instances_now(client: Client, services: Sequence[str]) -> Shown:
 
 
 async def instances_as_they_change(client: Client, services: Sequence[str]) -> AsyncGenerator[Shown, None]:
-    """Each time something changed; never a part of a snapshot, nor without one of a front's locations.
+    """Each time something changed; never a part of a snapshot, nor without one of a gateway's locations.
 
     Ends with the caller only.
     """

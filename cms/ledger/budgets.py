@@ -62,7 +62,7 @@ class Budgets:
         self.by_name: dict[str, Budget] = {}
         self._by_service: dict[str, list[Budget]] = {}
         self._by_labels: list[Budget] = []
-        self._default = default or Amount(10, is_percent=True)
+        self.default = default or Amount(10, is_percent=True)
         for budget in budgets:
             self.by_name[budget.name] = budget
             if budget.service:
@@ -73,7 +73,7 @@ class Budgets:
     def named(self, name: str) -> Budget:
         """The budget, or the default of a service. Raises KeyError."""
         if name.startswith(DEFAULT_PREFIX):
-            return Budget(name, name.removeprefix(DEFAULT_PREFIX), max_unavailable=self._default)
+            return Budget(name, name.removeprefix(DEFAULT_PREFIX), max_unavailable=self.default)
         return self.by_name[name]
 
     def of(self, instance: Instance) -> tuple[str, ...]:

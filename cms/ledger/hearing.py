@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from cms.ledger.instances import Instance, InstanceKey
+
+TICK_S: Final = 0.1
 
 
 class Hearing:
     """Times of last reports. HQ tells how long ago they were; what it does not tell was not heard."""
 
     def __init__(self, patience_s: float) -> None:
-        """`patience_s`: whoever was not heard for so long is not counted on, to a second, early rather than late."""
+        """`patience_s`: whoever was not heard for so long is not counted on, to a tick, early rather than late."""
         self.patience_s = patience_s
         self._at: dict[InstanceKey, float] = {}
         self._tick_of: dict[InstanceKey, int] = {}  # of those that are recent
@@ -25,7 +28,7 @@ class Hearing:
             return False
         self._forget_tick(key)
         self._at[key] = at
-        tick = self._tick_of[key] = int(at)
+        tick = self._tick_of[key] = int(at / TICK_S)
         self._recent.setdefault(tick, set()).add(key)
         return True
 
@@ -33,11 +36,11 @@ class Hearing:
         """It is gone, or another instance has its id, or HQ has another history."""
         self._forget_tick(key)
         self._at.pop(key, None)
-        self._own_work_ended.pop(key, None)
 
     def too_old(self, now: float) -> Iterator[InstanceKey]:
         """Those that were recent until now. Each is told once."""
-        for tick in sorted(tick for tick in self._recent if tick < now - self.patience_s):
+        latest = (now - self.patience_s) / TICK_S
+        for tick in sorted(tick for tick in self._recent if tick < latest):
             for key in self._recent.pop(tick):
                 del self._tick_of[key]
                 yield key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import islice
 from typing import Final, NamedTuple
 
 from cms.ledger.budgets import Budget, Budgets
@@ -65,6 +66,17 @@ class Picture:
         """HQ received a report of it at this time or later."""
         if key in self.instances and self.hearing.heard(key, at):
             self._assess(self.instances[key])
+
+    def forget_hearing(self, key: InstanceKey) -> None:
+        """What HQ said of when it was heard holds no more."""
+        self.hearing.forget(key)
+        if key in self.instances:
+            self._assess(self.instances[key])
+
+    def doubted(self, location: str, most: int) -> list[str]:
+        """Ids of instances of a location that might be available if they were heard; some, if they are many."""
+        found = (key for tally in self.tallies.values() for key in tally.apart[Place.UNCERTAIN])
+        return list(islice((key.id for key in found if key.location == location), most))
 
     def believe(self, certain: Iterable[str]) -> None:
         """These locations are up to date, and no others."""

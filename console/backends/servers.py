@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from console.backends.cms import Cms
 from console.backends.nanny import Nanny
 from console.backends.registry import Registry
 
@@ -15,11 +16,12 @@ class Servers:
 
     registry: Registry
     nanny: Nanny | None = None
+    cms: Cms | None = None
 
     def parts(self) -> frozenset[str]:
         """What there is to see, for the navigation."""
-        return frozenset(name for name in ("nanny",) if getattr(self, name) is not None)
+        return frozenset(name for name in ("nanny", "cms") if getattr(self, name) is not None)
 
     async def close(self) -> None:
         """End every connection."""
-        await asyncio.gather(*(one.close() for one in (self.registry, self.nanny) if one is not None))
+        await asyncio.gather(*(one.close() for one in (self.registry, self.nanny, self.cms) if one is not None))

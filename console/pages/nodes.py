@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable
 from typing import Final
 
 from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
-from console.site.sealing import subject
+from console.pages import orders
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views.instances import row
 from console.views.locations import locations
@@ -19,7 +18,6 @@ from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
 _ROWS: Final = 200
-_HOURS: Final = range(1, 169)
 
 
 class Nodes:
@@ -84,46 +82,30 @@ class Nodes:
 
     async def suspend(self, visit: Visit, node: str) -> Redirect:
         """Planned work: nothing on this node expires for some hours."""
-        hours, reason = visit.form.get("hours", ""), visit.form.get("reason", "")
-        if not re.fullmatch(r"\d{1,3}", hours) or int(hours) not in _HOURS:
-            raise Refused(400, "hours: write a whole number from 1 to 168")
-        if not reason:
-            raise Refused(400, "reason: say why, it is kept with the order")
+        hours, reason, by = orders.hours(visit), orders.reason(visit), orders.author(visit)
         failed = await self._registry.order(
             visit.form.get("cluster", ""),
-            lambda hq: hq.admin.suspend_node(node, duration_s=int(hours) * 3_600.0, by=_by(visit), reason=reason),
+            lambda hq: hq.admin.suspend_node(node, duration_s=hours * 3_600.0, by=by, reason=reason),
         )
-        return _told(url("nodes", node), failed, f"Nothing on {node} expires for {plural(int(hours), 'hour')}.")
+        return orders.told(url("nodes", node), failed, f"Nothing on {node} expires for {plural(hours, 'hour')}.")
 
     async def resume(self, visit: Visit, node: str) -> Redirect:
         """End planned work early."""
         failed = await self._registry.order(visit.form.get("cluster", ""), lambda hq: hq.admin.resume_node(node))
-        return _told(url("nodes", node), failed, f"Planned work on {node} has ended.")
+        return orders.told(url("nodes", node), failed, f"Planned work on {node} has ended.")
 
     async def guard(self, visit: Visit, cluster: str, way: str) -> Redirect:
         """Release the guard, or force it, for an hour."""
-        reason = visit.form.get("reason", "")
         if way not in ("release", "force"):
             raise Refused(404, "the guard can be released or forced")
-        if not reason:
-            raise Refused(400, "reason: say why, it is kept with the order")
-        by = _by(visit)
+        reason, by = orders.reason(visit), orders.author(visit)
         failed = await self._registry.order(
             cluster,
             lambda hq: (hq.admin.release_guard if way == "release" else hq.admin.force_guard)(
                 by=by, reason=reason, duration_s=3_600.0
             ),
         )
-        return _told("/nodes#guard", failed, f"The guard of {cluster} is {way}d for an hour.")
-
-
-def _by(visit: Visit) -> str:
-    """HQ itself takes the name from the token where it asks for one."""
-    return (subject(visit.token) or "console")[:200]
-
-
-def _told(to: str, failed: Trouble | None, done: str) -> Redirect:
-    return Redirect(to, done=done) if failed is None else Redirect(to, failed=f"Nothing was done: {failed.text}")
+        return orders.told("/nodes#guard", failed, f"The guard of {cluster} is {way}d for an hour.")
 
 
 def _planned(

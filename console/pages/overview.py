@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from cmspb.v1 import cms_pb2 as cpb
 from console.backends.asking import Trouble, good, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
+from console.views.disruptions import cms_problems
+from console.views.disruptions import floors as floors_of
 from console.views.instances import moves_of, row
 from console.views.locations import location_problems, locations
 from console.views.snapshots import nanny_problems
@@ -34,25 +37,27 @@ class Overview:
     async def first(self, visit: Visit) -> Page:
         """Problems first."""
         registry = self._servers.registry
-        counted, guards, planned, moved, rolled = await asyncio.gather(
+        counted, guards, planned, moved, rolled, (floors, held) = await asyncio.gather(
             registry.counts(pb.COUNT_GROUP_SERVICE),
             registry.guards(),
             registry.suspensions(),
             registry.transitions(),
             self._roll_outs(),
+            self._disruptions(visit.now_s),
         )
         counts = good(counted, pb.CountInstancesResponse())
-        below = views.lacking(counts.groups, {})
+        below = views.lacking(counts.groups, floors)
         reasons = await self._reasons([one.key for one in below if one.key][:_EXPLAINED])
         found = views.sorted_problems(
             [
                 *views.trouble_problems(troubles(counted, *(answer for _, answer in guards))),
                 *location_problems(counts.sources),
                 *views.guard_problems(guards, visit.now_s),
-                *views.service_problems(below, {}, reasons),
+                *views.service_problems(below, floors, reasons),
                 *views.expiry_problem([move for _, move in moves_of(moved)], visit.now_s),
                 *views.planned_problems(planned, visit.now_s),
                 *rolled,
+                *held,
             ]
         )
         shown = {
@@ -88,6 +93,17 @@ class Overview:
         found = views.trouble_problems(troubles(listed, control))
         known = good(listed, npb.ListServicesResponse()).service
         return [*found, *nanny_problems(known, None if isinstance(control, Trouble) else control.control)]
+
+    async def _disruptions(self, now_s: float) -> tuple[dict[str, int], list[views.Problem]]:
+        """The floors of services, and what is wrong; nothing where there is no CMS."""
+        cms = self._servers.cms
+        if cms is None:
+            return {}, []
+        budgets, tasks, status = await asyncio.gather(cms.budgets(), cms.tasks(), cms.status())
+        found = views.trouble_problems(troubles(budgets, tasks, status))
+        known = good(tasks, cpb.ListTasksResponse()).state
+        found += cms_problems(known, None if isinstance(status, Trouble) else status, now_s)
+        return floors_of(good(budgets, cpb.ListBudgetsResponse())), found
 
     async def find(self, visit: Visit) -> Page | Redirect:
         """What a name could mean: straight there if it is one thing."""

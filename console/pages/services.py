@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from cmspb.v1 import cms_pb2 as cpb
 from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.site.visits import Page, Route, Visit
+from console.views.disruptions import floors as floors_of
 from console.views.instances import moves_of, row
 from console.views.locations import Location, locations
 from console.views.problems import floor_of
+from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
+from nannypb.v1 import service_pb2 as npb
 
 _ROWS: Final = 50
 _LATELY_S: Final = 3_600.0
@@ -30,7 +34,7 @@ class Services:
     """`/services`, `/services/{service}` and `/instances`."""
 
     def __init__(self, servers: Servers) -> None:
-        self._registry = servers.registry
+        self._registry, self._cms, self._nanny = servers.registry, servers.cms, servers.nanny
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -42,18 +46,20 @@ class Services:
 
     async def all(self, visit: Visit) -> Page:
         """Each service with ready of wanted, those that lack the most first."""
-        counted = await self._registry.counts(pb.COUNT_GROUP_SERVICE)
+        counted, floors = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._floors())
         counts = good(counted, pb.CountInstancesResponse())
         wanted = visit.query.get("q", "").lower()
         groups = [one for one in counts.groups if wanted in one.key.lower()]
-        groups.sort(key=lambda one: (one.ready >= floor_of(one.total, None), one.ready - one.total, one.key))
+        groups.sort(
+            key=lambda one: (one.ready >= floor_of(one.total, floors.get(one.key)), one.ready - one.total, one.key)
+        )
         size = visit.number("show", 200, 5_000)
         shown = {
             "services": groups[:size],
             "total": len(groups),
             "more": url("services", q=wanted, show=size * 5) if len(groups) > size else "",
             "q": wanted,
-            "floor_of": floor_of,
+            "floor_of": lambda one: floor_of(one.total, floors.get(one.key)),
             "locations": locations(counted),
             "troubles": troubles(counted),
         }
@@ -63,12 +69,14 @@ class Services:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
-        counted, revisions, bad, fine, changes = await asyncio.gather(
-            self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
-            self._registry.counts(pb.COUNT_GROUP_REVISION, where),
-            self._registry.lacking(service, _ROWS),
-            self._registry.page(well, _ROWS),
-            self._changes(service, visit.now_s),
+        (counted, revisions, bad, fine), (changes, floors, rolled) = await asyncio.gather(
+            asyncio.gather(
+                self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
+                self._registry.counts(pb.COUNT_GROUP_REVISION, where),
+                self._registry.lacking(service, _ROWS),
+                self._registry.page(well, _ROWS),
+            ),
+            asyncio.gather(self._changes(service, visit.now_s), self._floors(service), self._roll_out(service)),
         )
         placed = await self._by_location(service, locations(counted))
         total = good(counted, pb.CountInstancesResponse()).groups
@@ -77,7 +85,10 @@ class Services:
         shown = {
             "service": service,
             "all": all_of_it,
-            "floor": floor_of(all_of_it.total, None),
+            "floor": floor_of(all_of_it.total, floors.get(service)),
+            "is_default_floor": service not in floors,
+            "rolled": rolled,
+            "squares": squares,
             "revisions": good(revisions, pb.CountInstancesResponse()).groups,
             "placed": placed,
             "rows": [row(one) for one in listed[:_ROWS]],
@@ -86,6 +97,17 @@ class Services:
             "troubles": troubles(counted, revisions, bad, fine),
         }
         return Page("service.html", service, shown, status_of(all_of_it.total, counted))
+
+    async def _floors(self, service: str = "") -> dict[str, int]:
+        """As the CMS's budgets say; empty where there is none, or it is away: the default counts then."""
+        found = await self._cms.budgets(service) if self._cms is not None else None
+        return floors_of(found) if isinstance(found, cpb.ListBudgetsResponse) else {}
+
+    async def _roll_out(self, service: str) -> list[npb.SnapshotState]:
+        """The snapshots of which something is under way."""
+        found = await self._nanny.service(service) if self._nanny is not None else None
+        states = found.service.snapshot if isinstance(found, npb.GetServiceResponse) else []
+        return [one for one in states if one.HasField("action")]
 
     async def _by_location(self, service: str, known: list[Location]) -> list[tuple[str, pb.InstanceCount]]:
         """Nothing where there is one location only."""

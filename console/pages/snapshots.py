@@ -8,7 +8,7 @@ from typing import Final
 from console.backends.asking import Trouble, good, missing, status_of, troubles
 from console.backends.nanny import Nanny, request_id
 from console.backends.servers import Servers
-from console.site.sealing import subject
+from console.pages.orders import author, told
 from console.site.visits import Page, Redirect, Refused, Route, Visit
 from console.views import snapshots as views
 from console.views.urls import url
@@ -156,9 +156,9 @@ class Snapshots:
 
     async def _order(self, to: str, name: str, request: object, said: str) -> Redirect:
         if self._nanny is None:
-            return Redirect(to, failed=f"Nothing was done: {_MISSING.text}")
+            return told(to, _MISSING, said)
         failed = await self._nanny.order(name, request)
-        return Redirect(to, done=said) if failed is None else Redirect(to, failed=f"Nothing was done: {failed.text}")
+        return told(to, failed, said)
 
 
 def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
@@ -173,7 +173,6 @@ def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
 
 def _by(visit: Visit) -> pb.Authorship:
     """Nanny takes the name from the token where it asks for one."""
-    author = subject(visit.token) or "console"
     return pb.Authorship(
-        author=author[:200], comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]
+        author=author(visit), comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]
     )

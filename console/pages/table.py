@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.backends.servers import Servers
+from console.pages.disruptions import Disruptions
 from console.pages.events import Events
 from console.pages.instances import Instances
 from console.pages.nodes import Nodes
@@ -21,6 +22,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
         *Snapshots(servers).routes(),
         *Instances(servers).routes(),
         *Nodes(servers).routes(),
+        *Disruptions(servers).routes(),
         *Events(servers).routes(),
         *Signing(servers, is_open=is_open).routes(),
     ]

@@ -1,1 +1,1 @@
-"""What a front does with each call, over all locations."""
+"""What a gateway does with each call, over all locations."""

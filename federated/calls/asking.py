@@ -36,7 +36,7 @@ class Asking:
         demands: by location, the encoded field `read` that it alone gets.
         deadline: of the caller, on the injected clock; None: it set none.
         metadata: the caller's ticket, passed on.
-        access: what the caller may read, as the front's own policy says; the locations look for themselves.
+        access: what the caller may read, as the gateway's own policy says; the locations look for themselves.
     """
 
     names: Sequence[str]
@@ -62,7 +62,7 @@ class Asking:
         return name in self.demands or bool(read.consistency)
 
     def asker(self) -> bytes:
-        """Whose answers are kept apart: where the front itself lets nobody in, those of one ticket are its own."""
+        """Whose answers are kept apart: where the gateway itself lets nobody in, those of one ticket are its own."""
         if self.access.is_checked or not self.metadata:
             return b""
         return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
@@ -127,7 +127,7 @@ def _demands(
         text = "a version needs its epoch across several locations: add the epoch, or name one cluster"
         raise invalid("read.min_version", text)
     found = [
-        n for n in names if (source := locations.by_name[n].presence.source) is not None and source.epoch == read.epoch
+        n for n in names if (source := locations.by_name[n].health.source) is not None and source.epoch == read.epoch
     ]
     if not found:
         raise NoSuchEpoch(f"no location is at epoch {read.epoch[:100]}: read again and use the new versions")

@@ -1,4 +1,4 @@
-"""Lists of instances over several locations, page by page."""
+"""Lists of instances over several locations, page by page, and counts of them, added up."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from google.protobuf.message import DecodeError
+
 from federated.calls.asking import Asking, asking
 from federated.clock import Clock
-from federated.encoded import merge, scan, sources, tokens
+from federated.encoded import continuation, merge, scan
+from federated.encoded.answers import encoded_sources, last_good_source
 from federated.encoded.merge import Cursor, Part
 from federated.errors import Silence
 from federated.locations.location import Location
@@ -49,7 +52,7 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
     key = base.SerializeToString()
     if message.read.consistency:
         base.read.consistency = message.read.consistency
-    return Find(message, base.SerializeToString(), key, tokens.filter_digest(message.filter))
+    return Find(message, base.SerializeToString(), key, continuation.filter_digest(message.filter))
 
 
 class Told(NamedTuple):
@@ -69,7 +72,7 @@ class Lists:
         """An encoded page, in order of ids, then of locations, perhaps shorter than asked for. Raises ServiceError."""
         message = find.message
         ask = asking(self._locations, message.read, message.filter.cluster, call, self._clock)
-        cursors = tokens.cursors_of(message.page_token, find.digest) if message.page_token else {}
+        cursors = continuation.cursors_of(message.page_token, find.digest) if message.page_token else {}
         done = {n: c for n in ask.names if (c := cursors.get(n, Cursor())).done is not None}
         at = {n: cursors.get(n, Cursor()) for n in ask.names if n not in done}
         answers = unrefused(await self.everywhere(find, ask, at))
@@ -80,8 +83,8 @@ class Lists:
         if not page.is_last:
             # One that is silent now goes on where it stood: late instances are better than none.
             moved = {**{n: c for n, c in cursors.items() if n in ask.names}, **page.cursors}
-            body += scan.delimited(2, tokens.page_token(find.digest, moved).encode())
-        return body + sources.encoded(told, answers.silent)
+            body += scan.delimited(2, continuation.page_token(find.digest, moved).encode())
+        return body + encoded_sources(told, answers.silent)
 
     async def everywhere(self, find: Find, ask: Asking, cursors: Mapping[str, Cursor]) -> Answers[Told]:
         """What each of these locations has for its cursor."""
@@ -108,10 +111,10 @@ class Lists:
             if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
                 raise
             answer = merge.listed(kept.body)
-            source = sources.last_good_source(answer.source, self._clock.now() - kept.at, silence)
+            source = last_good_source(answer.source, self._clock.now() - kept.at, silence)
             return Told(merge.part(cursor, answer), source)
         answer = _listed(body)
-        location.presence.saw(answer.source)
+        location.health.saw(answer.source)
         location.last_good.keep("FindInstances", ask.asker() + find.key + token, body, self._clock.now())
         return Told(merge.part(cursor, answer), answer.source)
 
@@ -133,3 +136,60 @@ def _listed(body: bytes) -> merge.Listed:
         return merge.listed(body)
     except ValueError as error:
         raise Silence(f"its response cannot be decoded: {error}") from error
+
+
+_METHOD = "CountInstances"
+
+
+class Counts:
+    """Asks locations for counts."""
+
+    def __init__(self, locations: Locations, clock: Clock) -> None:
+        self._locations, self._clock = locations, clock
+
+    async def count(self, message: pb.CountInstancesRequest, call: Call) -> bytes:
+        """The encoded answer: groups of one key added up. Raises ServiceError."""
+        ask = asking(self._locations, message.read, message.filter.cluster, call, self._clock)
+
+        async def question(location: Location) -> pb.CountInstancesResponse:
+            return await self._ask(location, message, ask)
+
+        answers = unrefused(await self._locations.ask(ask.names, question))
+        ask.check(answers.silent, anybody=bool(answers.said))
+        groups = merge.counted(answers.said.values())
+        told = {name: answer.sources[-1].SerializeToString() for name, answer in answers.said.items()}
+        return pb.CountInstancesResponse(groups=groups).SerializeToString() + encoded_sources(told, answers.silent)
+
+    async def _ask(
+        self, location: Location, message: pb.CountInstancesRequest, ask: Asking
+    ) -> pb.CountInstancesResponse:
+        plain = pb.CountInstancesRequest(filter=message.filter, group_by=message.group_by)
+        key = ask.asker() + plain.SerializeToString()
+        plain.read.consistency = message.read.consistency
+        request = plain.SerializeToString() + ask.demand(location.name, 3)
+        needs_store = ask.needs_store(location.name, message.read)
+        try:
+            body = await location.read(_METHOD, request, ask.left_s(), ask.metadata, needs_store=needs_store)
+        except Silence as silence:
+            kept = location.last_good.get(_METHOD, key)
+            if kept is None or not ask.may_be_old(location.name, message.read, message.filter):
+                raise
+            old = _parsed(kept.body)
+            told = old.sources.pop().SerializeToString()
+            source = last_good_source(told, self._clock.now() - kept.at, silence)
+            old.sources.append(pb.Source.FromString(source))
+            return old
+        answer = _parsed(body)
+        location.health.saw(answer.sources[-1].SerializeToString())
+        location.last_good.keep(_METHOD, key, body, self._clock.now())
+        return answer
+
+
+def _parsed(body: bytes) -> pb.CountInstancesResponse:
+    try:
+        answer = pb.CountInstancesResponse.FromString(body)
+    except DecodeError as error:
+        raise Silence(f"its response cannot be decoded: {error}") from error
+    if not answer.sources:
+        raise Silence("its response does not name its cluster")
+    return answer

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from federated.calls.asking import Asking, asking
 from federated.calls.lists import Lists, Told, compiled, unrefused_ids
 from federated.clock import Clock
-from federated.encoded import sources
+from federated.encoded.answers import encoded_sources
 from federated.encoded.merge import Cursor
 from federated.errors import Ambiguous, LocationsSilent, Silence
 from federated.locations.location import Location
@@ -45,7 +45,7 @@ class Single:
         request = pb.FindInstancesRequest(field_mask=message.field_mask, read=message.read)
         owner, answers = await self._found(message.id, request, ask)
         frame = answers.said[owner].part.items[0].frame
-        return frame + sources.encoded({n: t.source for n, t in answers.said.items()}, answers.silent)
+        return frame + encoded_sources({n: t.source for n, t in answers.said.items()}, answers.silent)
 
     async def explain(self, message: pb.ExplainInstanceRequest, call: Call) -> bytes:
         """Why it is ready or not, in the words of its location."""
@@ -57,7 +57,7 @@ class Single:
         if not told.said:
             raise LocationsSilent(told.silent)
         others = {n: t.source for n, t in answers.said.items() if n != owner}
-        return told.said[owner] + sources.encoded(others, answers.silent, 6)
+        return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
     async def _found(self, instance_id: str, request: pb.FindInstancesRequest, ask: Asking) -> _Found:
         """Who has it. Asked as a list, of memory first: who does not have it says so, and whose word that is.
@@ -100,5 +100,5 @@ async def _explained(location: Location, message: pb.ExplainInstanceRequest, ask
         raise Silence("it had the instance a moment ago, and one of its replicas no longer has it: retry") from error
     except DecodeError as error:
         raise Silence(f"its response cannot be decoded: {error}") from error
-    location.presence.saw(answer.sources[-1].SerializeToString() if answer.sources else b"")
+    location.health.saw(answer.sources[-1].SerializeToString() if answer.sources else b"")
     return body

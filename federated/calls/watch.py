@@ -9,10 +9,9 @@ from contextlib import suppress
 from typing import Final
 
 from federated.calls.asking import named, passed_on
-from federated.calls.following import Follower
-from federated.calls.progress import Portion, nothing, resync
+from federated.calls.following import Follower, Portion, nothing, resync
 from federated.clock import Clock
-from federated.encoded import scan, tokens
+from federated.encoded import continuation, scan
 from federated.errors import Silence
 from federated.locations.channel import Metadata
 from federated.locations.locations import Locations
@@ -26,7 +25,7 @@ _QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a reader that is sl
 
 
 class _Changed:
-    """The locations are others now, or the front shuts down."""
+    """The locations are others now, or the gateway shuts down."""
 
 
 class Watches:
@@ -50,10 +49,10 @@ class Watches:
 
         Raises:
             InvalidRequest: the token is none, or belongs to another filter; or the filter is faulty.
-            ShuttingDown: the front goes away; any other goes on with the token.
+            ShuttingDown: the gateway goes away; any other goes on with the token.
         """
-        digest = tokens.filter_digest(message.filter)
-        held = tokens.tokens_of(message.resume_token, digest) if message.resume_token else None
+        digest = continuation.filter_digest(message.filter)
+        held = continuation.tokens_of(message.resume_token, digest) if message.resume_token else None
         names = named(self._locations, message.filter.cluster, call)
         restricted = bool(message.filter.cluster or requested_cluster(call))
         stream = _Stream(self, self._locations, message.filter, passed_on(call), held, self._clock, self._rng)
@@ -69,7 +68,7 @@ class Watches:
                     yield part
                 # A RESYNC has one, too: the caller has just forgotten what belonged to the one before.
                 moved = bool(portion.token or (portion.forget and stream.vector))
-                token = tokens.resume_token(digest, stream.vector) if moved else ""
+                token = continuation.resume_token(digest, stream.vector) if moved else ""
                 yield last + scan.delimited(3, token.encode()) if token else last
         finally:
             self.open -= 1
@@ -206,5 +205,5 @@ class _Stream:
 
 def _opening(locations: Locations, names: Sequence[str]) -> bytes:
     known = [locations.by_name[name] for name in names]
-    told = [pb.Source(cluster=one.name, error=one.presence.error) for one in known]
+    told = [pb.Source(cluster=one.name, error=one.health.error) for one in known]
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=told).SerializeToString()

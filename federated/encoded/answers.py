@@ -1,4 +1,4 @@
-"""Answers of the front: bytes as they came; decoded only if JSON is asked for."""
+"""Answers that stay encoded, and what they say of their sources."""
 
 from __future__ import annotations
 
@@ -9,8 +9,33 @@ from typing import Final
 from google.protobuf.message import Message
 
 from federated.encoded import scan
+from federated.errors import Silence
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding.jsonio import to_json
+
+
+def silent_source(name: str, silence: Silence) -> service_pb2.Source:
+    """The source of a location whose instances are missing from the answer."""
+    return service_pb2.Source(cluster=name, error=str(silence))
+
+
+def last_good_source(encoded: bytes, age_s: float, silence: Silence) -> bytes:
+    """The encoded source of an old answer that is served because the location is silent now."""
+    source = service_pb2.Source.FromString(encoded)
+    if source.HasField("staleness"):  # else it was not known then, and is not now
+        staleness_s = source.staleness.ToMilliseconds() / 1000 + age_s
+        source.staleness.FromMilliseconds(round(staleness_s * 1000))
+    source.stale = True
+    source.error = f"no response: {silence}; showing the last one, {age_s:.1f} s old"
+    return source.SerializeToString()
+
+
+def encoded_sources(sources: dict[str, bytes], silent: dict[str, Silence], number: int = 3) -> bytes:
+    """Sources in order of locations, as repeated field `number` of an answer."""
+    missing = {name: silent_source(name, silence).SerializeToString() for name, silence in silent.items()}
+    together = sorted({**sources, **missing}.items())
+    return b"".join(scan.delimited(number, source) for _, source in together)
+
 
 _SLICE_S: Final = 0.005  # JSON is made for so long before the loop gets a turn
 

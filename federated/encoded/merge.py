@@ -44,7 +44,7 @@ def listed(body: bytes) -> Listed:
 
 
 def _leading_items(body: bytes) -> tuple[list[Item], int]:
-    """The instances that an answer begins with, and the offset behind them. This is the front's hottest loop."""
+    """The instances that an answer begins with, and the offset behind them. This is the gateway's hottest loop."""
     items: list[Item] = []
     at, end = 0, len(body)
     while at + 4 < end and body[at] == 0x0A:

@@ -1,1 +1,1 @@
-"""The locations of a front: their replicas, whether they answer, whom to ask, how long to wait."""
+"""The locations of a gateway: their replicas, whether they answer, whom to ask, how long to wait."""

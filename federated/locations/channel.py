@@ -23,7 +23,7 @@ _DRAIN_S: Final = 30.0
 
 
 class Dialer:
-    """Opens channels to replicas, with the credentials of the front.
+    """Opens channels to replicas, with the credentials of the gateway.
 
     They are for its own questions. What it asks for its callers carries their tickets, which count instead.
     """
@@ -46,7 +46,7 @@ class Dialer:
         return self._credentials.version()
 
     def own(self) -> Metadata:
-        """The front's own ticket, if it has one."""
+        """The gateway's own ticket, if it has one."""
         return self._credentials.metadata()
 
 

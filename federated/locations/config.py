@@ -1,10 +1,12 @@
-"""Which locations there are, as YAML says it."""
+"""Which locations there are: the YAML file that says so, read again when it changes."""
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from serving import yamltext
@@ -34,17 +36,17 @@ class LocationConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class FrontConfig:
+class GatewayConfig:
     """All locations, by name, in order of their names."""
 
     locations: Mapping[str, LocationConfig]
 
 
 class BadConfig(Exception):
-    """The file does not say what a front needs; str() says what is wrong, one fault a line."""
+    """The file does not say what a gateway needs; str() says what is wrong, one fault a line."""
 
 
-def parse(text: str) -> FrontConfig:
+def parse(text: str) -> GatewayConfig:
     """Read the YAML of a configuration.
 
     Raises:
@@ -62,7 +64,7 @@ def parse(text: str) -> FrontConfig:
     faults += _shared_addresses(found)
     if faults or not found:
         raise BadConfig("\n".join(faults) or "locations: name at least one, with its replicas")
-    return FrontConfig({one.name: one for one in sorted(found, key=lambda one: one.name)})
+    return GatewayConfig({one.name: one for one in sorted(found, key=lambda one: one.name)})
 
 
 def is_name(name: str) -> bool:
@@ -115,7 +117,7 @@ def _mapping(value: Any, where: str, faults: list[str]) -> dict[Any, Any]:
     return {}
 
 
-def check_plain(config: FrontConfig) -> None:
+def check_plain(config: GatewayConfig) -> None:
     """Raises BadConfig: tickets would cross a network in plain text."""
     told = "forwarded tokens would travel in plain text: give --location-ca for TLS, or --insecure"
     faults = [
@@ -126,3 +128,52 @@ def check_plain(config: FrontConfig) -> None:
     ]
     if faults:
         raise BadConfig("\n".join(faults))
+
+
+log = logging.getLogger(__name__)
+
+
+class ConfigFile:
+    """The file, asked from time to time whether it says something new.
+
+    Attributes:
+        current: what is in force.
+        fault: why the file as it is now is not in force; empty: it is.
+    """
+
+    def __init__(self, path: Path, check: Callable[[GatewayConfig], None] = lambda _: None) -> None:
+        """`check` raises BadConfig for what must not come into force. Raises that, or OSError if it cannot be read."""
+        self._path, self._check = path, check
+        self._text = path.read_text(encoding="utf-8")
+        self.current = self._checked(self._text)
+        self.fault = ""
+
+    def reread(self) -> bool:
+        """Whether `current` is another one now. A file that is broken or gone changes nothing but `fault`."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+            if text == self._text:
+                return False
+            self._text = text
+            changed = self._checked(text)
+        except (BadConfig, OSError, UnicodeDecodeError) as error:
+            if not isinstance(error, BadConfig):
+                self._text = ""  # whatever can be read next is news
+            self._blame("; ".join(line.strip() for line in str(error).splitlines()))
+            return False
+        self.fault = ""
+        if changed == self.current:
+            return False
+        self.current = changed
+        log.info("%s is in force: %s", self._path, ", ".join(changed.locations))
+        return True
+
+    def _checked(self, text: str) -> GatewayConfig:
+        config = parse(text)
+        self._check(config)
+        return config
+
+    def _blame(self, fault: str) -> None:
+        if fault != self.fault:
+            log.error("cannot load %s, its previous contents remain in force: %s", self._path, fault)
+        self.fault = fault

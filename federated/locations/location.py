@@ -1,11 +1,12 @@
-"""One installation as the front sees it: its replicas, whether it answers, what it said last."""
+"""One installation as the gateway sees it: its replicas, whether it answers, and its last good answers."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections import OrderedDict
 from collections.abc import AsyncIterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import grpc
 
@@ -13,14 +14,46 @@ from federated.clock import Clock
 from federated.errors import Silence, is_word, words_of
 from federated.locations.channel import Dialer, Metadata, ReplicaChannel
 from federated.locations.config import LocationConfig
-from federated.locations.lastgood import LastGood
+from federated.locations.location_health import LocationHealth, Probes
 from federated.locations.plan import patience_s
-from federated.locations.presence import Presence
-from federated.locations.probing import Probes
 from federated.locations.race import Race
 from hqclient.errors import HqApiError
 from hqclient.pool import Endpoints
 from hqclient.retry import Safety, blames_endpoint
+
+
+class Kept(NamedTuple):
+    """An encoded answer, and when it was given, on the gateway's clock."""
+
+    body: bytes
+    at: float
+
+
+class LastGood:
+    """Answers of one location, within a bound of bytes: those asked for least recently go first."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._kept: OrderedDict[tuple[str, bytes], Kept] = OrderedDict()
+        self._max_bytes = max_bytes
+        self.size_bytes = 0
+
+    def keep(self, method: str, request: bytes, body: bytes, now: float) -> None:
+        """Remember an answer, unless it alone would drive out most of the others."""
+        old = self._kept.pop((method, request), None)
+        if old is not None:
+            self.size_bytes -= len(old.body) + len(request)
+        if len(body) > self._max_bytes // 4:
+            return
+        self._kept[method, request] = Kept(body, now)
+        self.size_bytes += len(body) + len(request)
+        while self.size_bytes > self._max_bytes:
+            (_, asked), gone = self._kept.popitem(last=False)
+            self.size_bytes -= len(gone.body) + len(asked)
+
+    def get(self, method: str, request: bytes) -> Kept | None:
+        """The last answer to this very request; None: it was never answered, or that is forgotten."""
+        return self._kept.get((method, request))
+
 
 _STREAM_SILENCE_S: Final = 12.0  # two bookmarks are missing
 _DRAIN_S: Final = 30.0
@@ -32,8 +65,8 @@ class Location:
     Attributes:
         config: as it stands in the file.
         race: how its replicas are asked.
-        presence: whether it answers, and what it told last.
-        probes: what `presence` and the order of its replicas live by.
+        health: whether it answers, and what it told last.
+        probes: what `health` and the order of its replicas live by.
         last_good: its answers, for callers who allow old ones.
         silences: reads without an answer, waited for or not.
         writes: sent.
@@ -46,13 +79,13 @@ class Location:
         endpoints = Endpoints(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
         channels = {address: ReplicaChannel(address, dialer) for address in config.replicas}
         self.race = Race(endpoints, channels, clock)
-        self.presence = Presence(config.name, config.timeout_s, clock)
-        self.probes = Probes(self.presence, self.race, dialer, clock, config.timeout_s)
+        self.health = LocationHealth(config.name, config.timeout_s, clock)
+        self.probes = Probes(self.health, self.race, dialer, clock, config.timeout_s)
         self.last_good = LastGood(last_good_bytes)
         self.silences = self.writes = 0
 
     def __repr__(self) -> str:
-        return f"Location({self.name}, {'up' if self.presence.is_up else self.presence.error})"
+        return f"Location({self.name}, {'up' if self.health.is_up else self.health.error})"
 
     @property
     def name(self) -> str:
@@ -72,9 +105,9 @@ class Location:
             Silence: it has no answer, or none was waited for because it failed before.
             HqApiError: it says that the request cannot be answered so.
         """
-        if not self.presence.is_up:
+        if not self.health.is_up:
             self.silences += 1
-            raise Silence(self.presence.down_words())
+            raise Silence(self.health.down_words())
         return await self._read(method, request, patience_s(self.config.timeout_s, left_s), metadata, needs_store)
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
@@ -125,6 +158,6 @@ class Location:
     def _failed(self, error: HqApiError, waited_s: float) -> None:
         words = words_of(error, f"within {self.config.timeout_s:g} s")
         if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            self.presence.failed(words, waited_s)
+            self.health.failed(words, waited_s)
         else:
-            self.presence.failed_at_once(words)
+            self.health.failed_at_once(words)

@@ -1,4 +1,4 @@
-"""All locations of a front, as its file says; what changes there changes here, and nothing else does."""
+"""All locations of a gateway, as its file says; what changes there changes here, and nothing else does."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from typing import Final, Generic, TypeVar
 from federated.clock import Clock
 from federated.errors import Silence, raise_refusal
 from federated.locations.channel import Dialer
-from federated.locations.config import LocationConfig
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import ConfigFile, LocationConfig
 from federated.locations.location import Location
 from hqclient.errors import HqApiError
 
@@ -42,7 +41,7 @@ class Locations:
     Attributes:
         by_name: those in force.
         started: set when each of them was probed once.
-        closing: set when the front shuts down.
+        closing: set when the gateway shuts down.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class Locations:
         await self._silence.wait()
 
     async def changed(self) -> None:
-        """Return when locations came, went or changed, or the front shuts down."""
+        """Return when locations came, went or changed, or the gateway shuts down."""
         await self._changed.wait()
 
     async def run(self) -> None:
@@ -115,7 +114,7 @@ class Locations:
 
     def _make(self, config: LocationConfig) -> Location:
         location = Location(config, self._clock, self._rng, self._dialer, self._last_good_bytes)
-        location.presence.on_silence = self._one_fell_silent
+        location.health.on_silence = self._one_fell_silent
         return location
 
     def _one_fell_silent(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -66,13 +66,28 @@ class Addressing:
 
     def places(self, instances: Iterable[KnownInstance], port: str | None = None) -> Places:
         """Every address of each instance, with the number of a named port; None: without a port."""
+        if port is None:
+            return self._all(instances, lambda _: 0)
+        return self.at(instances, lambda instance: instance.ports.get(port, 0))
+
+    def at(self, instances: Iterable[KnownInstance], number: Callable[[KnownInstance], int]) -> Places:
+        """The same with a port that is chosen by instance; 0: it has none that is meant, and is left out."""
+        return self._all(instances, number, must_have_port=True)
+
+    def _all(
+        self,
+        instances: Iterable[KnownInstance],
+        number: Callable[[KnownInstance], int],
+        *,
+        must_have_port: bool = False,
+    ) -> Places:
         places, seen = Places(), set[tuple[str, int]]()
         for instance in instances:
-            number = 0 if port is None else instance.ports.get(port, 0)
-            if port is not None and not number:
+            port = number(instance)
+            if must_have_port and not port:
                 self._leave_out(places, instance, LeftOut.NO_PORT)
-                continue
-            self._place(places, seen, instance, number)
+            else:
+                self._place(places, seen, instance, port)
         return places
 
     def _place(self, places: Places, seen: set[tuple[str, int]], instance: KnownInstance, number: int) -> None:

@@ -1,4 +1,4 @@
-"""Callers may name the cluster they mean, as they must at a front; an order for another one is refused."""
+"""Callers may name the cluster they mean, as they must at a gateway; an order for another one is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate that every call passes: who is it, what is the rule, is it met. One for both transports and the front."""
+"""The gate that every call passes: who is it, what is the rule, is it met. One for both transports and the gateway."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Limits:
 
     # --- work at the same time, both transports together ---
     max_calls: int = 4_000  # calls with one answer
-    max_calls_per_peer: int = 3_000  # of these, from one peer; a front is one peer
+    max_calls_per_peer: int = 3_000  # of these, from one peer; a gateway is one peer
     max_streams: int = 5_000  # calls with a stream of answers
     max_streams_per_peer: int = 4_000  # of these, from one peer
     max_agents: int = 20_000  # on the agents' listener: connections, calls, streams; many may share an address

@@ -233,9 +233,6 @@ class History:
         else:
             self.book.picture.drop(some.key)
             self.heard.pop(some.key, None)
-            self.work_ended = [
-                (hosts, tuple(key for key in keys if key != some.key), at) for hosts, keys, at in self.work_ended
-            ]
 
     def _change_rules(self) -> None:
         chance = self.rng.random()

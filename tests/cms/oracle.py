@@ -55,8 +55,8 @@ class Facts:
         if instance.key.location not in self.certain or not instance.is_ready or heard is None:
             return False
         ends = [at for hosts, keys, at in self.work_ended if instance.host in hosts or instance.key in keys]
-        # To a whole second, as the ledger keeps it: early rather than late.
-        return not any(heard <= end for end in ends) and int(heard) >= self.now - self.rules.patience_s
+        # To a tick, as the ledger keeps it: early rather than late.
+        return not any(heard <= end for end in ends) and int(heard / 0.1) >= (self.now - self.rules.patience_s) / 0.1
 
     def members(self, budget: Budget) -> list[Instance]:
         return [i for i in self.instances if i.is_wanted and i.was_ready and budget.name in self.names(i)]

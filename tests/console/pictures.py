@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 from typing import Final, Literal
 
+from console.backends.cms import Cms
 from console.backends.nanny import Nanny
 from console.backends.remote import Remote
 from hqclient import Client
 from tests.console.chromium import chromium, screen
+from tests.console.fake_cms import FakeCms
 from tests.console.fakes import FakeNanny, serving
 from tests.console.scene import cloud, instance, report
 
@@ -22,6 +24,8 @@ SHOTS: Final[tuple[tuple[str, str, Scheme, int], ...]] = (
     ("instance", "/instances/test/cart-2", "dark", 1200),
     ("snapshots", "/services/web/snapshots", "light", 1200),
     ("snapshot", "/services/web/snapshots/c0ffee", "light", 1200),
+    ("disruptions", "/disruptions", "light", 1200),
+    ("task", "/disruptions/reboot-1", "dark", 1200),
     ("nodes", "/nodes", "light", 1200),
 )
 
@@ -32,8 +36,9 @@ async def draw(folder: Path) -> None:
     nanny = FakeNanny()
     nanny.roll_out(11, failed=1, message="the next batch waits for leave of the CMS")
     async with (
-        serving(nanny.methods()) as address,
-        cloud(nanny=lambda: Nanny(Remote("Nanny", [address], None))) as at,
+        serving(nanny.methods()) as nannys,
+        serving(FakeCms().methods()) as cmss,
+        cloud(nanny=lambda: Nanny(Remote("Nanny", [nannys], None)), cms=lambda: Cms(Remote("CMS", [cmss], None))) as at,
         chromium() as browser,
     ):
         await _more(at.client)

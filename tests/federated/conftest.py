@@ -14,9 +14,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from federated.clock import SystemClock
-from federated.front import Front
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
 from hqpb.v1 import service_pb2_grpc
@@ -32,7 +32,7 @@ from tests.federated.fronts import write_config
 class RunningFront:
     """A front in the test's own loop, and a client of it."""
 
-    front: Front
+    front: Gateway
     stub: service_pb2_grpc.InstanceServiceAsyncStub
     addresses: Addresses
     config: Path
@@ -50,7 +50,7 @@ async def running_front(config: Path) -> AsyncIterator[RunningFront]:
     clock, rng = SystemClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 1 << 20)
     shared = ServerContext(Limits(), clock, RequestIds("test"))
-    front = Front(locations, clock, rng, 3 << 20)
+    front = Gateway(locations, clock, rng, 3 << 20)
     server = Server(front, shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.2)
     serving = asyncio.create_task(server.serve())
     try:

@@ -10,7 +10,7 @@ import pytest
 
 from federated.calls.asking import passed_on
 from federated.locations.channel import Dialer, ReplicaChannel
-from federated.locations.probing import PROBE
+from federated.locations.location_health import PROBE
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError

@@ -31,9 +31,9 @@ async def test_every_metric_of_a_front_moves(start_pair: StartPair) -> None:
     await _a_resync(front, west, scraped)
     await _a_location_falls_silent(front, west, scraped)
     front.config.write_text("locations: [")
-    await scraped.until("hq_front_config_fault")
+    await scraped.until("hq_federated_config_fault")
     write_config(front.config, {"east": east.addresses})
-    await eventually(lambda: scraped.look()["hq_front_location_replicas"] == 2, 60, "one location is left")
+    await eventually(lambda: scraped.look()["hq_federated_location_replicas"] == 2, 60, "one location is left")
     assert scraped.unmoved(leaving_out=of_every_replica) == set()
 
 
@@ -59,29 +59,29 @@ async def _a_slow_replica(front: RunningFront, east: FakeLocation, scraped: Scra
     first = race.endpoints.all[0].address
     slow = east.replicas[east.addresses.index(first)]
     slow.delay_s = 1.0
-    await _ask_until(front, scraped, "hq_front_location_hedges_won_total")
-    await _ask_until(front, scraped, "hq_front_location_hedges_total")
+    await _ask_until(front, scraped, "hq_federated_location_hedges_won_total")
+    await _ask_until(front, scraped, "hq_federated_location_hedges_total")
     await slow.stop()
     slow.delay_s = 0.0
-    await _ask_until(front, scraped, "hq_front_location_probes_failed_total")
+    await _ask_until(front, scraped, "hq_federated_location_probes_failed_total")
     while race.stats.failovers == 0:
         for endpoint in race.endpoints.all:  # as if nobody had noticed yet
             race.endpoints.succeeded(endpoint)
         await front.stub.FindInstances(EVERYTHING)
     await slow.restart()
-    await scraped.until("hq_front_location_replicas_healthy", 4)
-    await scraped.until("hq_front_location_probes_answered_total")
+    await scraped.until("hq_federated_location_replicas_healthy", 4)
+    await scraped.until("hq_federated_location_probes_answered_total")
 
 
 async def _a_resync(front: RunningFront, west: FakeLocation, scraped: Scraped) -> None:
     watch = Watching(front.stub.WatchInstances(pb.WatchInstancesRequest()))
-    await scraped.until("hq_front_watches")
+    await scraped.until("hq_federated_watches")
     await eventually(lambda: {"east", "west"} <= _synced(watch), 60, "a synced watch")
     west.oldest_token = west.version + 1_000
     for replica in west.replicas:
         await replica.stop()
         await replica.restart()
-    await scraped.until("hq_front_resyncs_total")
+    await scraped.until("hq_federated_resyncs_total")
     await watch.end()
 
 
@@ -92,8 +92,8 @@ def _synced(watch: Watching) -> set[str]:
 async def _a_location_falls_silent(front: RunningFront, west: FakeLocation, scraped: Scraped) -> None:
     for replica in west.replicas:
         await replica.stop()
-    await _ask_until(front, scraped, "hq_front_location_reads_silent_total")
-    await eventually(lambda: scraped.look()["hq_front_location_up"] == 1, 60, "one location is up")
+    await _ask_until(front, scraped, "hq_federated_location_reads_silent_total")
+    await eventually(lambda: scraped.look()["hq_federated_location_up"] == 1, 60, "one location is up")
 
 
 async def _ask_until(front: RunningFront, scraped: Scraped, name: str) -> None:

@@ -31,7 +31,7 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_
         await front.stub.FindInstances(EVERYTHING)
     assert west.replicas[0].calls["FindInstances"] == asked
     west.replicas[0].delay_s = 0
-    await eventually(lambda: front.front.locations.by_name["west"].presence.is_up, what="west up after a probe")
+    await eventually(lambda: front.front.locations.by_name["west"].health.is_up, what="west up after a probe")
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
 
 
@@ -44,10 +44,10 @@ async def test_a_location_whose_store_is_away_answers_whom_memory_is_enough_for(
         front.stub.CountInstances(pb.CountInstancesRequest(read=STRONG)),
     ):
         assert "no response within 4 s" in errors((await demanding).sources)["west"]
-        assert front.front.locations.by_name["west"].presence.is_up
+        assert front.front.locations.by_name["west"].health.is_up
     error = await refused(front.stub.GetInstance(pb.GetInstanceRequest(id="nobody")))
     assert error.code() is Code.UNAVAILABLE
-    assert front.front.locations.by_name["west"].presence.is_up
+    assert front.front.locations.by_name["west"].health.is_up
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east"), ("b", "west")]
 
 
@@ -63,7 +63,7 @@ async def test_a_caller_in_a_hurry_gets_the_others_before_its_deadline(
         west.replicas[0].delay_s = 30
         with suppress(grpc.aio.AioRpcError):
             answer = await front.stub.FindInstances(EVERYTHING, timeout=0.6)
-            return ids(answer) == [("a", "east")] and front.front.locations.by_name["west"].presence.is_up
+            return ids(answer) == [("a", "east")] and front.front.locations.by_name["west"].health.is_up
         return False
 
     await eventually(is_answered, what="an answer in a try during which this machine does not stall")
@@ -194,7 +194,7 @@ async def test_a_request_that_is_too_large_for_a_location_does_not_make_it_silen
     large.filter.instance_id.append("x" * (4 * 1024 * 1024 - large.ByteSize() - 20))
     error = await refused(front.stub.FindInstances(large))
     assert error.code() is Code.RESOURCE_EXHAUSTED
-    assert front.front.locations.by_name["east"].presence.is_up
+    assert front.front.locations.by_name["east"].health.is_up
     assert ids(await front.stub.FindInstances(EVERYTHING)) == [("a", "east")]
 
 

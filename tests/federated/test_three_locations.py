@@ -64,7 +64,7 @@ async def test_three_installations_answer_as_one(front: FrontProcess) -> None:
         asked = pb.BeginReportingRequest(instance_id="basic-west", revision_id="r1", node="node-1")
         assert (await refused(stub.BeginReporting(asked))).code() is Code.FAILED_PRECONDITION
     assert (await front.get("/readyz?fresh=10s"))[0] == 200
-    assert 'hq_front_location_up{location="east"} 1.0' in (await front.get("/metrics"))[1]
+    assert 'hq_federated_location_up{location="east"} 1.0' in (await front.get("/metrics"))[1]
 
 
 async def test_hqctl_works_unchanged_with_a_cluster_column(front: FrontProcess, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, fr
     await fill(front, "hedge")
 
     async def healthy() -> bool:
-        return 'hq_front_location_replicas_healthy{location="north"} 2.0' in (await front.get("/metrics"))[1]
+        return 'hq_federated_location_replicas_healthy{location="north"} 2.0' in (await front.get("/metrics"))[1]
 
     async with front.stub() as stub:
         for index in range(2):

@@ -9,7 +9,7 @@ import pytest
 
 from federated.calls.following import Follower
 from federated.clock import SystemClock
-from federated.encoded import tokens
+from federated.encoded import continuation
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from serving.errors import TooLarge
@@ -141,7 +141,7 @@ async def test_a_location_that_only_a_token_names_is_not_counted(
     start_locations: StartLocations, start_front: StartFront
 ) -> None:
     front = await start_front(await start_locations("east"))
-    token = tokens.resume_token(tokens.filter_digest(pb.InstanceFilter()), {"made-up": "1"})
+    token = continuation.resume_token(continuation.filter_digest(pb.InstanceFilter()), {"made-up": "1"})
     watcher = Watcher(front.stub, token)
     await eventually(lambda: watcher.kinds["made-up"] == ["RESYNC", "SYNCED"] and "east" in watcher.synced)
     await watcher.end()

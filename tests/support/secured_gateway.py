@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from federated.clock import SystemClock
-from federated.front import Front
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from federated.server import Server
 from hqapi.rules import DENIED_BY_STATE
@@ -36,7 +36,7 @@ async def fronted(files: Secured, replica: str, **given: Any) -> AsyncIterator[A
     locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
     security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE)
     shared = ServerContext(Limits(), clock, RequestIds("front"), security)
-    server = Server(Front(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
+    server = Server(Gateway(locations, clock, rng, 3 << 20), shared, Addresses("127.0.0.1:0", "127.0.0.1:0"), 0.5)
     serving = asyncio.create_task(server.serve())
     try:
         addresses = await server.listening

@@ -1,4 +1,4 @@
-"""The deploy system of the demo: it writes what shall run, through the front, a few instances at a time."""
+"""The deploy system of the demo: it writes what shall run, through the gateway, a few instances at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Written(NamedTuple):
 
 
 def clients_of(front: str) -> dict[str, Client]:
-    """Clients of a front, each for the writes to one location."""
+    """Clients of a gateway, each for the writes to one location."""
     return {name: Client([front], timeout_s=_CALL_S, metadata=_header(name)) for name in LOCATIONS}
 
 

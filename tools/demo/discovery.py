@@ -1,4 +1,4 @@
-"""Service discovery as the demo plays it: one watch, and a small question twice a second, both through the front."""
+"""Service discovery as the demo plays it: one watch, and a small question twice a second, both through the gateway."""
 
 from __future__ import annotations
 

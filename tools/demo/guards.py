@@ -1,4 +1,4 @@
-"""What the guard of each location does, asked of the location itself: a front knows no guards."""
+"""What the guard of each location does, asked of the location itself: a gateway knows no guards."""
 
 from __future__ import annotations
 

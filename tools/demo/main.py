@@ -38,7 +38,7 @@ _data = click.option(
 @_data
 @click.pass_context
 def cli(context: click.Context, plain: bool, data: Path | None) -> None:
-    """Three locations, a front and 300 simulated agents on this machine, to look at and to break."""
+    """Three locations, a gateway and 300 simulated agents on this machine, to look at and to break."""
     if context.invoked_subcommand is not None:
         return
     console = Console()

@@ -60,7 +60,7 @@ def _raise_failures(outcomes: Sequence[object]) -> None:
 
 
 async def _lines(stage: Stage, order: str) -> None:
-    click.echo(f"Three locations and a front; {LIVENESS_TIMEOUT_S:g} s of silence are too long. Ctrl-C stops it.")
+    click.echo(f"Three locations and a gateway; {LIVENESS_TIMEOUT_S:g} s of silence are too long. Ctrl-C stops it.")
     click.echo("In another shell:")
     for usage in USAGES:
         click.echo(f"  {order} {usage.order} {usage.arguments}".rstrip())

@@ -76,7 +76,7 @@ class Scene:
 
     Attributes:
         front: the address of its gRPC; empty: it does not serve.
-        fault: why there is no answer from the front; empty: there is.
+        fault: why there is no answer from the gateway; empty: there is.
         took_s: how long its last answer took.
         revisions: ready instances by service and revision.
     """

@@ -10,7 +10,7 @@ from tools.demo.crews import Crew
 from tools.demo.deploying import Deployer, clients_of
 from tools.demo.discovery import Discovery
 from tools.demo.events import Events
-from tools.demo.front import Front
+from tools.demo.gateway import Gateway
 from tools.demo.guards import GuardWatch
 from tools.demo.locations import Location, Refused
 from tools.demo.scene import Freshness, LocationScene, Ready, Scene, no_counts
@@ -21,7 +21,7 @@ from tools.demo.view import View
 class Cast:
     """The parts that exist once locations and front have started."""
 
-    def __init__(self, locations: dict[str, Location], front: Front, rng: random.Random, events: Events) -> None:
+    def __init__(self, locations: dict[str, Location], front: Gateway, rng: random.Random, events: Events) -> None:
         self.discovery = Discovery(front.grpc, events)
         self.guards = GuardWatch(locations)
         self.crews = {name: Crew(location, rng, events) for name, location in locations.items()}
@@ -45,7 +45,7 @@ class Stage:
     def __init__(self, directory: Path, rng: random.Random, events: Events) -> None:
         self.events = events
         self.locations = {name: Location(name, directory / name) for name in LOCATIONS}
-        self.front = Front(directory)
+        self.front = Gateway(directory)
         self._rng = rng
         self._cast: Cast | None = None
 

@@ -42,7 +42,7 @@ class DiscoverySettings:
 
 
 class Discovery:
-    """Follows the ready instances of services in one installation of HQ (or in several, through a front).
+    """Follows the ready instances of services in one installation of HQ (or in several, through a gateway).
 
     Connections exist only while a handle, or this object itself, is entered. Handles of the same services share one
     watch, and so do the services of one call of `services`. Use it from one event loop.

@@ -25,7 +25,7 @@ class Doubts:
 
     def shown(self, source: service_pb2.Source, count: int, known: int, now: float) -> bool:
         """A snapshot of a cluster is complete, with `count` instances where `known` were known: is it doubted?"""
-        if not source.epoch:  # a front says this of a location of which it has no word
+        if not source.epoch:  # a gateway says this of a location of which it has no word
             return False
         believed = self.believed.get(source.cluster, "")
         is_other = bool(believed) and believed != source.epoch

@@ -63,9 +63,9 @@ class Roster:
         self.source_is_stale = False
         self._as_of = -math.inf  # the list was complete at this moment
         self._snapshot: dict[Key, KnownInstance] | None = {}  # being built; None: none is expected
-        self._anew: dict[str, dict[Key, KnownInstance]] = {}  # by cluster that a front shows by itself: being built
+        self._anew: dict[str, dict[Key, KnownInstance]] = {}  # by cluster that a gateway shows by itself: being built
         self._members: set[str] = set()  # clusters that the other end speaks for, as far as it said so
-        self._away: set[str] = set()  # of these, those of which a front gets no word
+        self._away: set[str] = set()  # of these, those of which a gateway gets no word
         self._heard: set[str] = set()  # clusters that have shown all they have, to this process
         self._resync = ""
         self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was away: kept from an older list
@@ -187,7 +187,7 @@ class Roster:
         return [delta] if delta.changes or delta.resync else []
 
     def _set_apart(self, new: dict[Key, KnownInstance], sources: Iterable[service_pb2.Source]) -> None:
-        """A front completes its locations one by one: of those still to come the old list stands."""
+        """A gateway completes its locations one by one: of those still to come the old list stands."""
         to_come = self._members - {source.cluster for source in sources}
         for cluster in to_come:
             keys = [key for key in new if key[0] == cluster]
@@ -204,7 +204,7 @@ class Roster:
         self._keep_some(new, [s for s in item.sources if s.replica and s.cluster in clusters], now)
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
-        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the front knows it no more
+        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the gateway knows it no more
             self._members, self._away, self._heard = self._members - gone, self._away - gone, self._heard - gone
             self.origin = Origin.LIVE if self.is_whole else self.origin
         else:
@@ -289,7 +289,7 @@ class Roster:
 
 
 def _is_away(source: service_pb2.Source) -> bool:
-    """A front says this of a location of which it has no word; no replica says it of itself."""
+    """A gateway says this of a location of which it has no word; no replica says it of itself."""
     return bool(source.error and not source.replica)
 
 

@@ -1,4 +1,4 @@
-"""--cluster: which location of a front is meant."""
+"""--cluster: which location of a gateway is meant."""
 
 from __future__ import annotations
 

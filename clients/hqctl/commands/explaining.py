@@ -83,7 +83,7 @@ def describe(session: Session, instance_id: str, output: str) -> None:
 
 
 async def _moves(session: Session, instance_id: str) -> Sequence[admin_pb2.Transition]:
-    """Expiries and recoveries that the replicas remember; none from a front, which has no AdminService."""
+    """Expiries and recoveries that the replicas remember; none from a gateway, which has no AdminService."""
     from hqclient.client import HqApiError
 
     try:

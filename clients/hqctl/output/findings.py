@@ -40,7 +40,7 @@ class Facts:
 
     Attributes:
         counts: by service.
-        refused: why AdminService did not answer: a front has none.
+        refused: why AdminService did not answer: a gateway has none.
     """
 
     reached: list[Reached] = field(default_factory=list)

@@ -41,7 +41,7 @@ KIND_STYLES = {
 class Lines:
     """Turns items of a watch into lines, with readiness as `before>after` where it changed.
 
-    From a front, an instance is `CLUSTER/ID`: an id is unique in its cluster only.
+    From a gateway, an instance is `CLUSTER/ID`: an id is unique in its cluster only.
     """
 
     def __init__(self, *, snapshot: bool) -> None:
@@ -116,7 +116,7 @@ class Board:
     def __init__(self) -> None:
         self._shown = Shown()
         self._lines = Lines(snapshot=False)
-        self._silent: set[str] = set()  # a front's locations
+        self._silent: set[str] = set()  # a gateway's locations
         self._state = "reading"
         self.changes: deque[tuple[str, str, str]] = deque(maxlen=CHANGES_SHOWN)
 

@@ -46,7 +46,7 @@ def status(
     chosen = choose(session, names, services)
 
     async def work() -> Exit:
-        partial: dict[str, list[str]] = {}  # by installation that is a front: locations that it misses
+        partial: dict[str, list[str]] = {}  # by installation that is a gateway: locations that it misses
 
         async def one(name: str, client: Client) -> list[Rollout]:
             found, missing = await _rollouts(name, client, chosen.services, chosen.expected.get(name, {}), wait_s)

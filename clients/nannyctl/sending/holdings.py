@@ -21,7 +21,7 @@ class Holdings:
     """Reads instances of one installation, always after everything acknowledged anywhere.
 
     Attributes:
-        missing: locations of which a front had no answer, so that their instances are not in what was read.
+        missing: locations of which a gateway had no answer, so that their instances are not in what was read.
     """
 
     def __init__(self, client: Client) -> None:

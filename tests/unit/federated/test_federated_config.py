@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from federated.locations.config import BadConfig, LocationConfig, check_plain, parse
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import BadConfig, ConfigFile, LocationConfig, check_plain, parse
 from federated.main import cli
 
 GOOD = """

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import grpc
 
-from federated.calls.following import Follower
-from federated.calls.progress import Portion
-from federated.locations.presence import Presence
+from federated.calls.following import Follower, Portion
+from federated.locations.location_health import LocationHealth
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
 from tests.support.virtual_time import VirtualClock, in_virtual_time
@@ -65,7 +64,7 @@ class OneLocation:
     """A location of which only its presence is asked."""
 
     def __init__(self) -> None:
-        self.presence = Presence("east", 2.0, Clock())
+        self.health = LocationHealth("east", 2.0, Clock())
 
     def get(self, _name: str) -> OneLocation:
         return self
@@ -87,7 +86,7 @@ async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_kn
     east = following(location := OneLocation())
     await asyncio.sleep(1)
     assert east.silence() == []
-    location.presence.failed_at_once("no replica answered a probe")
+    location.health.failed_at_once("no replica answered a probe")
     assert told(east.silence()) == ["no replica answered a probe; resuming automatically"]
     assert east.silence() == []
     east.received(OF_EAST.SerializeToString())

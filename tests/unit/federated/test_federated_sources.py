@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from federated.encoded.sources import last_good_source
+from federated.encoded.answers import last_good_source
 from federated.errors import Silence
 from hqpb.v1 import service_pb2
 

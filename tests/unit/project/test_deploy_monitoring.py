@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from federated import metrics as of_front
+from federated import monitoring as of_front
 from hq.api import metrics as of_replica
 from hqapi import prometheus_sd
 from serving.auth import security

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from federated.api import FrontApi
-from federated.front import Front
+from federated.api import GatewayApi
+from federated.gateway import Gateway
 from federated.locations.channel import Dialer
-from federated.locations.config_file import ConfigFile
+from federated.locations.config import ConfigFile
 from federated.locations.locations import Locations
 from hq.api.admin_api import AdminApi
 from hq.api.instance_api import InstanceApi
@@ -56,7 +56,7 @@ async def front_rules(tmp_path: Path) -> dict[str, Rule]:
     config.write_text("locations: {east: {replicas: ['127.0.0.1:1']}}")
     clock, rng = _FrontClock(), random.Random(1)
     locations = Locations(ConfigFile(config), clock, rng, Dialer(), 0)
-    api = FrontApi(Front(locations, clock, rng, 1))
+    api = GatewayApi(Gateway(locations, clock, rng, 1))
     methods = [*api.methods(), *api.refused_methods()]
     await locations.end()
     return {method.path: method.rule for method in methods}

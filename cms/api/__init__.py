@@ -1,0 +1,1 @@
+"""cms.v1 as tables of methods."""

@@ -1,0 +1,63 @@
+"""cms.v1.CmsAdminService: orders of operators, each recorded before it is carried out."""
+
+from __future__ import annotations
+
+from cms.checks import check_reason
+from cms.leave import Leave
+from cms.permits import owner_of
+from cmspb.v1 import cms_pb2 as pb
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import invalid
+from serving.rights.rules import OPERATE
+
+_SERVICE = Service("cms.v1.CmsAdminService", lambda request: str(getattr(request, "id", "")))
+_MOST_S = 30 * 86_400
+
+
+class AdminApi:
+    """The service. `methods` is what a transport serves."""
+
+    def __init__(self, leave: Leave) -> None:
+        self._leave, self._controller = leave, leave.desk.controller
+
+    def methods(self) -> list[Method]:
+        return [
+            _SERVICE.unary(pb.FreezeRequest, self.freeze, OPERATE),
+            _SERVICE.unary(pb.UnfreezeRequest, self.unfreeze, OPERATE),
+            _SERVICE.unary(pb.OpenRequest, self.open, OPERATE),
+            _SERVICE.unary(pb.ExtendTaskRequest, self.extend, OPERATE),
+            _SERVICE.unary(pb.EndTaskRequest, self.end, OPERATE),
+        ]
+
+    async def freeze(self, request: pb.FreezeRequest, call: Call) -> Answer:
+        await self._controller.freeze(_by(request, call), request.reason)
+        return MessageAnswer(pb.FreezeResponse())
+
+    async def unfreeze(self, request: pb.UnfreezeRequest, call: Call) -> Answer:
+        await self._controller.unfreeze(_by(request, call), request.reason)
+        return MessageAnswer(pb.UnfreezeResponse())
+
+    async def open(self, request: pb.OpenRequest, call: Call) -> Answer:
+        await self._controller.open(_by(request, call), request.reason)
+        return MessageAnswer(pb.OpenResponse())
+
+    async def extend(self, request: pb.ExtendTaskRequest, call: Call) -> Answer:
+        if not 0 < request.seconds <= _MOST_S:
+            raise invalid("seconds", f"{request.seconds} is not valid: use 1 to {_MOST_S}")
+        await self._leave.extend(request.id, request.seconds, _by(request, call), request.reason)
+        return MessageAnswer(pb.ExtendTaskResponse())
+
+    async def end(self, request: pb.EndTaskRequest, call: Call) -> Answer:
+        await self._leave.end_as_operator(request.id, _by(request, call), request.reason)
+        return MessageAnswer(pb.EndTaskResponse())
+
+
+Request = pb.FreezeRequest | pb.UnfreezeRequest | pb.OpenRequest | pb.ExtendTaskRequest | pb.EndTaskRequest
+
+
+def _by(request: Request, call: Call) -> str:
+    """Who orders it, for the record. Raises InvalidRequest: without a reason it is not recorded, so not done."""
+    check_reason(request.reason)
+    call.access.check_all("this order")
+    return owner_of(call) or request.by or "nobody known"

@@ -1,0 +1,176 @@
+"""cms.v1.CmsService: tasks and why, budgets, plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cms.api.shapes import budget_message, budget_record, budget_state, limit_state, record_of, state_of
+from cms.checks import check_budget, check_task
+from cms.leave import Leave
+from cms.ledger.actions import ACTIONS
+from cms.ledger.plan import plan
+from cms.ledger.why import Why, view
+from cms.permits import check_budget_reach, check_task_reach, owner_of
+from cmspb.storage.v1 import ledger_pb2
+from cmspb.v1 import cms_pb2 as pb
+from control import EventRefused
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import NotFound, invalid
+from serving.rights.rules import BUDGET, LEAVE, READ
+
+_MOST_PLANNED = 1_000
+
+
+def _subject(request: Any) -> str:
+    for name in ("id", "name", "issuer"):
+        if hasattr(request, name):
+            return str(getattr(request, name))
+    return str(getattr(getattr(request, "task", None) or getattr(request, "budget", None), "id", ""))
+
+
+_SERVICE = Service("cms.v1.CmsService", _subject)
+
+
+class CmsApi:
+    """The service. `methods` is what a transport serves."""
+
+    def __init__(self, leave: Leave) -> None:
+        self._leave, self._desk, self._clock = leave, leave.desk, leave.desk.clock
+
+    def methods(self) -> list[Method]:
+        return [
+            _SERVICE.unary(pb.CreateTaskRequest, self.create, LEAVE),
+            _SERVICE.unary(pb.GetTaskRequest, self.get, READ),
+            _SERVICE.unary(pb.ListTasksRequest, self.list, READ),
+            _SERVICE.unary(pb.DeleteTaskRequest, self.delete, LEAVE),
+            _SERVICE.unary(pb.ConfirmTaskRequest, self.confirm, LEAVE),
+            _SERVICE.unary(pb.WhyTaskRequest, self.why, READ),
+            _SERVICE.unary(pb.PlanRequest, self.plan, READ),
+            _SERVICE.unary(pb.PutBudgetRequest, self.put_budget, BUDGET),
+            _SERVICE.unary(pb.ListBudgetsRequest, self.list_budgets, READ),
+            _SERVICE.unary(pb.DeleteBudgetRequest, self.delete_budget, BUDGET),
+            _SERVICE.unary(pb.EndDeclarationRequest, self.end_declaration, LEAVE),
+            _SERVICE.unary(pb.GetStatusRequest, self.status, READ),
+        ]
+
+    # --- tasks --------------------------------------------------------------------------------------------------------
+
+    async def create(self, request: pb.CreateTaskRequest, call: Call) -> Answer:
+        wanted = record_of(request.task, owner_of(call))
+        check_task(wanted)
+        check_task_reach(call.access, wanted, self._desk.book.picture)
+        record, why = await (self._leave.dry_run(wanted) if request.dry_run else self._leave.create(wanted))
+        return MessageAnswer(pb.CreateTaskResponse(state=self._state(record, why)))
+
+    async def get(self, request: pb.GetTaskRequest, call: Call) -> Answer:
+        record, why = await self._leave.look(request.id, owner_of(call), any_owner=True)
+        return MessageAnswer(pb.GetTaskResponse(state=self._state(record, why)))
+
+    async def list(self, request: pb.ListTasksRequest, call: Call) -> Answer:
+        self._desk.controller.check_loaded()
+        found = [record for record in self._leave.all() if self._passes(record, request)]
+        states = [self._state(record, self._leave.why(record)) for record in found]
+        return MessageAnswer(pb.ListTasksResponse(state=states))
+
+    async def delete(self, request: pb.DeleteTaskRequest, call: Call) -> Answer:
+        await self._leave.end(request.id, owner_of(call))
+        return MessageAnswer(pb.DeleteTaskResponse())
+
+    async def confirm(self, request: pb.ConfirmTaskRequest, call: Call) -> Answer:
+        record, why = await self._leave.confirm(request.id, owner_of(call))
+        return MessageAnswer(pb.ConfirmTaskResponse(state=self._state(record, why)))
+
+    async def why(self, request: pb.WhyTaskRequest, call: Call) -> Answer:
+        record, why = await self._leave.look(request.id, owner_of(call), any_owner=True)
+        budgets = [budget_state(seen, self._clock) for seen in why.budgets]
+        limits = [limit_state(seen) for seen in why.limits]
+        return MessageAnswer(pb.WhyTaskResponse(state=self._state(record, why), budget=budgets, limit=limits))
+
+    async def plan(self, request: pb.PlanRequest, call: Call) -> Answer:
+        action = request.action or "reboot"
+        if action not in ACTIONS:
+            raise invalid("action", f"{action[:40]!a} is not one of {', '.join(sorted(ACTIONS))}")
+        if not 0 < len(request.host) <= _MOST_PLANNED:
+            raise invalid("host", f"name 1 to {_MOST_PLANNED} hosts")
+        self._desk.controller.check_loaded()
+        await self._desk.locations.fence(self._desk.settings.fence_s)
+        made = plan(self._desk.book, request.host, action, self._clock.now())
+        misfits = [pb.Misfit(host=host, reason=reason) for host, reason in made.misfits.items()]
+        return MessageAnswer(pb.PlanResponse(wave=[pb.Wave(host=wave) for wave in made.waves], misfit=misfits))
+
+    # --- budgets ------------------------------------------------------------------------------------------------------
+
+    async def put_budget(self, request: pb.PutBudgetRequest, call: Call) -> Answer:
+        record = budget_record(request.budget)
+        check_budget(record)
+        before = self._desk.budgets.get(record.name)
+        for service in {record.service, before.service if before else record.service}:
+            check_budget_reach(call.access, service, record.name)
+        record.by, record.at_ms = owner_of(call), self._clock.wall_ms()
+        await self._desk.orders.submit(record.name, ledger_pb2.Order(put_budget=record), record.by)
+        return MessageAnswer(pb.PutBudgetResponse(budget=budget_message(record)))
+
+    async def list_budgets(self, request: pb.ListBudgetsRequest, call: Call) -> Answer:
+        self._desk.controller.check_loaded()
+        self._desk.current()
+        tallies, answer = self._desk.book.picture.tallies, pb.ListBudgetsResponse()
+        for name in sorted({*tallies, *self._desk.budgets}):
+            service = self._desk.book.picture.budgets.named(name).service
+            if request.service in ("", service):
+                if name in tallies and (tallies[name].total or name in self._desk.budgets):
+                    answer.state.append(budget_state(view(self._desk.book, name), self._clock))
+                if name in self._desk.budgets:
+                    answer.budget.append(budget_message(self._desk.budgets[name]))
+        return MessageAnswer(answer)
+
+    async def delete_budget(self, request: pb.DeleteBudgetRequest, call: Call) -> Answer:
+        before = self._desk.budgets.get(request.name)
+        if before is None:
+            raise NotFound(f"there is no budget {request.name[:100]}")
+        check_budget_reach(call.access, before.service, request.name)
+        order = ledger_pb2.Order(delete_budget=ledger_pb2.Order.DeleteBudget(name=request.name))
+        try:
+            await self._desk.orders.submit(request.name, order, owner_of(call))
+        except EventRefused as error:
+            raise NotFound(str(error)) from None
+        return MessageAnswer(pb.DeleteBudgetResponse())
+
+    # --- the whole ----------------------------------------------------------------------------------------------------
+
+    async def end_declaration(self, request: pb.EndDeclarationRequest, call: Call) -> Answer:
+        desk = self._desk
+        if request.issuer not in desk.settings.issuers:
+            raise invalid("issuer", f"{request.issuer[:100]!a} may not declare work: see --issuer of the CMS")
+        declare = ledger_pb2.Order.Declare(issuer=request.issuer, by=owner_of(call))
+        await desk.orders.submit(request.issuer, ledger_pb2.Order(declare=declare), owner_of(call))
+        missing = desk.missing_issuers()
+        if not missing and not desk.controller.is_open:
+            await desk.controller.open(owner_of(call) or request.issuer, "every issuer has declared its running work")
+        return MessageAnswer(pb.EndDeclarationResponse(missing=missing))
+
+    async def status(self, request: pb.GetStatusRequest, call: Call) -> Answer:
+        desk = self._desk
+        answer = pb.GetStatusResponse(
+            closed=desk.why_closed(),
+            acting=desk.controller.acting_process,
+            epoch=desk.controller.epoch,
+            missing=[] if desk.controller.is_open else desk.missing_issuers(),
+        )
+        for name, location in sorted(desk.locations.by_name.items()):
+            doubt = location.doubt()
+            answer.location.add(name=name, instances=location.instances, is_certain=not doubt, reason=doubt)
+        return MessageAnswer(answer)
+
+    def _state(self, record: ledger_pb2.Task, why: Why) -> pb.TaskState:
+        return state_of(record, why, self._clock)
+
+    def _passes(self, record: ledger_pb2.Task, request: pb.ListTasksRequest) -> bool:
+        picture, task = self._desk.book.picture, self._desk.book.tasks[record.id]
+        if request.issuer and request.issuer != record.issuer:
+            return False
+        touched = [picture.instances[key] for key in (picture.touched(task) if request.host or request.service else ())]
+        hosts = {*record.host, *(instance.host for instance in touched)}
+        if request.host and request.host not in hosts:
+            return False
+        return not request.service or any(instance.service == request.service for instance in touched)

@@ -1,0 +1,118 @@
+"""What is refused of tasks and budgets, with the name of the field. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from cms.ledger.actions import ACTIONS
+from cms.ledger.amounts import Amount
+from cmspb.storage.v1 import ledger_pb2
+from serving.errors import InvalidRequest, Violation
+
+TYPES: Final = ("manual", "automated")
+MOST_HOSTS: Final = 10_000
+_MOST_RECORD_BYTES: Final = 480 << 10
+_is_host = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}").fullmatch
+_is_name = re.compile(r"[A-Za-z0-9._@-]{1,100}").fullmatch
+_HOST_RULE: Final = "use 1 to 253 letters, digits and ._:@-"
+_has_controls = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]").search
+
+
+def check_task(task: ledger_pb2.Task, actions: Iterable[str] = ACTIONS) -> None:
+    """Raises InvalidRequest, naming every field that is wrong."""
+    found = [
+        *_line(task.id, "id", 255),
+        *_one_of(task.action, "action", actions),
+        *_one_of(task.type, "type", TYPES),
+        *_line(task.issuer, "issuer", 255),
+        *_line(task.group_id, "host_group_id", 255, may_be_empty=True),
+        *_text(task.comment, "comment", 4_096),
+        *_text(task.failure, "failure", 4_096),
+        *_text(task.extra, "extra", 65_536),
+        *_targets(task),
+    ]
+    if not found and task.ByteSize() > _MOST_RECORD_BYTES:
+        found.append(Violation("hosts", f"the task has {task.ByteSize()} bytes, of {_MOST_RECORD_BYTES}: split it"))
+    if found:
+        raise InvalidRequest(*found)
+
+
+def check_budget(budget: ledger_pb2.Budget) -> None:
+    """Raises InvalidRequest, naming every field that is wrong."""
+    found = []
+    if not _is_name(budget.name):
+        found.append(Violation("budget.name", f"{_shown(budget.name)}: use 1 to 100 letters, digits and ._@-"))
+    if bool(budget.service) == bool(budget.labels):
+        found.append(Violation("budget.service", "name either a service or labels"))
+    if budget.service and not _is_host(budget.service):
+        found.append(Violation("budget.service", f"{_shown(budget.service)}: {_HOST_RULE}"))
+    if bool(budget.min_ready) == bool(budget.max_unavailable):
+        found.append(Violation("budget.min_ready", "give either min_ready or max_unavailable"))
+    for field in ("min_ready", "max_unavailable"):
+        if text := getattr(budget, field):
+            found += _amount(text, f"budget.{field}")
+    words = [*budget.cluster, *budget.labels, *budget.labels.values()]
+    found += [fault for word in words for fault in _line(word, "budget.labels", 253, may_be_empty=True)]
+    if found:
+        raise InvalidRequest(*found)
+
+
+def check_reason(reason: str) -> None:
+    """Raises InvalidRequest: orders are recorded with why."""
+    if found := _line(reason, "reason", 1_000):
+        raise InvalidRequest(*found)
+
+
+def _targets(task: ledger_pb2.Task) -> list[Violation]:
+    if bool(task.host) == bool(task.instance):
+        return [Violation("hosts", "is empty: name at least one host" if not task.host else "name hosts or instances")]
+    count = len(task.host) + len(task.instance)
+    if count > MOST_HOSTS:
+        return [Violation("hosts", f"{count} are too many: at most {MOST_HOSTS} in one task")]
+    found = [
+        Violation(f"hosts[{number}]", f"{_shown(host)}: {_HOST_RULE}")
+        for number, host in enumerate(task.host)
+        if not _is_host(host)
+    ]
+    for number, one in enumerate(task.instance):
+        if not (_is_host(one.location) and _is_host(one.id)):
+            found.append(Violation(f"instance[{number}]", f"{_shown(one.id)}: {_HOST_RULE}"))
+    return found[:10]
+
+
+def _amount(text: str, field: str) -> list[Violation]:
+    try:
+        Amount.parse(text)
+    except ValueError as error:
+        return [Violation(field, str(error))]
+    return []
+
+
+def _one_of(value: str, field: str, allowed: Iterable[str]) -> list[Violation]:
+    words = sorted(allowed)
+    return [] if value in words else [Violation(field, f"{_shown(value)} is not one of {', '.join(words)}")]
+
+
+def _line(value: str, field: str, most: int, *, may_be_empty: bool = False) -> list[Violation]:
+    if not value and not may_be_empty:
+        return [Violation(field, "is empty: set it")]
+    if not value.isprintable():
+        return [Violation(field, f"{_shown(value)} has control characters: remove them")]
+    return _size(value, field, most)
+
+
+def _text(value: str, field: str, most: int) -> list[Violation]:
+    if _has_controls(value):
+        return [Violation(field, "has control characters: remove them")]
+    return _size(value, field, most)
+
+
+def _size(value: str, field: str, most: int) -> list[Violation]:
+    size = len(value.encode("utf-8", "surrogatepass"))
+    return [] if size <= most else [Violation(field, f"{size} bytes are too long: use at most {most}")]
+
+
+def _shown(value: str, shown: Callable[[str], str] = ascii) -> str:
+    return shown(value[:60])

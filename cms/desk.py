@@ -1,0 +1,254 @@
+"""The ledger at one process: kept in step with the store and with HQ, and decided where this process acts."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from cms.hqview.locations import Locations
+from cms.ledger.book import Book
+from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.decide import Change as Happens
+from cms.ledger.decide import Decision, confirm, decide
+from cms.ledger.instances import InstanceKey
+from cms.ledger.states import Event
+from cms.ledger.tasks import Task
+from cms.orders import Orders
+from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
+from cmspb.storage.v1 import ledger_pb2
+from control import Change, Controller, RecordChanged
+
+log = logging.getLogger(__name__)
+
+_TICK_S: Final = 1.0
+_MOST_AT_ONCE: Final = 90  # records in one transaction; etcd takes 128
+_KEPT_S: Final = 0.5
+_MOVED_S: Final = 0.1  # what changes in HQ is collected for so long
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the CMS is told.
+
+    Attributes:
+        issuers: who must declare their running work in a new epoch, and may declare work at all.
+        fence_s: how long a location has to prove that all it acknowledged is known here.
+    """
+
+    issuers: tuple[str, ...] = ()
+    fence_s: float = 1.0
+
+
+class Desk:
+    """Reads of the ledger at any process; decisions where it acts.
+
+    Attributes:
+        decision: the latest one made here, stored or not.
+        decisions, grants: how many were stored here; for metrics.
+    """
+
+    def __init__(self, controller: Controller, book: Book, locations: Locations, settings: Settings) -> None:
+        self.controller, self.book, self.locations, self.settings = controller, book, locations, settings
+        self.clock = controller.clock
+        self.tasks, self.budgets = controller.records(TASK), controller.records(BUDGET)
+        self.ended, self.declared = controller.records(ENDED), controller.records(DECLARED)
+        self._ledger = controller.records(LEDGER)
+        self.orders = Orders(controller)
+        self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
+        self._polls: dict[str, int] = {}
+        self._budgets: dict[str, Budget] = {}
+        self._epoch = ""
+        self._decided_at = self._passed_at = float("-inf")
+        self._is_outdated = True
+        self._moved = asyncio.Event()
+        self.decision = decide(book, self.clock.now())
+        self.decisions = self.grants = 0
+        self.tasks.listen(self._task_changed)
+        self.budgets.listen(self._budget_changed)
+        self.ended.listen(self._work_ended)
+        locations.moved = lambda: self._deciding.trigger(ALL, _MOVED_S)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def why_closed(self) -> str:
+        """Why nothing is granted; empty: grants go on."""
+        frozen = self.controller.frozen
+        if not self.controller.is_open:
+            missing = self.missing_issuers()
+            words = f"; not declared yet: {', '.join(missing)}" if missing else ""
+            epoch = self.controller.epoch
+            return (
+                f"the store of the CMS has a new history (epoch {epoch}), so work may be under way that "
+                f"it does not know{words}: nothing is granted until every issuer has declared its running work, or an "
+                "operator runs `hqctl disruptions open`"
+            )
+        if frozen is not None:
+            return f"frozen by {frozen.by}: {frozen.reason}; nothing is granted until `hqctl disruptions unfreeze`"
+        return self.controller.stop.reason()
+
+    def missing_issuers(self) -> list[str]:
+        """Issuers that have not declared their running work in this epoch."""
+        known = {name for name, record in self.declared.items() if record.epoch == self.controller.epoch}
+        return [issuer for issuer in self.settings.issuers if issuer not in known]
+
+    def current(self) -> Decision:
+        """The latest decision; where another process acts, what it will decide as far as can be seen from here."""
+        now = self.clock.now()
+        is_deciding = self.controller.is_acting and self.controller.is_open
+        if self._is_outdated or (not is_deciding and now - self._decided_at > _KEPT_S):
+            if not is_deciding:
+                self.locations.look()
+            self.book.closed = self.why_closed()
+            self.decision, self._decided_at, self._is_outdated = decide(self.book, now), now, False
+        return self.decision
+
+    async def settled(self, task_id: str, timeout_s: float) -> None:
+        """Return when a task does not wait any more, or was looked at; at the latest when the time is over."""
+        record = self.tasks.stored(task_id)
+        seen_at = self.clock.now()
+        try:
+            async with asyncio.timeout(timeout_s):
+                while record is not None and record.message.state == "waiting" and self._passed_at <= seen_at:
+                    await self._moved.wait()
+                    record = self.tasks.stored(task_id)
+        except TimeoutError:
+            pass
+
+    async def stirred(self, timeout_s: float) -> None:
+        """Return when something changed, or when the time is over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._moved.wait()
+
+    # --- in step ------------------------------------------------------------------------------------------------------
+
+    def _task_changed(self, task_id: str) -> None:
+        stored, now = self.tasks.stored(task_id), self.clock.now()
+        if stored is None:
+            self.book.drop(task_id, now)
+            self._polls.pop(task_id, None)
+        else:
+            before, polls = self.book.tasks.get(task_id), self._polls.get(task_id, 0)
+            self.book.put(task_of(stored, before, polls, now, self.clock.wall_ms()))
+            self._polls[task_id] = stored.message.polls
+        self._is_outdated = True
+        self._look_again()
+
+    def _budget_changed(self, name: str) -> None:
+        record, before = self.budgets.get(name), self._budgets.pop(name, None)
+        changed = [before] if before else []
+        if record is not None:
+            self._budgets[name] = budget_of(record)
+            changed.append(self._budgets[name])
+        self.book.rule(Budgets(self._budgets.values(), self.book.picture.budgets.default), changed)
+        self._look_again()
+
+    def _work_ended(self, task_id: str) -> None:
+        record = self.ended.get(task_id)
+        if record is not None:
+            keys = tuple(_key(one) for one in record.instance)
+            self.book.picture.work_ended(Task(task_id, 0, "reboot", tuple(record.host), keys), self.clock.now())
+
+    def _look_again(self) -> None:
+        self._deciding.trigger(ALL)
+        self._stir()
+
+    def _stir(self) -> None:
+        moved, self._moved = self._moved, asyncio.Event()
+        moved.set()
+
+    def _sync(self) -> None:
+        """Another history: what it does not have is gone."""
+        if self._epoch != self.controller.epoch:
+            self._epoch = self.controller.epoch
+            for gone in self.book.tasks.keys() - self.tasks.keys():
+                self._task_changed(gone)
+            for gone in self._budgets.keys() - self.budgets.keys():
+                self._budget_changed(gone)
+
+    # --- deciding -----------------------------------------------------------------------------------------------------
+
+    async def _decide(self, _: str) -> float:
+        """Decide once, behind a fence; store what changes, compared with the ledger as it was."""
+        self._sync()
+        if any(task.state in ("waiting", "provisional") for task in self.book.tasks.values()):
+            await self.locations.fence(self.settings.fence_s)
+        change, now = self.controller.change(), self.clock.now()
+        ledger = change.get(LEDGER, ALL) or ledger_pb2.Ledger()
+        self.book.closed = self.why_closed()
+        answered = self._confirm(change, now)
+        happens: Sequence[Happens] = ()
+        if not answered:
+            self.decision, self._is_outdated = decide(self.book, now), False
+            happens = _whole_units(self.decision.changes, self.book)
+            for task_id, event in happens:
+                self._move(change, task_id, event)
+        tidied = not answered and not happens and self._tidy(change)
+        self._passed_at = self._decided_at = now
+        if answered or happens or tidied:
+            ledger.decisions += 1
+            change.put(LEDGER, ALL, ledger)
+            await change.commit()
+            self._count(happens)
+        self._stir()
+        return 0.0 if answered or happens else _TICK_S
+
+    def _move(self, change: Change, task_id: str, event: Event) -> None:
+        record, version = change.get(TASK, task_id), self.tasks.version(task_id)
+        if record is None:
+            raise RecordChanged(f"task {task_id} is gone")
+        move(record, event, self.clock.wall_ms(), version)
+        change.put(TASK, task_id, record)
+
+    def _confirm(self, change: Change, now: float) -> bool:
+        """Answer one unit whose confirmation was asked for; whether there was one."""
+        asked = next((task_id for task_id, record in self.tasks.items() if record.confirming), None)
+        if asked is None or asked not in self.book.tasks:
+            return False
+        unit = self.book.tasks[asked].unit
+        outcome = confirm(self.book, unit, now)
+        for task_id, event in outcome if not isinstance(outcome, str) else ():
+            self._move(change, task_id, event)
+        for task in self.book.members(unit):
+            record = change.get(TASK, task.id)
+            if record is not None and record.confirming:
+                record.confirmed, record.confirming = record.confirming, ""
+                change.put(TASK, task.id, record)
+        return True
+
+    def _tidy(self, change: Change) -> bool:
+        """Forget work that ended long enough ago: everyone there was heard since, or is down."""
+        done = [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)][:_MOST_AT_ONCE]
+        for task_id in done:
+            change.compare(ENDED, task_id)
+            change.delete(ENDED, task_id)
+        return bool(done)
+
+    def _is_awaited(self, record: ledger_pb2.Ended) -> bool:
+        picture = self.book.picture
+        task = Task("", 0, "reboot", tuple(record.host), tuple(_key(one) for one in record.instance))
+        instances = [picture.instances[key] for key in picture.touched(task)]
+        return any(instance.is_ready and picture.hearing.doubt(instance) for instance in instances)
+
+    def _count(self, happens: Collection[Happens]) -> None:
+        self.decisions += 1
+        self.grants += sum(event in (Event.GRANT, Event.OFFER) for _, event in happens)
+        for task_id, event in happens:
+            log.info("task %s: %s", task_id, event)
+
+
+def _whole_units(changes: Sequence[Happens], book: Book) -> list[Happens]:
+    """The first changes, as many as one transaction takes; no unit is divided."""
+    taken = list(changes[:_MOST_AT_ONCE])
+    if len(taken) == len(changes):
+        return taken
+    cut = book.tasks[changes[_MOST_AT_ONCE].task_id].unit
+    return [change for change in taken if book.tasks[change.task_id].unit != cut]
+
+
+def _key(one: ledger_pb2.Instance) -> InstanceKey:
+    return InstanceKey(one.location, one.id)

@@ -1,0 +1,197 @@
+"""Tasks as callers use them, whichever wire they come over: ask, look, confirm, end."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from typing import Final
+
+from cms.desk import Desk
+from cms.ledger.actions import ACTIONS
+from cms.ledger.claims import Wait
+from cms.ledger.decide import poll
+from cms.ledger.states import State
+from cms.ledger.why import Why, explain, explain_new
+from cms.records import TASK, is_same, task_of
+from cmspb.storage.v1 import ledger_pb2
+from control import EventRefused, NotHandledYet, RecordChanged, Stored
+from serving.errors import NotFound, ServiceError, invalid
+
+_DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
+_POLLED_S: Final = 30.0  # polls that come sooner are not stored
+_MOST_IN_GROUP: Final = 90
+
+
+class TaskConflict(ServiceError):
+    """The id is taken by a task with another content."""
+
+    code = "ALREADY_EXISTS"
+    reason = "TASK_CONFLICT"
+    ours = False
+
+
+class NotConfirmed(ServiceError):
+    """The task has no ok that could be made final; `record` and `why` say how it stands."""
+
+    code = "FAILED_PRECONDITION"
+    reason = "NOT_CONFIRMED"
+    ours = False
+
+    def __init__(self, record: ledger_pb2.Task, why: Why) -> None:
+        super().__init__(f"task {record.id} is not granted: {why.message}")
+        self.record, self.why = record, why
+
+
+class Leave:
+    """The use cases of tasks. Answers are records, and why they stand so."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self._polled: dict[str, float] = {}
+
+    async def create(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
+        """Store a task and return its first verdict; the same once more changes nothing.
+
+        Raises TaskConflict, InvalidRequest, and what storing raises.
+        """
+        self.desk.controller.check_loaded()
+        while True:
+            stored = self.desk.tasks.stored(wanted.id)
+            if stored is not None:
+                if not is_same(stored.message, wanted) or stored.message.owner != wanted.owner:
+                    raise TaskConflict(f"task {wanted.id} exists with another content: use another id")
+                return await self.look(wanted.id, wanted.owner)
+            try:
+                await self._store(wanted)
+            except RecordChanged:
+                continue
+            await self.desk.settled(wanted.id, _DECIDED_S)
+
+    async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
+        """What would become of a task. It is rejected if it is impossible now."""
+        self.desk.controller.check_loaded()
+        await self.desk.locations.fence(self.desk.settings.fence_s)
+        decision, now = self.desk.current(), self.desk.clock.now()
+        wanted.state = State.WAITING
+        task = task_of(Stored(wanted, 2**63), None, 0, now, self.desk.clock.wall_ms())
+        obstacles, why = explain_new(self.desk.book, decision, [task])
+        is_impossible = any(obstacle.wait is Wait.IMPOSSIBLE for obstacle in obstacles)
+        is_free = not obstacles and not (self.desk.book.closed and task.disrupts)
+        wanted.state = State.REJECTED if is_impossible else State.GRANTED if is_free else State.WAITING
+        return wanted, why
+
+    async def look(self, task_id: str, owner: str, *, any_owner: bool = False) -> tuple[ledger_pb2.Task, Why]:
+        """A task and its verdict; being asked for keeps a provisional ok. Raises NotFound."""
+        record = self._own(task_id, owner, any_owner=any_owner)
+        if record.owner == owner:
+            await self._poll(task_id, record)
+            record = self.desk.tasks.get(task_id, record)
+        return record, self.why(record)
+
+    async def confirm(self, task_id: str, owner: str) -> tuple[ledger_pb2.Task, Why]:
+        """Make an ok final. Raises NotConfirmed, NotFound."""
+        record = self._own(task_id, owner)
+        if record.state != State.GRANTED and not self.desk.why_closed():
+            word = secrets.token_hex(8)
+            confirming = ledger_pb2.Order.Confirm(word=word, by=owner)
+            await self._submit(ledger_pb2.Order(task_id=task_id, confirm=confirming))
+            await self._answered(task_id, word)
+            record = self._own(task_id, owner)
+        if record.state != State.GRANTED:
+            raise NotConfirmed(record, self.why(record))
+        return record, self.why(record)
+
+    async def end(self, task_id: str, owner: str, *, is_wire: bool = False) -> None:
+        """Delete a task of the caller's own. Raises NotFound."""
+        delete = ledger_pb2.Order.Delete(by=owner, is_wire=is_wire)
+        await self._submit(ledger_pb2.Order(task_id=task_id, delete=delete))
+
+    async def end_as_operator(self, task_id: str, by: str, reason: str) -> None:
+        """Delete anybody's task. Raises NotFound."""
+        delete = ledger_pb2.Order.Delete(by=by, is_operator=True, reason=reason)
+        await self._submit(ledger_pb2.Order(task_id=task_id, delete=delete), by)
+
+    async def extend(self, task_id: str, seconds: int, by: str, reason: str) -> None:
+        """Move the bound of a hold. Raises NotFound, EventRefused."""
+        extend = ledger_pb2.Order.Extend(seconds=seconds, by=by, reason=reason)
+        await self._submit(ledger_pb2.Order(task_id=task_id, extend=extend), by)
+
+    def all(self, owner: str | None = None, *, only_wire: bool = False) -> Iterator[ledger_pb2.Task]:
+        """In the order of creation; `owner` None: everybody's."""
+        for task in sorted(self.desk.book.tasks.values(), key=lambda task: task.order):
+            record = self.desk.tasks.get(task.id)
+            if record is not None and owner in (None, record.owner) and (record.is_wire or not only_wire):
+                yield record
+
+    def why(self, record: ledger_pb2.Task) -> Why:
+        """Why a stored task stands so."""
+        decision, task = self.desk.current(), self.desk.book.tasks.get(record.id)
+        if task is None:
+            return Why("it is gone")
+        return explain(self.desk.book, decision, task, self.desk.clock.now())
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    async def _store(self, wanted: ledger_pb2.Task) -> None:
+        now_ms = self.desk.clock.wall_ms()
+        wanted.created_ms = wanted.since_ms = now_ms
+        wanted.state = State.WAITING
+        if wanted.already_running:
+            if wanted.issuer not in self.desk.settings.issuers:
+                raise invalid(
+                    "already_running", f"issuer {wanted.issuer!r} may not declare work: see --issuer of the CMS"
+                )
+            wanted.state = State.GRANTED
+            wanted.overdue_ms = now_ms + round(ACTIONS[wanted.action].bound_s * 1000)
+        if wanted.group_id:
+            self._check_group(wanted)
+        change = self.desk.controller.creation()
+        if change.get(TASK, wanted.id) is not None:
+            raise RecordChanged(f"task {wanted.id} was created meanwhile")
+        change.put(TASK, wanted.id, wanted)
+        await change.commit(1.5)
+
+    def _check_group(self, wanted: ledger_pb2.Task) -> None:
+        """A group is stored in one transaction, which has a bound."""
+        tasks = self.desk.book.tasks.values()
+        members = [task for task in tasks if (task.owner, task.group) == (wanted.owner, wanted.group_id)]
+        if len(members) >= _MOST_IN_GROUP:
+            words = f"group {wanted.group_id} has {len(members)} tasks, which is the most: name several hosts in a task"
+            raise invalid("host_group_id", words)
+
+    def _own(self, task_id: str, owner: str, *, any_owner: bool = False) -> ledger_pb2.Task:
+        self.desk.controller.check_loaded()
+        record = self.desk.tasks.get(task_id)
+        if record is None or not (any_owner or record.owner == owner):
+            raise NotFound(f"there is no task {task_id}")
+        return record
+
+    async def _poll(self, task_id: str, record: ledger_pb2.Task) -> None:
+        """Note that somebody asks, where that matters, and not too often."""
+        if record.state not in (State.PROVISIONAL, State.LAPSED) or task_id not in self.desk.book.tasks:
+            return
+        now = self.desk.clock.now()
+        if record.state == State.PROVISIONAL and now - self._polled.get(task_id, float("-inf")) < _POLLED_S:
+            return
+        if len(self._polled) > 10_000:
+            self._polled.clear()
+        self._polled[task_id] = now
+        for one in poll(self.desk.book, task_id):
+            await self._submit(ledger_pb2.Order(task_id=one.task_id, poll=ledger_pb2.Order.Poll()))
+
+    async def _submit(self, order: ledger_pb2.Order, by: str = "") -> None:
+        try:
+            await self.desk.orders.submit(order.task_id, order, by)
+        except EventRefused as error:
+            if error.code == "NOT_FOUND":
+                raise NotFound(str(error)) from None
+            raise
+
+    async def _answered(self, task_id: str, word: str) -> None:
+        """Raises NotHandledYet."""
+        until = self.desk.clock.now() + 1.8
+        while (record := self.desk.tasks.get(task_id)) is not None and record.confirmed != word:
+            left_s = until - self.desk.clock.now()
+            if left_s <= 0:
+                raise NotHandledYet(f"task {task_id}: the confirmation is not decided yet: ask again")
+            await self.desk.stirred(min(left_s, 0.2))

@@ -1,0 +1,59 @@
+"""In which waves work on hosts could be done, as things stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from cms.ledger.book import Book
+from cms.ledger.claims import Claim, Round, claim_of
+from cms.ledger.limits import Site
+from cms.ledger.tasks import Task
+from cms.ledger.why import describe
+
+
+@dataclass(slots=True)
+class Plan:
+    """Waves of hosts; each begins when all of the one before is available again.
+
+    Attributes:
+        misfits: hosts that cannot be worked on as things stand, and why.
+    """
+
+    waves: list[list[str]] = field(default_factory=list)
+    misfits: dict[str, str] = field(default_factory=dict)
+
+
+def plan(book: Book, hosts: Sequence[str], action: str, now: float) -> Plan:
+    """As few waves as a first fit finds, rack by rack. What is held now stays held in all of them."""
+    book.picture.age(now)
+    ordered = sorted(set(hosts), key=lambda host: (*_place(book.limits.sites.get(host, Site())), host))
+    claims = {host: _claim(book, host, action) for host in ordered}
+    made = Plan()
+    for host in list(claims):
+        obstacles = _empty(book, now).obstacles(claims[host])
+        if obstacles:
+            made.misfits[host] = describe(book, obstacles)
+            del claims[host]
+    while claims:
+        wave, together = [], _empty(book, now)
+        for host, claim in claims.items():
+            if not together.obstacles(claim):
+                together.take(claim)
+                wave.append(host)
+        made.waves.append(wave)
+        for host in wave:
+            del claims[host]
+    return made
+
+
+def _place(site: Site) -> tuple[str, str, str]:
+    return site.dc, site.rack, site.switch
+
+
+def _empty(book: Book, now: float) -> Round:
+    return Round(book.picture, book.limits, book.overdue(now))
+
+
+def _claim(book: Book, host: str, action: str) -> Claim:
+    return claim_of([Task("plan", 0, action, hosts=(host,))], book.picture, book.limits, book.locations)

@@ -1,0 +1,188 @@
+"""Why a task stands where it stands, in facts and in words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from cms.ledger.book import Book
+from cms.ledger.claims import Obstacle, Wait, claim_of
+from cms.ledger.decide import Decision, Waiting, consider
+from cms.ledger.instances import Instance, Standing
+from cms.ledger.limits import DomainLimit
+from cms.ledger.states import State
+from cms.ledger.tally import Place
+from cms.ledger.tasks import Task
+
+_MOST_SHOWN: Final = 20
+_RETRY_S: Final = {Wait.HOLDS: 10, Wait.BROKEN: 30, Wait.IMPOSSIBLE: 300}
+
+
+class Held(NamedTuple):
+    """A task that holds so many instances of a budget."""
+
+    task: Task
+    instances: int
+
+
+class Missing(NamedTuple):
+    """An instance that is not available though nobody holds it."""
+
+    instance: Instance
+    standing: Standing
+    reason: str
+
+
+@dataclass(slots=True)
+class BudgetView:
+    """How a budget stands; `needs`: what a task would take of it."""
+
+    name: str
+    rule: str
+    total: int
+    floor: int
+    available: int
+    needs: int = 0
+    blocks: bool = False
+    holders: list[Held] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    missing_total: int = 0
+
+
+class LimitView(NamedTuple):
+    """How a domain limit stands."""
+
+    limit: DomainLimit
+    busy: tuple[str, ...]
+    blocks: bool
+
+
+@dataclass(slots=True)
+class Why:
+    """Why a task stands where it stands."""
+
+    message: str
+    retry_after_s: int = 0
+    budgets: list[BudgetView] = field(default_factory=list)
+    limits: list[LimitView] = field(default_factory=list)
+
+
+def view(book: Book, name: str, needs: int = 0, *, blocks: bool = False) -> BudgetView:
+    """How a budget stands. Raises KeyError: no instance ever came under it."""
+    tally = book.picture.tallies[name]
+    seen = BudgetView(name, tally.budget.words(), tally.total, tally.floor, tally.available, needs, blocks)
+    counts: Counter[str] = Counter()
+    for key in tally.apart[Place.HELD]:
+        counts.update(book.picture.holders(book.picture.instances[key]))
+    held = (Held(book.tasks[task_id], count) for task_id, count in counts.items() if task_id in book.tasks)
+    seen.holders = sorted(held, key=lambda one: one.task.order)
+    missing = sorted(tally.apart[Place.DOWN] | tally.apart[Place.UNCERTAIN])
+    seen.missing_total = len(missing)
+    for key in missing[:_MOST_SHOWN]:
+        instance = book.picture.instances[key]
+        seen.missing.append(Missing(instance, *book.picture.standing(instance)))
+    return seen
+
+
+def explain(book: Book, decision: Decision, task: Task, now: float) -> Why:
+    """Everything about one task that is stored."""
+    tasks = [one for one in book.members(task.unit) if one.state is task.state and one.disrupts] or [task]
+    if task.state is State.WAITING:
+        waiting = decision.waiting.get(task.unit, Waiting())
+        return _with_facts(book, tasks, waiting.obstacles, *_waiting_words(book, task, waiting))
+    words = {
+        State.GRANTED: _granted_words(task, now),
+        State.PROVISIONAL: "ok for now: confirm it just before the work begins, and poll until then",
+        State.LAPSED: "its ok lapsed since nobody asked for it; it is waited for again now that somebody does",
+        State.REJECTED: "rejected: it was impossible when it was decided",
+    }[task.state]
+    obstacles = consider(book, decision, tasks) if task.state is State.REJECTED else []
+    if obstacles:
+        words = f"rejected: {describe(book, obstacles)}"
+    return _with_facts(book, tasks, obstacles, words, 0)
+
+
+def explain_new(book: Book, decision: Decision, tasks: Sequence[Task]) -> tuple[list[Obstacle], Why]:
+    """The same for tasks that are not stored: what stands in their way, and why."""
+    obstacles = consider(book, decision, tasks)
+    if book.closed and any(task.disrupts for task in tasks):
+        return obstacles, _with_facts(book, tasks, obstacles, book.closed, 30)
+    words = describe(book, obstacles) if obstacles else "it could be granted now"
+    return obstacles, _with_facts(book, tasks, obstacles, words, _retry_s(obstacles))
+
+
+def describe(book: Book, obstacles: Sequence[Obstacle]) -> str:
+    """What stands in the way, and what would change that."""
+    return "; ".join(_words(book, obstacle) for obstacle in obstacles)
+
+
+def _waiting_words(book: Book, task: Task, waiting: Waiting) -> tuple[str, int]:
+    if book.closed:
+        return book.closed, 30
+    if waiting.settles_in_s > 0:
+        settles_in_s = math.ceil(waiting.settles_in_s)
+        return f"waits {settles_in_s} s for more tasks of group {task.group}", settles_in_s
+    if not waiting.obstacles:
+        return "it is decided in a moment", 1
+    passed = "" if waiting.keeps_place else "; others may pass it meanwhile"
+    return describe(book, waiting.obstacles) + passed, _retry_s(waiting.obstacles)
+
+
+def _retry_s(obstacles: Sequence[Obstacle]) -> int:
+    return max((_RETRY_S[obstacle.wait] for obstacle in obstacles), default=0)
+
+
+def _granted_words(task: Task, now: float) -> str:
+    if task.overdue_at <= now:
+        return f"granted; overdue for {now - task.overdue_at:.0f} s: {task.issuer or 'its issuer'} has not deleted it"
+    return "granted"
+
+
+def _with_facts(book: Book, tasks: Sequence[Task], obstacles: Sequence[Obstacle], words: str, retry_s: int) -> Why:
+    working = [task for task in tasks if task.disrupts]
+    claim = claim_of(working, book.picture, book.limits, book.locations)
+    blocking = {(obstacle.kind, obstacle.name) for obstacle in obstacles}
+    why = Why(words, retry_s)
+    for name in sorted(claim.all):
+        needs = len(claim.taken.get(name, ()))
+        why.budgets.append(view(book, name, needs, blocks=("budget", name) in blocking))
+    for name in sorted(claim.domains):
+        busy = tuple(sorted(book.limits.busy[name]))
+        why.limits.append(LimitView(book.limits.by_name[name], busy, ("limit", name) in blocking))
+    return why
+
+
+def _words(book: Book, obstacle: Obstacle) -> str:
+    if obstacle.kind == "location":
+        return f"location {obstacle.name} is silent: what is on these hosts is not known until it answers"
+    if obstacle.kind == "limit":
+        return _limit_words(book, obstacle)
+    seen = view(book, obstacle.name)
+    rule = f"budget {seen.name} ({seen.rule}) must keep {seen.floor} of {seen.total} available"
+    if obstacle.wait is Wait.IMPOSSIBLE:
+        return (
+            f"{rule}, which is impossible even if all were ready: add instances, lower the floor, or take fewer at a "
+            "time (--ignore-cms asks nobody)"
+        )
+    return f"{rule} and would have {max(0, obstacle.left)}: {_culprits(seen)}"
+
+
+def _culprits(seen: BudgetView) -> str:
+    holders = [f"{held.task.id} ({held.task.action}) holds {held.instances}" for held in seen.holders[:5]]
+    missing = [f"{one.instance.key.id} is {one.standing.value} ({one.reason})" for one in seen.missing[:5]]
+    more = seen.missing_total - len(missing[:5])
+    if more > 0:
+        missing.append(f"{more} more are not available")
+    return "; ".join([*holders, *missing]) or "tasks that came before wait for the same"
+
+
+def _limit_words(book: Book, obstacle: Obstacle) -> str:
+    limit = book.limits.by_name[obstacle.name]
+    rule = f"limit {limit.name}: at most {limit.most} {limit.kind}s under work at once"
+    if obstacle.wait is Wait.IMPOSSIBLE:
+        return f"{rule}, and it asks for more: split it"
+    busy = ", ".join(sorted(book.limits.busy[limit.name])[:5])
+    return f"{rule}; under work: {busy or 'none, but tasks that came before wait for the same'}"

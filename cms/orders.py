@@ -1,0 +1,102 @@
+"""What is asked of the acting process: stored as events first, then handled there, each once."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Final, NoReturn
+
+from cms.ledger.actions import ACTIONS
+from cms.ledger.states import Event, State
+from cms.records import BUDGET, DECLARED, ENDED, TASK, ended_of, move
+from cmspb.storage.v1 import ledger_pb2
+from control import Change, Controller, Refused
+
+_SHARDS: Final = 16
+_TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
+
+
+class Orders:
+    """Stores orders, and handles them where this process acts."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._events = controller.events("order", ledger_pb2.Order, self._handle)
+
+    async def submit(self, key: str, order: ledger_pb2.Order, by: str = "") -> None:
+        """Return when an order has taken effect. `key`: orders with the same one keep their order.
+
+        Raises EventRefused, NotHandledYet, and what `Events.submit` raises.
+        """
+        await self._events.submit(f"shard-{zlib.crc32(key.encode()) % _SHARDS}", order, by=by, timeout_s=_TIMEOUT_S)
+
+    def _handle(self, change: Change, _: str, order: ledger_pb2.Order) -> None:
+        match order.WhichOneof("order"):
+            case "put_budget":
+                change.get(BUDGET, order.put_budget.name)
+                change.put(BUDGET, order.put_budget.name, order.put_budget)
+            case "delete_budget":
+                self._delete_budget(change, order.delete_budget.name)
+            case "declare":
+                self._declare(change, order.declare)
+            case which:
+                self._handle_task(change, order, which or "")
+
+    def _handle_task(self, change: Change, order: ledger_pb2.Order, which: str) -> None:
+        record = change.get(TASK, order.task_id)
+        if record is None:
+            _unknown(order.task_id)
+        wall_ms, version = self._controller.clock.wall_ms(), self._controller.records(TASK).version(order.task_id)
+        match which:
+            case "delete":
+                self._delete(change, record, order.delete, wall_ms)
+                return
+            case "poll":
+                if record.state in (State.LAPSED, State.PROVISIONAL):
+                    move(record, Event.POLL, wall_ms, version)
+            case "confirm":
+                _check_owner(record, order.confirm.by)
+                record.confirming = order.confirm.word
+            case "extend":
+                _extend(record, order.extend, wall_ms)
+        change.put(TASK, record.id, record)
+
+    def _delete(self, change: Change, record: ledger_pb2.Task, delete: ledger_pb2.Order.Delete, wall_ms: int) -> None:
+        if not delete.is_operator:
+            _check_owner(record, delete.by)
+            if delete.is_wire and not record.is_wire:
+                _unknown(record.id)
+        if record.state == State.GRANTED and ACTIONS[record.action].disrupts:
+            change.get(ENDED, record.id)
+            change.put(ENDED, record.id, ended_of(record, wall_ms))
+        change.delete(TASK, record.id)
+
+    def _delete_budget(self, change: Change, name: str) -> None:
+        if change.get(BUDGET, name) is None:
+            raise Refused(f"there is no budget {name}", "NOT_FOUND")
+        change.delete(BUDGET, name)
+
+    def _declare(self, change: Change, declare: ledger_pb2.Order.Declare) -> None:
+        change.get(DECLARED, declare.issuer)
+        declared = ledger_pb2.Declared(
+            epoch=self._controller.epoch, by=declare.by, at_ms=self._controller.clock.wall_ms()
+        )
+        change.put(DECLARED, declare.issuer, declared)
+
+
+def _extend(record: ledger_pb2.Task, extend: ledger_pb2.Order.Extend, wall_ms: int) -> None:
+    if not record.overdue_ms:
+        raise Refused(f"task {record.id} holds nothing: it is {record.state}")
+    record.overdue_ms = wall_ms + extend.seconds * 1000
+    what = f"extended by {extend.seconds} s"
+    record.note.add(by=extend.by, reason=extend.reason, what=what, at_ms=wall_ms)
+    del record.note[:-20]
+
+
+def _check_owner(record: ledger_pb2.Task, by: str) -> None:
+    """Who may not touch a task is told that there is none, as by the list."""
+    if record.owner != by:
+        _unknown(record.id)
+
+
+def _unknown(task_id: str) -> NoReturn:
+    raise Refused(f"there is no task {task_id}", "NOT_FOUND")

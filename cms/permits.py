@@ -1,0 +1,34 @@
+"""Who may ask for what: a task's hosts and instances, and a budget's service, against the caller's reach."""
+
+from __future__ import annotations
+
+from cms.ledger.instances import InstanceKey
+from cms.ledger.picture import Picture
+from cmspb.storage.v1 import ledger_pb2
+from serving.calls.methods import Call
+from serving.rights.access import READERS, Access
+
+
+def owner_of(call: Call) -> str:
+    """Whose tasks a caller's are; empty without security."""
+    identity = call.access.identity
+    return identity.name if identity is not None else ""
+
+
+def check_task_reach(access: Access, task: ledger_pb2.Task, picture: Picture) -> None:
+    """Raises PermissionDenied unless all that a task takes down is within reach."""
+    if access.is_unlimited:
+        return
+    for host in task.host:
+        access.check_node(host, READERS, "hosts")
+    for one in task.instance:
+        instance = picture.instances.get(InstanceKey(one.location, one.id))
+        if instance is None:
+            access.deny(f"instance {one.id}, which is not known", key=one.id)
+        access.check(one.id, instance.service, instance.host)
+
+
+def check_budget_reach(access: Access, service: str, name: str) -> None:
+    """Raises PermissionDenied unless all that a budget selects is within reach."""
+    if not access.is_unlimited and not (service and access.covers(service, "")):
+        access.deny(f"budget {name}: its service is outside the granted scope", key=name)

@@ -1,0 +1,84 @@
+"""What the CMS stores, and how the ledger reads it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cms.ledger.actions import ACTIONS
+from cms.ledger.amounts import Amount
+from cms.ledger.budgets import Budget
+from cms.ledger.instances import InstanceKey
+from cms.ledger.states import HOLDING, Event, State, after
+from cms.ledger.tasks import Task
+from cmspb.storage.v1 import ledger_pb2
+from control import Kind, Stored
+
+TASK: Final = Kind("task", ledger_pb2.Task)
+BUDGET: Final = Kind("budget", ledger_pb2.Budget)
+ENDED: Final = Kind("ended", ledger_pb2.Ended)
+LEDGER: Final = Kind("ledger", ledger_pb2.Ledger)
+DECLARED: Final = Kind("declared", ledger_pb2.Declared)
+ALL: Final = "all"
+
+
+def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: int, now: float, wall_ms: int) -> Task:
+    """The ledger's task. What this process saw itself keeps its time; all else counts from now, at the earliest."""
+    record = stored.message
+    is_polled = before is None or record.polls != polls_before or before.state is not State(record.state)
+    return Task(
+        record.id,
+        record.order or stored.version,
+        record.action,
+        tuple(record.host),
+        tuple(InstanceKey(one.location, one.id) for one in record.instance),
+        record.owner,
+        record.issuer,
+        record.group_id,
+        record.confirm,
+        State(record.state),
+        added_at=now if before is None else before.added_at,
+        polled_at=now if is_polled or before is None else before.polled_at,
+        since=now - max(0, wall_ms - record.since_ms) / 1000,
+        overdue_at=now + (record.overdue_ms - wall_ms) / 1000 if record.overdue_ms else float("inf"),
+    )
+
+
+def move(record: ledger_pb2.Task, event: Event, wall_ms: int, version: int) -> None:
+    """What an event does to a record that was read at a version. Raises NoSuchStep."""
+    state = after(State(record.state), event)
+    record.order = record.order or version
+    if event in (Event.POLL, Event.OFFER):
+        record.polls += 1
+    if state is State(record.state):
+        return
+    record.state, record.since_ms = state, wall_ms
+    is_holding = state in HOLDING and ACTIONS[record.action].disrupts
+    record.overdue_ms = wall_ms + round(ACTIONS[record.action].bound_s * 1000) if is_holding else 0
+
+
+def budget_of(record: ledger_pb2.Budget) -> Budget:
+    """The ledger's budget. Raises ValueError: it has been stored by a version that knows more."""
+    return Budget(
+        record.name,
+        record.service,
+        dict(record.labels),
+        frozenset(record.cluster),
+        Amount.parse(record.min_ready) if record.min_ready else None,
+        Amount.parse(record.max_unavailable) if record.max_unavailable else None,
+        record.reject_impossible,
+    )
+
+
+def ended_of(record: ledger_pb2.Task, wall_ms: int) -> ledger_pb2.Ended:
+    """What is remembered of work that ended."""
+    return ledger_pb2.Ended(host=record.host, instance=record.instance, at_ms=wall_ms)
+
+
+SAME: Final = ("action", "type", "issuer", "group_id", "comment", "extra", "failure", "confirm", "already_running")
+
+
+def is_same(one: ledger_pb2.Task, other: ledger_pb2.Task) -> bool:
+    """Two requests ask for the same."""
+    same_words = all(getattr(one, name) == getattr(other, name) for name in SAME)
+    instances = [sorted((i.location, i.id) for i in task.instance) for task in (one, other)]
+    return same_words and sorted(one.host) == sorted(other.host) and instances[0] == instances[1]

@@ -1,0 +1,111 @@
+"""One process of the CMS: the kit, the ledger, HQ as it is followed, and the transports."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cms.api.admin_api import AdminApi
+from cms.api.tasks_api import CmsApi
+from cms.desk import Desk, Settings
+from cms.hqview.locations import Locations
+from cms.leave import Leave
+from cms.ledger.book import Book
+from cms.metrics import METRICS, Measured
+from cms.wire.site import WireApi
+from control import Config, Controller
+from hqclient import Client
+from serving.context import ServerContext, process_metrics
+from serving.telemetry.metrics import Table
+from serving.transports import Addresses, Transports
+from store.port import Store
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class CmsHealth:
+    """What /livez, /readyz and grpc.health.v1 say."""
+
+    desk: Desk
+    leaving: bool = False
+
+    def live(self) -> bool:
+        return True
+
+    def loaded(self) -> bool:
+        return self.desk.controller.loaded.is_set() and not self.leaving
+
+    def staleness_s(self) -> float | None:
+        return self.desk.controller.staleness_s()
+
+    def doubt(self) -> str:
+        return self.desk.why_closed()
+
+    def why(self) -> str:
+        if self.leaving:
+            return "this process is shutting down"
+        if not self.desk.controller.loaded.is_set():
+            return "the store was not read yet"
+        doubts = {name: one.doubt() for name, one in self.desk.locations.by_name.items()}
+        return "; ".join(f"location {name}: {doubt}" for name, doubt in sorted(doubts.items()) if doubt)
+
+
+class Server:
+    """A process. `serve` runs until `stop` is called; a part that dies ends it with the error."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        rng: random.Random,
+        shared: ServerContext,
+        addresses: Addresses,
+        clients: Mapping[str, Client],
+        book: Book,
+        settings: Settings,
+        grace_s: float = 5.0,
+    ) -> None:
+        self._store, self._clients = store, clients
+        self.controller = controller = Controller(config, store, shared.clock, rng)
+        self.locations = Locations(clients, book.picture, shared.clock)
+        self.desk = Desk(controller, book, self.locations, settings)
+        leave = Leave(self.desk)
+        self.health = CmsHealth(self.desk)
+        wire = WireApi(leave, shared)
+        metrics = process_metrics(shared)
+        metrics.register(Table(METRICS, Measured(self.desk, wire)))
+        methods = [*CmsApi(leave).methods(), *AdminApi(leave).methods()]
+        self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, site=wire)
+        self.listening = self._transports.listening
+
+    def stop(self) -> None:
+        """Begin to shut down: not ready at once, another process acts, calls under way may finish."""
+        self._transports.stop()
+
+    async def serve(self) -> None:
+        """Listen, decide and answer until stopped. Raises OSError if an address cannot be had."""
+        try:
+            await self._transports.serve(self._work(), self._leave, self._drain)
+        finally:
+            for client in self._clients.values():
+                await client.close()
+            await self._store.close()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.controller.run(), name="controller")
+            tasks.create_task(self.locations.run(), name="locations")
+
+    def _leave(self) -> None:
+        self.health.leaving = True
+
+    async def _drain(self) -> None:
+        try:
+            async with asyncio.timeout(2.0):
+                await self.controller.leave()
+        except TimeoutError:
+            log.warning("the acting word was not given back: another process acts after a term")

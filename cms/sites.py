@@ -1,0 +1,78 @@
+"""Where hosts stand and which domain limits there are, as YAML says it.
+
+hosts:
+  node-1: {dc: ams-1, rack: r1, switch: s1}
+limits:
+  one-rack-per-dc: {kind: rack, most: 1, within: {dc: ams-1}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from cms.ledger.limits import KINDS, DomainLimit, Limits, Site
+from serving import yamltext
+
+_PLACES: Final = ("dc", "rack", "switch")
+BUSY_HOSTS: Final = "max-busy-hosts"
+
+
+class BadSites(Exception):
+    """The file does not say what it should; str() says what is wrong, and where."""
+
+
+def parse_sites(text: str, max_busy_hosts: int = 0) -> Limits:
+    """Sites and limits. Raises BadSites."""
+    try:
+        loaded = yamltext.load(text) if text.strip() else {}
+    except Exception as error:
+        raise BadSites(f"is not valid YAML: {error}") from error
+    listed = _mapping(loaded, "the file")
+    _known(listed, "the file", ("hosts", "limits"))
+    sites = {str(host): _site(str(host), site) for host, site in _mapping(listed.get("hosts"), "hosts").items()}
+    limits = [_limit(str(name), said) for name, said in _mapping(listed.get("limits"), "limits").items()]
+    if max_busy_hosts:
+        limits.append(DomainLimit(BUSY_HOSTS, "host", max_busy_hosts))
+    return Limits(limits, sites)
+
+
+def _site(host: str, said: object) -> Site:
+    where = f"hosts.{host}"
+    place = _mapping(said, where)
+    _known(place, where, _PLACES)
+    return Site(**{name: _word(value, f"{where}.{name}") for name, value in place.items()})
+
+
+def _limit(name: str, said: object) -> DomainLimit:
+    where = f"limits.{name}"
+    limit = _mapping(said, where)
+    _known(limit, where, ("kind", "most", "within"))
+    kind, most = limit.get("kind"), limit.get("most")
+    if kind not in KINDS:
+        raise BadSites(f"{where}.kind: write one of {', '.join(KINDS)}")
+    if not isinstance(most, int) or isinstance(most, bool) or most < 1:
+        raise BadSites(f"{where}.most: write a number of at least 1")
+    within = _mapping(limit.get("within"), f"{where}.within")
+    _known(within, f"{where}.within", _PLACES)
+    return DomainLimit(name, kind, most, {key: _word(value, f"{where}.within.{key}") for key, value in within.items()})
+
+
+def _mapping(value: object, where: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise BadSites(f"{where}: write a mapping")
+    return value
+
+
+def _known(found: Mapping[str, Any], where: str, names: tuple[str, ...]) -> None:
+    for name in found:
+        if name not in names:
+            raise BadSites(f"{where}.{name}: unknown setting; known are {', '.join(names)}")
+
+
+def _word(value: object, where: str) -> str:
+    if not isinstance(value, str | int) or isinstance(value, bool):
+        raise BadSites(f"{where}: write a name")
+    return str(value)

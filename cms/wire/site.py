@@ -1,0 +1,149 @@
+"""The wire API as a site: which path and method is what, who may, and how errors are told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cms.checks import check_task
+from cms.leave import Leave, NotConfirmed
+from cms.ledger.actions import known_to
+from cms.permits import check_task_reach, owner_of
+from cms.wire.answers import encoded, error_body, listed, verdict
+from cms.wire.reading import Target, is_dry_run, target, task_in
+from serving import wire
+from serving.calls.methods import Call, Unary
+from serving.context import ServerContext
+from serving.errors import ServiceError
+from serving.protocol_errors import MethodNotAllowed
+from serving.rights.rules import LEAVE, READ, Rule
+from serving.standard.site import SiteAnswer, SiteRequest
+
+_JSON: Final = (b"content-type", b"application/json; charset=utf-8")
+_CONFLICTS: Final = ("FAILED_PRECONDITION", "ABORTED")
+_LATER: Final = ("DEADLINE_EXCEEDED", "UNAVAILABLE", "RESOURCE_EXHAUSTED")
+_RETRY_S: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request whose path was understood; `id` is what the audit log calls it."""
+
+    at: Target
+    site: SiteRequest
+
+    @property
+    def id(self) -> str:
+        return self.at.task_id
+
+
+class WireApi:
+    """Answers `/v1.N/tasks…`. Also the site's `max_body_bytes`."""
+
+    max_body_bytes = 4 << 20
+
+    def __init__(self, leave: Leave, shared: ServerContext) -> None:
+        self._leave, self._shared, self._clock = leave, shared, leave.desk.clock
+        self._calls = {
+            ("list", "GET"): self._call("List", self._list, READ),
+            ("list", "POST"): self._call("Create", self._create, LEAVE),
+            ("task", "GET"): self._call("Get", self._get, LEAVE),
+            ("task", "DELETE"): self._call("Delete", self._delete, LEAVE),
+            ("confirm", "POST"): self._call("Confirm", self._confirm, LEAVE),
+        }
+        self.answers: dict[str, int] = {}
+
+    async def __call__(self, request: SiteRequest) -> SiteAnswer:
+        try:
+            answer = await self._answer(request)
+        except ServiceError as error:
+            answer = self._refusal(error)
+        except BaseException as error:
+            answer = self._refusal(wire.as_service_error(error, request.call))
+        code = str(answer.status)
+        self.answers[code] = self.answers.get(code, 0) + 1
+        return answer
+
+    async def _answer(self, request: SiteRequest) -> SiteAnswer:
+        at = target(request.path)
+        kind = "confirm" if at.is_confirm else "task" if at.task_id else "list"
+        method = "GET" if request.method == "HEAD" else request.method
+        call = self._calls.get((kind, method))
+        if call is None:
+            raise MethodNotAllowed(request.method, ", ".join(m for k, m in self._calls if k == kind))
+        return await call(_Request(at, request))
+
+    def _call(
+        self, name: str, run: Callable[[_Request, Call], Awaitable[SiteAnswer]], rule: Rule
+    ) -> Callable[[_Request], Awaitable[SiteAnswer]]:
+        """A call behind the gate, with its line in the audit log."""
+        path = f"cms.wire/{name}"
+        guard = self._shared.guard(path, rule)
+        recorded: Any = guard.recorded(Unary(path, bytes, bytes, run, rule, lambda request: request.id))  # type: ignore[arg-type]
+
+        async def answer(request: _Request) -> SiteAnswer:
+            call = request.site.call
+            try:
+                if guard.admit is not None:
+                    guard.admit(call)
+                result: SiteAnswer = await recorded(request, call)
+            except ServiceError as error:
+                guard.refused(call, error)
+                raise
+            return result
+
+        return answer
+
+    # --- calls --------------------------------------------------------------------------------------------------------
+
+    async def _create(self, request: _Request, call: Call) -> SiteAnswer:
+        wanted = task_in(request.site.body, self._shared.limits.max_json_depth)
+        is_dry = is_dry_run(request.site.query_string)
+        wanted.owner = owner_of(call)
+        check_task(wanted, known_to(request.at.minor))
+        check_task_reach(call.access, wanted, self._leave.desk.book.picture)
+        record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))
+        return _json(200, verdict(record, why, self._clock))
+
+    async def _list(self, request: _Request, call: Call) -> SiteAnswer:
+        self._leave.desk.controller.check_loaded()
+        records = self._leave.all(owner_of(call), only_wire=True)
+        shown = [listed(record, self._leave.why(record).message) for record in records]
+        return _json(200, {"result": shown})
+
+    async def _get(self, request: _Request, call: Call) -> SiteAnswer:
+        record, why = await self._leave.look(request.at.task_id, owner_of(call))
+        return _json(200, verdict(record, why, self._clock))
+
+    async def _confirm(self, request: _Request, call: Call) -> SiteAnswer:
+        try:
+            record, why = await self._leave.confirm(request.at.task_id, owner_of(call))
+        except NotConfirmed as error:
+            return _json(409, verdict(error.record, error.why, self._clock, "in-process"))
+        return _json(200, verdict(record, why, self._clock))
+
+    async def _delete(self, request: _Request, call: Call) -> SiteAnswer:
+        await self._leave.end(request.at.task_id, owner_of(call), is_wire=True)
+        return SiteAnswer(204, [])
+
+    # --- errors -------------------------------------------------------------------------------------------------------
+
+    def _refusal(self, error: ServiceError) -> SiteAnswer:
+        self._shared.admission.count(error)
+        status = wire.http_status(error)
+        headers = [_JSON]
+        if error.code in _CONFLICTS:
+            status = 409
+        elif error.code in _LATER and status != 413:
+            status = 503
+            headers.append((b"retry-after", b"%d" % (wire.retry_after_s(error) or _RETRY_S)))
+        if isinstance(error, MethodNotAllowed):
+            headers.append((b"allow", error.allowed.encode()))
+        if status == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        return SiteAnswer(status, headers, error_body(error))
+
+
+def _json(status: int, value: object) -> SiteAnswer:
+    return SiteAnswer(status, [_JSON], encoded(value))

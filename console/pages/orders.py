@@ -1,0 +1,38 @@
+"""What all orders share: who gives one, why, for how long, and what the next page says of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from console.backends.asking import Trouble
+from console.site.sealing import subject
+from console.site.visits import Redirect, Refused, Visit
+
+_MOST_HOURS: Final = 168
+_REASON_CHARS: Final = 500
+
+
+def author(visit: Visit) -> str:
+    """Who it is, for servers without authentication; the others take the name from the token."""
+    return (subject(visit.token) or "console")[:200]
+
+
+def reason(visit: Visit) -> str:
+    """Raises Refused: there is none."""
+    if not (given := visit.form.get("reason", "")):
+        raise Refused(400, "reason: say why, it is kept with the order")
+    return given[:_REASON_CHARS]
+
+
+def hours(visit: Visit) -> int:
+    """Raises Refused: it is not a number from 1 to 168."""
+    given = visit.form.get("hours", "")
+    if not re.fullmatch(r"\d{1,3}", given) or not 1 <= int(given) <= _MOST_HOURS:
+        raise Refused(400, f"hours: write a whole number from 1 to {_MOST_HOURS}")
+    return int(given)
+
+
+def told(to: str, failed: Trouble | None, done: str) -> Redirect:
+    """To the page that shows what came of it."""
+    return Redirect(to, done=done) if failed is None else Redirect(to, failed=f"Nothing was done: {failed.text}")

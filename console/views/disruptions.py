@@ -1,0 +1,109 @@
+"""Tasks, budgets and holds of the CMS as pages show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from cmspb.v1 import cms_pb2 as pb
+from console.views.problems import Problem
+from console.views.urls import url
+from console.views.words import plural, seconds, span
+
+_DEFAULT: Final = "default:"
+_LONG_S: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task. `level` and `verdict` say where it stands."""
+
+    id: str
+    state: pb.TaskState
+    level: str
+    verdict: str
+    href: str
+    what: str
+
+
+def task_row(state: pb.TaskState) -> TaskRow:
+    """What a table says of it."""
+    level, verdict = _verdict(state)
+    task = state.task
+    hosts = list(task.host)
+    many = plural(len(hosts), "host") if hosts else plural(len(task.instance), "instance")
+    what = hosts[0] if len(hosts) == 1 else many
+    return TaskRow(task.id, state, level, verdict, url("disruptions", task.id), what)
+
+
+def _verdict(state: pb.TaskState) -> tuple[str, str]:
+    if state.status == pb.TASK_STATUS_OK:
+        if state.is_overdue:
+            return "warn", "overdue"
+        return ("busy", "ok, to be confirmed") if state.is_provisional else ("good", "under work")
+    if state.status == pb.TASK_STATUS_REJECTED:
+        return "bad", "rejected"
+    return "unknown", "waits"
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetRow:
+    """How a budget stands. `left`: how many more may be taken down now."""
+
+    name: str
+    service: str
+    is_default: bool
+    state: pb.BudgetState
+    left: int
+    level: str
+    word: str
+
+
+def budget_rows(answer: pb.ListBudgetsResponse) -> list[BudgetRow]:
+    """Those with nothing left first."""
+    services = {one.name: one.service for one in answer.budget}
+    rows = [_budget(one, services) for one in answer.state]
+    return sorted(rows, key=lambda row: (row.left, row.name))
+
+
+def _budget(state: pb.BudgetState, services: dict[str, str]) -> BudgetRow:
+    is_default = state.name.startswith(_DEFAULT)
+    service = state.name.removeprefix(_DEFAULT) if is_default else services.get(state.name, "")
+    left = state.available - state.floor
+    level, word = ("bad", "below its floor") if left < 0 else ("warn", "nothing left") if not left else ("good", "room")
+    return BudgetRow(state.name, service, is_default, state, left, level, word)
+
+
+def floors(answer: pb.ListBudgetsResponse) -> dict[str, int]:
+    """By service: how many must stay; where several budgets count, the strictest."""
+    found: dict[str, int] = {}
+    for row in budget_rows(answer):
+        if row.service:
+            found[row.service] = max(found.get(row.service, 0), row.state.floor)
+    return found
+
+
+def cms_problems(tasks: Iterable[pb.TaskState], status: pb.GetStatusResponse | None, now_s: float) -> list[Problem]:
+    """A CMS that grants nothing, approvals that wait too long and for whom, holds that are overdue."""
+    found = []
+    if status is not None and status.closed:
+        missing = f" Issuers that have not declared their work: {', '.join(status.missing)}." if status.missing else ""
+        found.append(Problem("bad", "the CMS grants nothing", f"{status.closed}.{missing}", "", url("disruptions")))
+    for one in tasks:
+        task, since_s = one.task, seconds(one.since_time)
+        href, what = url("disruptions", task.id), task_row(one).what
+        if one.status == pb.TASK_STATUS_IN_PROCESS and now_s - seconds(one.create_time) > _LONG_S:
+            waited = span(now_s - seconds(one.create_time))
+            title = f"{task.action} of {what} has waited for {waited}"
+            found.append(Problem("warn", title, one.message, f"Asked for by {task.issuer}.", href, since_s))
+        elif one.status == pb.TASK_STATUS_REJECTED:
+            title = f"{task.action} of {what} was rejected"
+            found.append(Problem("warn", title, one.message, f"Asked for by {task.issuer}.", href, since_s))
+        elif one.is_overdue:
+            title = f"{task.action} of {what} is overdue"
+            why = f"{task.issuer} holds it since {span(now_s - since_s)}; its instances are out of the budgets."
+            found.append(
+                Problem("warn", title, why, "Ask its issuer; an operator can extend or end it.", href, since_s)
+            )
+    return found

@@ -1,0 +1,30 @@
+"""The use cases of a gateway, put together."""
+
+from __future__ import annotations
+
+import random
+
+from federated.calls.lists import Counts, Lists
+from federated.calls.owners import OwnerSearch
+from federated.calls.refusals import Refusals
+from federated.calls.single import Single
+from federated.calls.watch import Watches
+from federated.calls.writes import Applying, Writes
+from federated.clock import Clock
+from federated.locations.locations import Locations
+
+
+class Gateway:
+    """Everything that a gateway does, over its locations."""
+
+    def __init__(self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int) -> None:
+        search_lists = Lists(locations, clock, page_bytes)
+        search = OwnerSearch(locations, search_lists, clock)
+        self.locations = locations
+        self.lists = search_lists
+        self.single = Single(locations, search_lists, clock)
+        self.counts = Counts(locations, clock)
+        self.writes = Writes(locations, search, clock)
+        self.applying = Applying(self.writes, search)
+        self.refusals = Refusals(locations, search)
+        self.watches = Watches(locations, clock, rng)

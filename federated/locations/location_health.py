@@ -1,0 +1,182 @@
+"""Whether a location answers, what it said of itself last, and the probes that find out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from google.protobuf.message import DecodeError
+
+from federated.clock import Clock
+from federated.errors import NOT_LET_IN, Silence
+from federated.locations.channel import Dialer
+from federated.locations.plan import Standing
+from federated.locations.race import Race
+from hqclient.errors import HqApiError
+from hqclient.pool import Endpoint
+from hqpb.v1 import service_pb2
+
+log = logging.getLogger(__name__)
+
+
+class LocationHealth:
+    """What calls and probes find out about a location; what changes is logged.
+
+    Attributes:
+        source: the last Source that it told; None: it never did.
+        seen_at: when it told that, on the injected clock.
+        on_silence: called when it falls silent.
+    """
+
+    def __init__(self, name: str, timeout_s: float, clock: Clock) -> None:
+        """`timeout_s`: how long calls wait for it."""
+        self.name, self._timeout_s, self._clock = name, timeout_s, clock
+        self.source: service_pb2.Source | None = None
+        self.seen_at = clock.now()
+        self.on_silence: Callable[[], None] = lambda: None
+        self._standing = Standing(clock.now())
+        self._was_up = True
+
+    @property
+    def is_up(self) -> bool:
+        """Calls wait for it. Once it failed they do not, until a probe succeeded."""
+        return self._standing.is_up
+
+    @property
+    def error(self) -> str:
+        """What it failed with; empty while it is up."""
+        return self._standing.error
+
+    def silent_since(self) -> float | None:
+        """When it fell silent, on the injected clock; None: it did not."""
+        return None if self.is_up else self._standing.since
+
+    def saw(self, encoded: bytes) -> service_pb2.Source:
+        """Take note of a Source in an answer, and return it.
+
+        Raises:
+            Silence: it is not of this location: what it answers must not be taken for this one's.
+        """
+        try:
+            source = service_pb2.Source.FromString(encoded)
+        except DecodeError:
+            source = service_pb2.Source()
+        if source.cluster != self.name:
+            said = f"its replicas call themselves {source.cluster!r}"
+            raise Silence(f"{said}: correct the gateway's configuration, or start them with --cluster {self.name}")
+        self.source, self.seen_at = source, self._clock.now()
+        return source
+
+    def staleness_s(self) -> float | None:
+        """For how long at most changes of this location may have been missed; None: unknown, or it is silent."""
+        if self.source is None or not self.is_up or not self.source.HasField("staleness"):
+            return None
+        told_s = self.source.staleness.ToMilliseconds() / 1000
+        return told_s + self._clock.now() - self.seen_at
+
+    def answered(self) -> None:
+        """It did, as the location that it should be."""
+        self._standing.answered(self._clock.now())
+        self._note()
+
+    def failed(self, words: str, waited_s: float) -> None:
+        """It did not answer for so long. A caller in a hurry says nothing about the location."""
+        self._standing.failed(words, waited_s, self._timeout_s, self._clock.now(), at_once=False)
+        self._note()
+
+    def failed_at_once(self, words: str) -> None:
+        """It did not just take its time: nobody of it can be reached, or none that is this location."""
+        self._standing.failed(words, 0.0, self._timeout_s, self._clock.now(), at_once=True)
+        self._note()
+
+    def down_words(self) -> str:
+        """Why it is not asked."""
+        since_s = self._clock.now() - self._standing.since
+        return f"{self.error}; unreachable for {since_s:.0f} s, not called again until a probe succeeds"
+
+    def _note(self) -> None:
+        """Log it when the location falls silent or is back."""
+        if self.is_up == self._was_up:
+            return
+        self._was_up = self.is_up
+        if self._was_up:
+            log.warning("%s is reachable again", self.name)
+        else:
+            log.warning("%s is unreachable, reads continue without it: %s", self.name, self.error)
+            self.on_silence()
+
+
+_NOBODY: Final = service_pb2.InstanceFilter(instance_id=["hq.federated.probe"])
+PROBE: Final = service_pb2.CountInstancesRequest(filter=_NOBODY).SerializeToString()
+_REPLICA_PROBE_S: Final = 0.4  # a replica that takes longer stays set aside
+_IDLE_PROBE_S: Final = 5.0
+_DOWN_PROBE_S: Final = 1.0
+_TICK_S: Final = 0.1
+
+
+class Probes:
+    """Asks the replicas of one location, each with the gateway's own ticket.
+
+    Attributes:
+        answered, unanswered: how many probes were.
+    """
+
+    def __init__(self, health: LocationHealth, race: Race, dialer: Dialer, clock: Clock, timeout_s: float) -> None:
+        """`timeout_s`: how long calls wait for this location."""
+        self._health, self._race, self._dialer, self._clock = health, race, dialer, clock
+        self._timeout_s = timeout_s
+        self._probed_at = clock.now()
+        self._objection = ""  # of a replica that did answer, but not as one of this location
+        self.answered = self.unanswered = 0
+
+    async def probe(self) -> None:
+        """Ask every replica something small; the location is silent if none of them answers."""
+        self._probed_at, self._objection = (began := self._clock.now()), ""
+        health, endpoints = self._health, self._race.endpoints.all
+        answered = await asyncio.gather(*(self._ask(endpoint, self._timeout_s) for endpoint in endpoints))
+        for endpoint, took_s in zip(endpoints, answered, strict=True):
+            self._judge(endpoint, took_s)
+        if all(took_s is None for took_s in answered) and health.seen_at < began:
+            unheard = f"no replica answered a probe within {self._timeout_s:g} s"
+            health.failed_at_once(self._objection or health.error or unheard)
+
+    async def keep_probing(self) -> None:
+        """Probe a location that failed, replicas that are set aside, and now and then one that nobody asks."""
+        health = self._health
+        while True:
+            await self._clock.sleep(_TICK_S)
+            now = self._clock.now()
+            pause_s = _IDLE_PROBE_S if health.is_up else _DOWN_PROBE_S
+            if now - self._probed_at >= pause_s and (not health.is_up or now - health.seen_at >= pause_s):
+                await self.probe()
+            elif due := self._race.endpoints.due():
+                await asyncio.gather(*(self._probe_replica(endpoint) for endpoint in due))
+
+    async def _probe_replica(self, endpoint: Endpoint) -> None:
+        self._judge(endpoint, await self._ask(endpoint, _REPLICA_PROBE_S))
+
+    async def _ask(self, endpoint: Endpoint, timeout_s: float) -> float | None:
+        """Seconds that the replica took; None: it did not answer as a replica of this location."""
+        began = self._clock.now()
+        try:
+            channel = self._race.channels[endpoint.address]
+            body = await channel.call("CountInstances", PROBE, timeout_s, self._dialer.own())
+            self._health.saw(service_pb2.CountInstancesResponse.FromString(body).sources[0].SerializeToString())
+        except (HqApiError, DecodeError, IndexError, Silence) as error:
+            self.unanswered += 1
+            if isinstance(error, HqApiError) and error.code in NOT_LET_IN:
+                self._objection = f"it rejects this gateway's credentials: {error.message}"
+            elif isinstance(error, Silence):
+                self._objection = str(error)
+            return None
+        self.answered += 1
+        self._health.answered()
+        return self._clock.now() - began
+
+    def _judge(self, endpoint: Endpoint, took_s: float | None) -> None:
+        if took_s is not None and took_s <= _REPLICA_PROBE_S:
+            self._race.endpoints.succeeded(endpoint)
+        else:
+            self._race.endpoints.failed(endpoint)

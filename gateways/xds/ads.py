@@ -1,0 +1,97 @@
+"""The call: envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection
+from typing import Any, Final
+
+from gateways.picture.picture import Picture
+from gateways.xds.resources import Resources
+from gateways.xds.subscriptions import Counts, Subscriptions
+from serving.calls.methods import Answer, Call, Duplex, Method
+from serving.encoding.jsonio import parse_json, parse_proto
+from serving.rights.access import Access
+from serving.rights.rules import READ
+from xdspb.v1 import xds_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+PATH: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+
+
+class Encoded:
+    """An answer that is encoded already."""
+
+    __slots__ = ("_body",)
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def proto(self) -> bytes:
+        return self._body
+
+    def json(self) -> bytes:
+        raise NotImplementedError("xDS is spoken in protobuf")
+
+
+class Ads:
+    """Serves streams.
+
+    Attributes:
+        counts: of all of them.
+    """
+
+    def __init__(self, picture: Picture, resources: Resources, began: int, location: str = "") -> None:
+        """`began`: a number of this process, for versions. `location`: of clients that do not say theirs."""
+        self._picture, self._resources, self._began, self._location = picture, resources, began, location
+        self.counts = Counts()
+        self._streams: dict[Subscriptions, asyncio.Event] = {}
+        picture.listen(self._changed)
+
+    def methods(self) -> list[Method]:
+        """For the table of a server."""
+        request = pb.DiscoveryRequest
+        return [Duplex(PATH, parse_proto(request), parse_json(request), self.run, READ)]
+
+    async def run(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Answer]:
+        """One stream, until its client ends it."""
+        stream = Subscriptions(self._resources, self.counts, self._version, _reader(call.access), self._location)
+        wake = self._streams[stream] = asyncio.Event()
+        self.counts.streams += 1
+        reading = asyncio.create_task(self._read(requests, stream, wake), name="xDS requests")
+        try:
+            while not reading.done():
+                await wake.wait()
+                wake.clear()
+                # What changes while an answer leaves is in the next one: a slow client gets fewer, not older ones.
+                for body in stream.due():
+                    yield Encoded(body)
+            reading.result()
+        finally:
+            self.counts.streams -= 1
+            del self._streams[stream]
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _read(self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event) -> None:
+        try:
+            async for request in requests:
+                stream.request(request, self._picture.sight.locations)
+                wake.set()
+        finally:
+            wake.set()
+
+    def _changed(self, services: Collection[str]) -> None:
+        for stream, wake in self._streams.items():
+            stream.changed(services)
+            wake.set()
+
+    def _version(self) -> str:
+        return f"{self._began}.{self._picture.changes}"
+
+
+def _reader(access: Access) -> Any:
+    """Whether a service is the caller's to read."""
+    return lambda service: access.proves((service,), ())

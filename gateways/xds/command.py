@@ -1,0 +1,51 @@
+"""The command `hq-gateway xds`: settings become real parts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from gateways.flags import FLAGS, discovery_of, following, option, running, security_flags, security_from
+from gateways.process import Gateway, run_gateway
+from gateways.xds.ads import Ads
+from gateways.xds.metrics import METRICS
+from gateways.xds.resources import Resources
+from hqclient.discovery import Discovery
+from serving.clock import SystemClock
+from serving.flags import limits_of
+from serving.process import when_told_to_stop
+from serving.transports import Addresses
+
+
+@click.command("xds")
+@following
+@option("--grpc", default="127.0.0.1:7671", metavar="HOST:PORT", help="Address to serve xDS on; port 0: a free one.")
+@option("--http", default="127.0.0.1:7681", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@option(
+    "--location",
+    default="",
+    metavar="NAME",
+    help="Location that clients prefer that do not name theirs as the zone or region of their node.",
+)
+@security_flags
+@running
+@FLAGS.limits()
+@FLAGS.logs()
+def xds(**given: Any) -> None:
+    """Serve xDS (ADS) to gRPC clients: xds:///WEB calls the ready instances of WEB."""
+    discovery, services = discovery_of(given)
+    run_gateway(given, lambda: _serve(given, discovery, services))
+
+
+async def _serve(given: Mapping[str, Any], discovery: Discovery, services: tuple[str, ...]) -> None:
+    gateway = Gateway("xds", discovery, services, SystemClock(), limits_of(given), security_from(given), given["grace"])
+    resources = Resources(gateway.picture, gateway.addressing)
+    ads = Ads(gateway.picture, resources, int(time.time()), given["location"])
+    gateway.count(METRICS, ads.counts)
+    mtls = given["grpc_mtls"]
+    gateway.listen(Addresses(given["grpc"], given["http"], mtls, env="HQ_GATEWAY_"), ads.methods())
+    when_told_to_stop(gateway.stop)
+    await gateway.serve()

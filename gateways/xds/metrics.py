@@ -1,0 +1,34 @@
+"""What Prometheus sees of the xDS gateway."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from gateways.xds.subscriptions import Counts
+from serving.telemetry.metrics import Declared
+
+
+def _by_type(read: Callable[[Counts], dict[str, int]]) -> Callable[[Counts], dict[tuple[str, ...], float]]:
+    return lambda counts: {(kind,): count for kind, count in read(counts).items()}
+
+
+D = Declared[Counts]
+METRICS: Final = (
+    D("gauge", "hq_xds_streams", "Clients that are connected.", lambda counts: counts.streams),
+    D("counter", "hq_xds_responses_total", "Answers sent.", _by_type(lambda counts: counts.responses), ("type",)),
+    D(
+        "counter",
+        "hq_xds_acks_total",
+        "Versions that a client took.",
+        _by_type(lambda counts: counts.acks),
+        ("type",),
+    ),
+    D(
+        "counter",
+        "hq_xds_nacks_total",
+        "Answers that a client refused: the log names the resource and the reason, the client keeps the last one.",
+        _by_type(lambda counts: counts.nacks),
+        ("type",),
+    ),
+)

@@ -1,0 +1,191 @@
+"""The four resources of a target, encoded once for all clients that are in one place.
+
+Listener, routes and cluster of a target are always the same: what changes are its endpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from enum import Enum
+from typing import Final
+
+from google.protobuf.any_pb2 import Any
+from google.protobuf.wrappers_pb2 import UInt32Value
+
+from gateways.picture.addresses import Addressing, Place
+from gateways.picture.knowledge import Knowledge
+from gateways.picture.picture import Picture
+from gateways.xds.targets import Target, read_target
+from xdspb.v1 import xds_pb2 as pb
+
+_PREFIX: Final = "type.googleapis.com/envoy."
+_MANAGER: Final = _PREFIX + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+_ROUTER: Final = _PREFIX + "extensions.filters.http.router.v3.Router"
+_MOST_KEPT: Final = 100_000
+
+
+class Type(Enum):
+    """Types of resources, in the order in which changes are sent: nothing points to what is not there yet."""
+
+    CLUSTER = _PREFIX + "config.cluster.v3.Cluster"
+    ENDPOINTS = _PREFIX + "config.endpoint.v3.ClusterLoadAssignment"
+    LISTENER = _PREFIX + "config.listener.v3.Listener"
+    ROUTES = _PREFIX + "config.route.v3.RouteConfiguration"
+
+
+IS_COMPLETE: Final = {Type.CLUSTER: True, Type.LISTENER: True, Type.ENDPOINTS: False, Type.ROUTES: False}
+"""Whether an answer has all resources of its type: what it lacks does not exist."""
+
+
+class Resources:
+    """Makes resources from the picture, and keeps them until their service changes."""
+
+    def __init__(self, picture: Picture, addressing: Addressing) -> None:
+        self._picture, self._addressing = picture, addressing
+        self._endpoints: dict[str, dict[tuple[str, str], bytes]] = {}  # by service, by name and place
+        self._places: dict[tuple[str, int], bytes] = {}
+        self._targets: dict[str, Target | None] = {}
+        self._settled: set[str] = set()  # names whose hosts were all looked up once
+        picture.listen(self._changed)
+
+    def target(self, name: str) -> Target | None:
+        """What a name means."""
+        if name not in self._targets:
+            if len(self._targets) >= _MOST_KEPT:
+                self._targets.clear()
+            self._targets[name] = read_target(name)
+        return self._targets[name]
+
+    def names(self) -> list[str]:
+        """The targets that are shown to who asks for all: each service at its own port."""
+        return sorted(self._picture.services)
+
+    def exists(self, name: str) -> bool:
+        """Only a service of which every location says that there is nobody does not exist."""
+        target = self.target(name)
+        return target is not None and self._picture.knowledge(target.service) is not Knowledge.ABSENT
+
+    def encoded(self, kind: Type, name: str, place: str) -> bytes | None:
+        """A resource as google.protobuf.Any, for clients of one place; None: nothing can be said of it."""
+        make: dict[Type, Callable[[str], bytes]] = {
+            Type.LISTENER: _listener,
+            Type.ROUTES: _routes,
+            Type.CLUSTER: _cluster,
+        }
+        if not self.exists(name):
+            return None
+        return make[kind](name) if kind in make else self._assignment(name, place)
+
+    # --- endpoints ----------------------------------------------------------------------------------------------------
+
+    def _assignment(self, name: str, place: str) -> bytes | None:
+        target = self.target(name)
+        if target is None or self._picture.knowledge(target.service) is Knowledge.UNKNOWN:
+            return None
+        kept = self._endpoints.setdefault(target.service, {})
+        if (name, place) not in kept:
+            made = self._made(name, target, place)
+            if made is None:
+                return None
+            kept[name, place] = made
+        return kept[name, place]
+
+    def _made(self, name: str, target: Target, place: str) -> bytes | None:
+        """None: there are instances, and where they are is not known: clients keep what they have."""
+        chosen = [one for one in self._picture.ready(target.service) if target.fits(one)]
+        places = self._addressing.at(chosen, target.number)
+        if places.is_unknown or (places.is_pending and name not in self._settled):
+            return None
+        self._settled.add(name)
+        first: dict[tuple[str, str], Place] = {}
+        for found in places.found:
+            first.setdefault(found.instance.key, found)
+        return self._encoded(name, first.values(), place)
+
+    def _encoded(self, name: str, places: Iterable[Place], own: str) -> bytes:
+        by_location: dict[str, list[Place]] = {}
+        for place in places:
+            by_location.setdefault(place.instance.cluster, []).append(place)
+        parts = [_delimited(1, name.encode())]
+        for location in sorted(by_location):
+            # Priorities begin at 0 without a gap: without an own place in use all others are the first choice.
+            priority = int(own in by_location and location != own)
+            parts.append(_delimited(2, self._locality(location, by_location[location], priority)))
+        return _any(Type.ENDPOINTS.value, b"".join(parts))
+
+    def _locality(self, location: str, places: Collection[Place], priority: int) -> bytes:
+        about = pb.LocalityLbEndpoints(
+            locality=pb.Locality(zone=location),
+            load_balancing_weight=UInt32Value(value=len(places)),
+            priority=priority,
+        )
+        return about.SerializeToString() + b"".join([self._endpoint(place) for place in places])
+
+    def _endpoint(self, place: Place) -> bytes:
+        """One endpoint as a field of its locality: there may be ten thousand, of which one changed."""
+        where = place.address, place.port
+        kept = self._places.get(where)
+        if kept is None:
+            if len(self._places) >= _MOST_KEPT:
+                self._places.clear()
+            address = pb.Address(socket_address=pb.SocketAddress(address=place.address, port_value=place.port))
+            made = pb.LbEndpoint(endpoint=pb.Endpoint(address=address)).SerializeToString()
+            kept = self._places[where] = _delimited(2, made)
+        return kept
+
+    def _changed(self, services: Collection[str]) -> None:
+        if not services:
+            self._endpoints.clear()
+        for service in services:
+            self._endpoints.pop(service, None)
+        if len(self._settled) > _MOST_KEPT:
+            self._settled.clear()
+
+
+def response(version: str, nonce: str, kind: Type, resources: Iterable[bytes]) -> bytes:
+    """A DiscoveryResponse of encoded resources."""
+    about = pb.DiscoveryResponse(version_info=version, nonce=nonce, type_url=kind.value)
+    return about.SerializeToString() + b"".join([_delimited(2, resource) for resource in resources])
+
+
+def _source() -> pb.ConfigSource:
+    return pb.ConfigSource(ads=pb.AggregatedConfigSource(), resource_api_version=pb.API_VERSION_V3)
+
+
+def _listener(name: str) -> bytes:
+    router = pb.HttpFilter(name="router", typed_config=Any(type_url=_ROUTER))
+    manager = pb.HttpConnectionManager(
+        rds=pb.Rds(config_source=_source(), route_config_name=name), http_filters=[router]
+    )
+    called = pb.ApiListener(api_listener=Any(type_url=_MANAGER, value=manager.SerializeToString()))
+    return _any(Type.LISTENER.value, pb.Listener(name=name, api_listener=called).SerializeToString())
+
+
+def _routes(name: str) -> bytes:
+    # The empty prefix must be there: clients refuse a route without one.
+    route = pb.Route(match=pb.RouteMatch(prefix=""), route=pb.RouteAction(cluster=name))
+    host = pb.VirtualHost(name=name, domains=["*"], routes=[route])
+    return _any(Type.ROUTES.value, pb.RouteConfiguration(name=name, virtual_hosts=[host]).SerializeToString())
+
+
+def _cluster(name: str) -> bytes:
+    made = pb.Cluster(
+        name=name,
+        type=pb.Cluster.DISCOVERY_TYPE_EDS,
+        eds_cluster_config=pb.EdsClusterConfig(eds_config=_source(), service_name=name),
+    )
+    return _any(Type.CLUSTER.value, made.SerializeToString())
+
+
+def _any(type_url: str, value: bytes) -> bytes:
+    return Any(type_url=type_url, value=value).SerializeToString()
+
+
+def _delimited(field: int, value: bytes) -> bytes:
+    """A field of bytes, as protobuf encodes it."""
+    size, length = bytearray(), len(value)
+    while length > 0x7F:
+        size.append(length & 0x7F | 0x80)
+        length >>= 7
+    size.append(length)
+    return bytes((field << 3 | 2,)) + bytes(size) + value

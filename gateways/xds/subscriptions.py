@@ -1,0 +1,199 @@
+"""One stream of ADS, state of the world: what its client wants, has and refused. Decisions only, no I/O.
+
+A request says all names of one type that are wanted from now on, and what became of the last answer of that type. An
+answer is due when a name is new, or when a resource is another one. Listeners and clusters are always sent all
+together: what is missing among them does not exist, and the client stops waiting for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateways.xds.resources import IS_COMPLETE, Resources, Type, response
+from serving.errors import invalid
+from xdspb.v1 import xds_pb2 as pb
+
+log = logging.getLogger(__name__)
+
+MOST_NAMES: Final = 1_000
+_MOST_WORDS: Final = 500
+_ALL: Final = "*"
+
+
+@dataclass(slots=True)
+class Counts:
+    """Of all streams.
+
+    Attributes:
+        responses, acks, nacks: by type.
+        streams: how many are open.
+    """
+
+    responses: Counter[str] = field(default_factory=Counter)
+    acks: Counter[str] = field(default_factory=Counter)
+    nacks: Counter[str] = field(default_factory=Counter)
+    streams: int = 0
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """Of one type.
+
+    Attributes:
+        names: what is wanted; all: `is_all`.
+        due: names that are to be sent.
+        shown: what the last answer had, where it has everything; sent: what each name was, where it has not.
+        nonce: of the last answer; accepted: the last version that the client took.
+    """
+
+    names: frozenset[str] = frozenset()
+    is_all: bool = False
+    is_known: bool = False
+    due: set[str] = field(default_factory=set)
+    must_answer: bool = False
+    shown: tuple[str, ...] | None = None
+    sent: dict[str, bytes] = field(default_factory=dict)
+    nonce: str = ""
+    accepted: str = ""
+
+
+class Subscriptions:
+    """The state of one stream.
+
+    Attributes:
+        place: where the client is: a location of HQ, by the zone or region that it says.
+        peer: its name, for messages.
+    """
+
+    def __init__(
+        self,
+        resources: Resources,
+        counts: Counts,
+        version: Callable[[], str],
+        may_read: Callable[[str], bool] = lambda _: True,
+        place: str = "",
+    ) -> None:
+        """`may_read`: whether the client may know of a service. `place`: of clients that do not say theirs."""
+        self._resources, self._counts, self._version, self._may_read = resources, counts, version, may_read
+        self.place, self.peer = place, "a client"
+        self._wanted = {kind: _Wanted() for kind in Type}
+        self._nonces = 0
+
+    def accepted(self, kind: Type) -> str:
+        """The last version of a type that the client took."""
+        return self._wanted[kind].accepted
+
+    def request(self, request: pb.DiscoveryRequest, locations: Collection[str] = ()) -> None:
+        """What the client says. `locations`: those of HQ, among which its place is.
+
+        Raises:
+            InvalidRequest: it wants too many names.
+        """
+        if request.HasField("node"):
+            self._introduced(request.node, locations)
+        try:
+            kind = Type(request.type_url)
+        except ValueError:
+            log.info("xDS: %s wants %s, which does not exist here", self.peer, request.type_url[:_MOST_WORDS])
+            return
+        wanted = self._wanted[kind]
+        if request.response_nonce and request.response_nonce != wanted.nonce:
+            return  # it has not seen the last answer yet, and says all again when it has
+        if request.response_nonce:
+            self._verdict(kind, wanted, request)
+        self._subscribe(kind, wanted, request)
+
+    def changed(self, services: Collection[str]) -> None:
+        """These services changed; none: what is known as a whole."""
+        for kind, wanted in self._wanted.items():
+            for name in self._names(wanted):
+                target = self._resources.target(name)
+                if target is not None and (not services or target.service in services):
+                    wanted.due.add(name)
+            if wanted.is_all and IS_COMPLETE[kind]:
+                wanted.due.update(self._resources.names())
+
+    def due(self) -> Iterator[bytes]:
+        """The answers that are due, encoded, each made when it is taken."""
+        for kind, wanted in self._wanted.items():
+            if wanted.due or wanted.must_answer:
+                answer = self._whole(kind, wanted) if IS_COMPLETE[kind] else self._part(kind, wanted)
+                if answer is not None:
+                    yield answer
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _introduced(self, node: pb.Node, locations: Collection[str]) -> None:
+        self.peer = node.id[:100] or self.peer
+        said = [node.locality.zone, node.locality.region]
+        self.place = next((one for one in said if one and one in locations), self.place)
+
+    def _verdict(self, kind: Type, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
+        if request.HasField("error_detail"):
+            self._counts.nacks[kind.name.lower()] += 1
+            words = request.error_detail.message[:_MOST_WORDS]
+            names = ", ".join(sorted(wanted.names))[:_MOST_WORDS]
+            log.error("xDS: %s refuses %s of %s and keeps the last one: %s", self.peer, kind.name.lower(), names, words)
+        elif request.version_info != wanted.accepted:
+            wanted.accepted = request.version_info
+            self._counts.acks[kind.name.lower()] += 1
+
+    def _subscribe(self, kind: Type, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
+        names = frozenset(request.resource_names)
+        if len(names) > MOST_NAMES:
+            raise invalid("resource_names", f"{len(names)} names, of {MOST_NAMES} allowed on one stream")
+        is_all = _ALL in names or (not names and not wanted.is_known)
+        added = names - wanted.names - {_ALL}
+        if (is_all and not wanted.is_all) or not wanted.is_known:
+            wanted.must_answer = IS_COMPLETE[kind]
+        wanted.is_known = True
+        wanted.is_all = (is_all or (wanted.is_all and not names)) and IS_COMPLETE[kind]
+        wanted.names = names - {_ALL}
+        wanted.due &= wanted.names
+        wanted.sent = {name: sent for name, sent in wanted.sent.items() if name in wanted.names}
+        if added:
+            wanted.due |= added
+            wanted.must_answer = IS_COMPLETE[kind]
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _names(self, wanted: _Wanted) -> list[str]:
+        every = {*wanted.names, *self._resources.names()} if wanted.is_all else wanted.names
+        return sorted(name for name in every if self._is_readable(name))
+
+    def _is_readable(self, name: str) -> bool:
+        target = self._resources.target(name)
+        return target is not None and self._may_read(target.service)
+
+    def _whole(self, kind: Type, wanted: _Wanted) -> bytes | None:
+        """All there are, unless they are those that the client has, and it asked for no other."""
+        must_answer, wanted.must_answer = wanted.must_answer, False
+        wanted.due.clear()
+        existing = tuple(name for name in self._names(wanted) if self._resources.exists(name))
+        if existing == wanted.shown and not must_answer:
+            return None
+        wanted.shown = existing
+        made = [self._resources.encoded(kind, name, self.place) for name in existing]
+        return self._answer(kind, wanted, [resource for resource in made if resource is not None])
+
+    def _part(self, kind: Type, wanted: _Wanted) -> bytes | None:
+        """Those that are others than the client has; of what nothing can be said it keeps what it has."""
+        made = {name: self._resources.encoded(kind, name, self.place) for name in sorted(wanted.due)}
+        wanted.due.clear()
+        new = {
+            name: resource
+            for name, resource in made.items()
+            if resource is not None and resource != wanted.sent.get(name) and self._is_readable(name)
+        }
+        wanted.sent.update(new)
+        return self._answer(kind, wanted, new.values()) if new else None
+
+    def _answer(self, kind: Type, wanted: _Wanted, resources: Iterable[bytes]) -> bytes:
+        self._nonces += 1
+        wanted.nonce = str(self._nonces)
+        self._counts.responses[kind.name.lower()] += 1
+        return response(self._version(), wanted.nonce, kind, resources)

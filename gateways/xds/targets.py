@@ -1,0 +1,41 @@
+"""What the name of a resource means: SERVICE[/PORT][;KEY=VALUE]... as in `xds:///web/grpc;zone=east`. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from gateways.picture.ports import port_of
+from hqclient.discovery import KnownInstance
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Some instances of a service, at a port.
+
+    Attributes:
+        port: by name; empty: `grpc`, else `http`, else the only one.
+        labels: instances with all of these only.
+    """
+
+    service: str
+    port: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def fits(self, instance: KnownInstance) -> bool:
+        """Whether it is one of them."""
+        return all(instance.labels.get(key) == value for key, value in self.labels)
+
+    def number(self, instance: KnownInstance) -> int:
+        """Its port; 0: it has none that is meant."""
+        return instance.ports.get(self.port, 0) if self.port else port_of(instance)
+
+
+def read_target(name: str) -> Target | None:
+    """The target of a resource's name; None: no service can have it."""
+    head, *conditions = unquote(name).split(";")
+    service, _, port = head.partition("/")
+    pairs = [condition.partition("=") for condition in conditions]
+    if not service or "/" in port or any(not key or not sign for key, sign, _ in pairs):
+        return None
+    return Target(service, port, tuple((key, value) for key, _, value in pairs))

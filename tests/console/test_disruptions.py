@@ -1,0 +1,131 @@
+"""The pages of the CMS: who may be taken down now, who is in the way, and the orders of operators."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from console.backends.cms import Cms
+from console.backends.registry import Registry
+from console.backends.remote import Remote
+from console.backends.servers import Servers
+from hqclient import CredentialFiles, Credentials
+from tests.console.fake_cms import FakeCms
+from tests.console.fakes import serving
+from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
+from tests.support.secured import Secured, served
+
+
+@dataclass
+class WithCms:
+    """A cloud with the stand-in."""
+
+    cloud: Cloud
+    cms: FakeCms
+
+    @property
+    def browser(self) -> Browser:
+        return self.cloud.browser
+
+
+@pytest.fixture
+async def at() -> AsyncIterator[WithCms]:
+    cms = FakeCms()
+    async with serving(cms.methods()) as address, cloud(cms=lambda: Cms(Remote("CMS", [address], None))) as made:
+        yield WithCms(made, cms)
+
+
+async def test_tasks_and_budgets_stand_on_one_page_with_their_reasons(at: WithCms) -> None:
+    page = (await at.browser.get("/disruptions")).text
+    assert "overdue" in page
+    assert "waits" in page
+    assert "rejected" in page
+    assert HOSTILE in html.unescape(page)
+    assert HOSTILE not in page
+    assert "below its floor" in page  # cart
+    assert "nothing left" in page  # web
+    assert "at least 3" in page
+
+
+async def test_a_task_says_who_is_in_its_way(at: WithCms) -> None:
+    page = (await at.browser.get("/disruptions/reboot-1")).text
+    assert "In its way" in page
+    assert 'href="/disruptions/rack-7"' in page
+    assert "this task would take 1" in page
+
+
+async def test_the_first_page_tells_who_waits_for_too_long_and_what_is_overdue(at: WithCms) -> None:
+    page = (await at.browser.get("/")).text
+    assert "reboot of node-1 has waited for 1 h" in page
+    assert "Asked for by wall-e." in page
+    assert "power-off of node-1 is overdue" in page
+
+
+async def test_floors_are_those_of_the_budgets(at: WithCms) -> None:
+    at.cms.cart.floor = 1
+    page = (await at.browser.get("/")).text
+    assert "cart: 1 of 4 ready" not in page
+    assert "floor 1" in (await at.browser.get("/services/cart")).text
+
+
+async def test_a_plan_shows_waves_and_what_fits_in_none(at: WithCms) -> None:
+    page = (await at.browser.get("/plan?hosts=node-1%20node-2,node-3&action=reboot")).text
+    assert "Wave 2" in page
+    assert "holds all of mail" in page
+    assert "Name the hosts" in (await at.browser.get("/plan")).text
+
+
+async def test_operators_freeze_and_lift_it_with_a_reason(at: WithCms) -> None:
+    assert (await at.browser.submit("/cms/freeze", {})).status_code == 400
+    assert at.cms.orders == []
+    await at.browser.submit("/cms/freeze", {"reason": "storm"})
+    assert at.cms.orders[-1][1].reason == "storm"
+    assert "the CMS grants nothing" in (await at.browser.get("/")).text
+    await at.browser.submit("/cms/unfreeze", {"reason": "over"})
+    assert "the CMS grants nothing" not in (await at.browser.get("/")).text
+
+
+async def test_a_hold_is_extended_or_ended(at: WithCms) -> None:
+    await at.browser.submit("/disruptions/rack-7/extend", {"hours": "3", "reason": "late parts"})
+    assert at.cms.orders[-1][1].seconds == 10_800
+    await at.browser.submit("/disruptions/rack-7/end", {"reason": "gone home"})
+    assert at.cms.orders[-1][0] == "EndTask"
+    assert (await at.browser.submit("/disruptions/rack-7/extend", {"hours": "0", "reason": "x"})).status_code == 400
+    assert (await at.browser.submit("/disruptions/rack-7/eat", {"reason": "x"})).status_code == 404
+
+
+async def test_an_unknown_task_is_not_found(at: WithCms) -> None:
+    assert (await at.browser.get("/disruptions/none")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/disruptions", "/disruptions/x", "/plan?hosts=a"])
+async def test_without_or_with_a_silent_cms_the_page_says_so(path: str) -> None:
+    async with cloud() as at:
+        assert "--cms HOST:PORT" in (await at.browser.get(path)).text
+    async with cloud(cms=lambda: Cms(Remote("CMS", ["127.0.0.1:1"], None))) as at:
+        assert "CMS does not answer" in (await at.browser.get(path)).text
+        assert "cart: 1 of 4 ready" in (await at.browser.get("/")).text
+
+
+async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> None:
+    files, cms = Secured(tmp_path), FakeCms()
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+    own = files.security(audit_log=str(tmp_path / "cms.jsonl"))
+    async with served(files.security()) as hq, serving(cms.methods(), own) as address:
+        servers = Servers(
+            Registry([hq.addresses.grpc], {}, credentials), cms=Cms(Remote("CMS", [address], credentials))
+        )
+        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
+            await browser.submit("/signin", {"token": files.issuer.ticket("reader/anna"), "to": "/"})
+            assert "Freeze…" not in (await browser.get("/disruptions")).text
+            assert "Extend…" not in (await browser.get("/disruptions/rack-7")).text
+            for path in ("/cms/freeze", "/disruptions/rack-7/end"):
+                await browser.submit(path, {"reason": "x"})
+                assert "Nothing was done" in await browser.flash()
+            assert cms.orders == []
+            await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": "/"})
+            assert "Freeze…" in (await browser.get("/disruptions")).text

@@ -1,0 +1,36 @@
+"""Servers that say who they are: one gRPC server for each name, in one process; `listening NAME PORT` for each.
+
+python -m tests.judges.who_server NAME...
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import grpc
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.wrappers_pb2 import StringValue
+
+
+async def serve(names: list[str]) -> None:
+    """Until it is ended."""
+    servers = []
+    for name in names:
+
+        async def who(_request: Empty, _context: Any, name: str = name) -> StringValue:
+            return StringValue(value=name)
+
+        handler = grpc.unary_unary_rpc_method_handler(who, Empty.FromString, StringValue.SerializeToString)
+        server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("judged.Who", {"Who": handler})])
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        print(f"listening {name} {port}", flush=True)
+        servers.append(server)
+    await asyncio.gather(*(server.wait_for_termination() for server in servers))
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(sys.argv[1:]))

@@ -1,0 +1,358 @@
+"""xDS over a picture: what clients are sent, when, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from gateways.picture.addresses import Addressing, LeftOut
+from gateways.picture.hosts import Hosts
+from gateways.xds.ads import Ads
+from gateways.xds.resources import Resources, Type
+from gateways.xds.subscriptions import MOST_NAMES, Counts, Subscriptions
+from gateways.xds.targets import Target, read_target
+from serving.calls.methods import Call
+from serving.errors import InvalidRequest
+from tests.support.pictures import Drawn, drawn, known
+from xdspb.v1 import xds_pb2 as pb
+
+CDS, EDS, LDS, RDS = Type.CLUSTER, Type.ENDPOINTS, Type.LISTENER, Type.ROUTES
+MESSAGES: dict[Type, Any] = {
+    CDS: pb.Cluster,
+    EDS: pb.ClusterLoadAssignment,
+    LDS: pb.Listener,
+    RDS: pb.RouteConfiguration,
+}
+
+
+class Client:
+    """A client of one stream, who takes every answer unless told otherwise."""
+
+    def __init__(self, pictured: Drawn, **options: Any) -> None:
+        self.pictured, self.counts = pictured, Counts()
+        self.addressing = Addressing(pictured.picture.hosts)
+        self.resources = Resources(pictured.picture, self.addressing)
+        self.stream = Subscriptions(self.resources, self.counts, lambda: f"v{pictured.picture.changes}", **options)
+        pictured.picture.listen(self.stream.changed)
+        self.nonces: dict[Type, str] = {}
+        self.names: dict[Type, Sequence[str]] = {}
+
+    def wants(self, kind: Type, *names: str, **more: Any) -> dict[Type, list[Any]]:
+        """Say so; the answers that are due, by type."""
+        self.names[kind] = names
+        nonce = self.nonces.get(kind, "")
+        request = pb.DiscoveryRequest(type_url=kind.value, resource_names=names, response_nonce=nonce, **more)
+        self.stream.request(request, self.pictured.picture.sight.locations)
+        return self.due()
+
+    def due(self) -> dict[Type, list[Any]]:
+        """The answers that are due, each taken at once."""
+        found: dict[Type, list[Any]] = {}
+        for body in self.stream.due():
+            response = pb.DiscoveryResponse.FromString(body)
+            kind = Type(response.type_url)
+            self.nonces[kind] = response.nonce
+            assert {resource.type_url for resource in response.resources} <= {kind.value}
+            found[kind] = [MESSAGES[kind].FromString(resource.value) for resource in response.resources]
+            self.stream.request(
+                pb.DiscoveryRequest(
+                    type_url=kind.value,
+                    resource_names=self.names.get(kind, ()),
+                    response_nonce=response.nonce,
+                    version_info=response.version_info,
+                )
+            )
+        return found
+
+    def wants_all(self, name: str, place: str = "") -> dict[Type, list[Any]]:
+        """As a client does: listener, routes, cluster, endpoints."""
+        node = pb.Node(id="judge", locality=pb.Locality(zone=place))
+        found = self.wants(LDS, name, node=node)
+        for kind in (RDS, CDS, EDS):
+            found.update(self.wants(kind, name))
+        return found
+
+
+def endpoints(found: dict[Type, list[Any]]) -> list[tuple[int, str, int, list[str]]]:
+    """Priority, zone, weight and addresses of each locality."""
+    [assignment] = found[EDS]
+    return [
+        (
+            one.priority,
+            one.locality.zone,
+            one.load_balancing_weight.value,
+            [
+                f"{e.endpoint.address.socket_address.address}:{e.endpoint.address.socket_address.port_value}"
+                for e in one.lb_endpoints
+            ],
+        )
+        for one in assignment.endpoints
+    ]
+
+
+THREE = (
+    known("web-1", host="10.0.0.1", labels={"tier": "front"}),
+    known("web-2", host="10.0.0.2", is_ready=False),
+    known("web-3", host="10.0.0.3", cluster="west"),
+)
+BOTH = ("east", "west")
+
+
+def client(*instances: Any, heard: Sequence[str] = BOTH, unheard: Sequence[str] = (), **options: Any) -> Client:
+    return Client(drawn(*instances, heard=heard, unheard=unheard), **options)
+
+
+def test_a_target_is_four_resources_and_the_ready_endpoints() -> None:
+    found = client(*THREE).wants_all("web")
+    assert [message.name for kind in (LDS, RDS, CDS) for message in found[kind]] == ["web"] * 3
+    assert endpoints(found) == [(0, "east", 1, ["10.0.0.1:80"]), (0, "west", 1, ["10.0.0.3:80"])]
+
+
+def test_the_own_place_comes_first_and_there_is_no_gap_without_it() -> None:
+    one = client(*THREE)
+    found = one.wants_all("web", place="west")
+    assert [(priority, zone) for priority, zone, *_ in endpoints(found)] == [(1, "east"), (0, "west")]
+    one.pictured.put(known("web-3", host="10.0.0.3", cluster="west", is_ready=False))
+    assert endpoints(one.due()) == [(0, "east", 1, ["10.0.0.1:80"])]
+
+
+def test_a_gateway_has_a_place_for_clients_that_say_none() -> None:
+    found = client(*THREE, place="east").wants_all("web", place="moon")
+    assert [(priority, zone) for priority, zone, *_ in endpoints(found)] == [(0, "east"), (1, "west")]
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("web", Target("web")),
+        ("web/grpc", Target("web", "grpc")),
+        ("web/grpc;zone=a;tier=b", Target("web", "grpc", (("zone", "a"), ("tier", "b")))),
+        ("web;zone=a%3Bb", None),
+        ("web%2Fgrpc", Target("web", "grpc")),
+        ("", None),
+        ("web/a/b", None),
+        ("web;zone", None),
+    ],
+)
+def test_a_name_is_a_service_a_port_and_labels(name: str, target: Target | None) -> None:
+    assert read_target(name) == target
+
+
+def test_a_target_by_label_has_those_instances_only() -> None:
+    assert endpoints(client(*THREE).wants_all("web/http;tier=front")) == [(0, "east", 1, ["10.0.0.1:80"])]
+
+
+# --- traps of clients that were measured --------------------------------------------------------------------------
+
+
+def test_every_locality_has_a_weight() -> None:
+    found = endpoints(client(*(known(f"web-{i}", host=f"10.0.0.{i}") for i in range(5))).wants_all("web"))
+    assert [weight for _, _, weight, _ in found] == [5]
+
+
+def test_an_address_comes_once_however_many_instances_have_it() -> None:
+    one = client(known("web-1"), known("web-2"))
+    assert endpoints(one.wants_all("web")) == [(0, "east", 1, ["10.0.0.1:80"])]
+    assert one.addressing.left_out[LeftOut.DUPLICATE] == 1
+
+
+def test_the_empty_prefix_of_a_route_is_there() -> None:
+    [routes] = client(*THREE).wants_all("web")[RDS]
+    match = routes.virtual_hosts[0].routes[0].match
+    assert match.HasField("prefix")
+    assert match.SerializeToString() == b"\x0a\x00"
+
+
+def test_an_unknown_service_is_said_not_to_exist_at_once() -> None:
+    one = client(*THREE)
+    assert one.wants(LDS, "nobody") == {LDS: []}
+    assert one.wants(CDS, "nobody") == {CDS: []}
+    assert one.wants(LDS, "nobody", "web")[LDS][0].name == "web"
+
+
+# --- the protocol -------------------------------------------------------------------------------------------------
+
+
+def test_a_change_sends_the_endpoints_and_nothing_else() -> None:
+    one = client(*THREE)
+    one.wants_all("web")
+    one.pictured.put(known("web-2", host="10.0.0.2"))
+    assert [*one.due()] == [EDS]
+    assert one.due() == {}
+
+
+def test_an_unrelated_change_sends_nothing() -> None:
+    one = client(*THREE)
+    one.wants_all("web")
+    one.pictured.put(known("db-1", "db"))
+    one.pictured.put(known("web-2", host="10.0.0.9", is_ready=False))
+    assert one.due() == {}
+
+
+def test_a_new_name_is_answered_and_the_old_ones_are_not_sent_again() -> None:
+    one = client(*THREE, known("db-1", "db"))
+    one.wants_all("web")
+    assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["db"]
+    assert [message.name for message in one.wants(CDS, "web", "db")[CDS]] == ["db", "web"]
+    assert one.wants(EDS, "web") == {}
+    assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["db"]
+
+
+def test_who_names_nothing_at_first_gets_everything() -> None:
+    one = client(*THREE, known("db-1", "db"))
+    assert [message.name for message in one.wants(LDS)[LDS]] == ["db", "web"]
+    one.pictured.put(known("new-1", "new"))
+    assert [message.name for message in one.due()[LDS]] == ["db", "new", "web"]
+
+
+def test_a_request_about_an_earlier_answer_is_passed_over() -> None:
+    one = client(*THREE)
+    one.wants_all("web")
+    one.stream.request(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["db"], response_nonce="999"))
+    one.pictured.put(known("web-2", host="10.0.0.2"))
+    assert [message.cluster_name for message in one.due()[EDS]] == ["web"]
+
+
+def test_a_refusal_is_logged_counted_and_not_sent_again(caplog: pytest.LogCaptureFixture) -> None:
+    one = client(*THREE)
+    one.wants_all("web")
+    accepted = one.stream.accepted(EDS)
+    one.pictured.put(known("web-2", host="10.0.0.2"))
+    [body] = one.stream.due()
+    nonce = pb.DiscoveryResponse.FromString(body).nonce
+    refusal = pb.DiscoveryRequest(
+        type_url=EDS.value, resource_names=["web"], response_nonce=nonce, version_info=accepted
+    )
+    refusal.error_detail.message = "web: duplicate address"
+    with caplog.at_level(logging.ERROR):
+        one.stream.request(refusal)
+    assert "judge refuses endpoints of web and keeps the last one: web: duplicate address" in caplog.text
+    assert (one.counts.nacks, one.stream.accepted(EDS)) == ({"endpoints": 1}, accepted)
+    assert list(one.stream.due()) == []
+
+
+def test_names_of_one_stream_are_bounded() -> None:
+    with pytest.raises(InvalidRequest, match="resource_names"):
+        client().wants(EDS, *(f"web-{i}" for i in range(MOST_NAMES + 1)))
+
+
+def test_another_type_is_passed_over() -> None:
+    one = client(*THREE)
+    one.stream.request(pb.DiscoveryRequest(type_url="type.googleapis.com/envoy.config.Other"))
+    assert one.due() == {}
+
+
+def test_a_service_that_its_client_may_not_read_does_not_exist_for_it() -> None:
+    one = client(*THREE, known("db-1", "db"), may_read=lambda service: service == "web")
+    assert [message.name for message in one.wants(LDS, "web", "db")[LDS]] == ["web"]
+    assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["web"]
+
+
+# --- never worse --------------------------------------------------------------------------------------------------
+
+
+def test_hq_away_at_the_start_says_nothing_of_endpoints_and_denies_nothing() -> None:
+    one = Client(Drawn())
+    one.pictured.condition.is_known = False
+    one.pictured.look()
+    found = one.wants_all("web")
+    assert [message.name for kind in (LDS, RDS, CDS) for message in found[kind]] == ["web"] * 3
+    assert EDS not in found
+    one.pictured.condition.is_known = True
+    one.pictured.put(known("web-1"))
+    assert endpoints(one.due()) == [(0, "east", 1, ["10.0.0.1:80"])]
+
+
+def test_hq_away_at_the_start_that_then_has_no_such_service_denies_it() -> None:
+    one = Client(Drawn())
+    one.pictured.condition.is_known = False
+    one.pictured.look()
+    one.wants_all("web")
+    one.pictured.condition.is_known = True
+    one.pictured.look()
+    assert one.due() == {CDS: [], LDS: []}
+
+
+def test_hq_away_later_sends_nothing() -> None:
+    one = client(*THREE)
+    one.wants_all("web")
+    one.pictured.condition.stale, one.pictured.condition.age_s = True, 300.0
+    one.pictured.look()
+    assert one.due() == {}
+
+
+def test_a_location_that_was_never_heard_may_have_the_service() -> None:
+    one = client(*THREE, heard=["east"], unheard=["west"])
+    assert [message.name for message in one.wants(LDS, "db")[LDS]] == ["db"]
+    assert one.wants(EDS, "db") == {}
+
+
+def test_a_service_with_nobody_ready_has_no_endpoints_and_a_deleted_one_does_not_exist() -> None:
+    one = client(known("web-1"))
+    one.wants_all("web")
+    one.pictured.put(known("web-1", is_ready=False))
+    assert endpoints(one.due()) == []
+    one.pictured.drop(("east", "web-1"))
+    assert one.due() == {CDS: [], LDS: []}
+    one.pictured.put(known("web-1"))
+    found = one.due()
+    assert ([message.name for message in found[LDS]], endpoints(found)) == (["web"], [(0, "east", 1, ["10.0.0.1:80"])])
+
+
+async def test_hosts_that_are_names_are_waited_for_and_then_resolved_and_a_failure_changes_nothing() -> None:
+    answers = {"node-1": ["10.0.0.1"]}
+
+    async def resolve(name: str) -> list[str]:
+        await asyncio.sleep(0)
+        if name not in answers:
+            raise OSError(name)
+        return answers[name]
+
+    async with Hosts(resolve) as hosts:
+        pictured = Drawn(hosts)
+        pictured.put(known("web-1", host="node-1"), known("web-2", host="node-2"))
+        one = Client(pictured)
+        assert EDS not in one.wants_all("web")
+        while hosts.addresses("node-2") is None or hosts.addresses("node-1") is None:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        assert endpoints(one.due()) == [(0, "east", 1, ["10.0.0.1:80"])]
+        pictured.put(known("web-1", host="node-9"))
+        await asyncio.sleep(0.01)
+        assert EDS not in one.due()
+
+
+def test_ten_thousand_endpoints_are_one_answer() -> None:
+    one = client(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000)))
+    [(_, _, weight, addresses)] = endpoints(one.wants_all("web"))
+    assert (weight, len(addresses)) == (10_000, 10_000)
+
+
+# --- the call -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
+    pictured = drawn(*THREE, heard=BOTH)
+    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
+    requests: asyncio.Queue[pb.DiscoveryRequest | None] = asyncio.Queue()
+
+    async def incoming() -> AsyncIterator[pb.DiscoveryRequest]:
+        while (request := await requests.get()) is not None:
+            yield request
+
+    answers = ads.run(incoming(), Call())
+    requests.put_nowait(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["web"]))
+    first = pb.DiscoveryResponse.FromString((await anext(answers)).proto())
+    assert (first.nonce, ads.counts.streams) == ("1", 1)
+    for number in range(5):  # nobody reads meanwhile: they are one answer
+        pictured.put(known("web-2", host=f"10.0.1.{number}"))
+    second = pb.DiscoveryResponse.FromString((await anext(answers)).proto())
+    assert b"10.0.1.4" in second.resources[0].value
+    requests.put_nowait(None)
+    with pytest.raises(StopAsyncIteration):
+        await anext(answers)
+    assert ads.counts.streams == 0
