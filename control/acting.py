@@ -25,7 +25,7 @@ from controlpb.v1 import control_pb2
 from serving.clock import Clock
 from serving.errors import ServiceError
 from store.keys import new_word
-from store.port import Batch, Compare, Write
+from store.port import Compare, Write
 
 log = logging.getLogger(__name__)
 
@@ -61,6 +61,25 @@ class Silence:
         return not sight.word or (sight == self._sight and self._looked - self._since >= self._term_s)
 
 
+class Tenure:
+    """What the holder of the word may still do, by its own clock. Pure."""
+
+    def __init__(self, term_s: float) -> None:
+        self._term_s = term_s
+        self._sent_at = float("-inf")
+
+    def refreshed(self, sent_at: float) -> None:
+        """A takeover or a refresh that was sent then has been stored: nobody takes over for a term from then on."""
+        self._sent_at = sent_at
+
+    def holds(self, now: float) -> bool:
+        return now - self._sent_at < self._term_s
+
+    def is_sure(self, now: float) -> bool:
+        """Whether nobody can act for half a term yet, so that even a pause of that length right now does no harm."""
+        return now - self._sent_at < self._term_s / 2
+
+
 class Acting:
     """Takes the word, refreshes it, and knows whether this process holds it.
 
@@ -82,9 +101,8 @@ class Acting:
         self._process, self._changes, self._proven = process, changes, proven
         self._clock, self._rng, self._term_s = clock, rng, term_s
         self._records: Records[control_pb2.Acting] = changes.memory.table(ACTING)
-        self._silence = Silence(term_s)
+        self._silence, self._tenure = Silence(term_s), Tenure(term_s)
         self._word = 0  # ours, once the takeover came back; 0: we do not act
-        self._refreshed_at = float("-inf")
         self._refreshes = 0
         self._soon = asyncio.Event()
         self._leaving = False
@@ -100,7 +118,7 @@ class Acting:
 
     def holds(self) -> bool:
         """Whether this process acts. It ceases to when it could not refresh for a term, though nobody took the word."""
-        return bool(self._word) and self._is_ours() and self._clock.now() - self._refreshed_at < self._term_s
+        return self._is_ours() and self._tenure.holds(self._clock.now())
 
     def guard(self) -> Compare:
         """The condition that the word is still ours. Raises NotActing."""
@@ -112,24 +130,20 @@ class Acting:
         """Why this process does not act; empty: it does."""
         if self.holds():
             return ""
-        if self._word and self._is_ours():
+        if self._is_ours():
             return f"this process could not refresh its acting word for {self._term_s:g} s: the store is away"
         return f"{self.process} acts, not this process" if self.process else "no process acts"
 
     def why_no_effect(self) -> str:
         """Why no effect may begin; empty: no successor can act for half a term, even if this process pauses now."""
-        if self.holds() and self._clock.now() - self._refreshed_at >= self._term_s / 2:
-            return f"this process could not refresh its acting word for {self._term_s / 2:g} s"
-        return self.why_not()
+        if why := self.why_not():
+            return why
+        is_sure = self._tenure.is_sure(self._clock.now())
+        return "" if is_sure else f"this process could not refresh its acting word for {self._term_s / 2:g} s"
 
     def doubt(self) -> None:
         """A transaction was refused by its guards: look at once."""
         self._soon.set()
-
-    # --- as an observer of memory -----------------------------------------------------------------------------------
-
-    def observe(self, batch: Batch, *, collapsed: bool) -> None:
-        """The word is looked at whenever it is asked for."""
 
     def forget(self) -> None:
         """Another history: what stands there is no word of ours, even if it was."""
@@ -190,7 +204,8 @@ class Acting:
         stored = self._records.stored(WORD)
         if stored is not None and stored.message.word == word:
             log.warning("this process acts now")
-            self._word, self._refreshed_at, self._refreshes = word, sent_at, 0
+            self._word, self._refreshes = word, 0
+            self._tenure.refreshed(sent_at)
             self.takeovers += 1
             self._tell()
 
@@ -201,7 +216,7 @@ class Acting:
         write = Write((), ((self._key(REFRESH), acting.SerializeToString(deterministic=True)),))
         await self._store(write, (self._guard_of_word(),))
         if self._word:
-            self._refreshed_at = sent_at
+            self._tenure.refreshed(sent_at)
             if not held:
                 self._tell()
 
@@ -223,7 +238,7 @@ class Acting:
 
     def _is_ours(self) -> bool:
         stored = self._records.stored(WORD)
-        return stored is not None and stored.message.word == self._word
+        return bool(self._word) and stored is not None and stored.message.word == self._word
 
     def _seen(self, name: str) -> None:
         """The word changed, or its refresh."""

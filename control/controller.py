@@ -77,8 +77,8 @@ class Controller:
         self._changes = Changes(memory, names, self._committer, clock)
         self._acting = Acting(config.process, self._changes, self._fence.passed, clock, rng, config.term_s)
         self._changes.doubted = self._acting.doubt
-        memory.observers = [self._committer, self._acting, _Reset(self._forget)]
-        memory.after = [self._seen]
+        memory.before, memory.after = [self._committer.observe], [self._seen]
+        memory.forget = [self._committer.forget, self._acting.forget, self._forget]
         self._freezes, self._openings = memory.table(FREEZE), memory.table(OPENING)
         self._openings.listen(lambda _: self._trigger_all())
         self.stop = EmergencyStop(config.stop_file)
@@ -339,16 +339,6 @@ class Controller:
         if not self.acting_process:
             return "no process acts"
         return self._why_closed() or f"{self.acting_process} acts"
-
-
-class _Reset:
-    """Told by memory, before it forgets."""
-
-    def __init__(self, forget: Callable[[], None]) -> None:
-        self.forget = forget
-
-    def observe(self, batch: Batch, *, collapsed: bool) -> None:
-        """Nothing to do."""
 
 
 class _Failures:

@@ -1,20 +1,18 @@
 """Events: what was asked and what came out is stored first, then handled in order, once.
 
-All events of one subject that are not handled yet lie in one record, its inbox, with the last answers. So one compare
-of one key gives them their order, wherever they came in; it is not the store's revision, which a restore gives anew.
-One transaction stores what an event changes and takes it out of the inbox: it takes effect once. Events come in at any
-process; the acting one handles them. An event that cannot be read stops its subject, which the reconciler's failure
-shows, until it is skipped or a version that understands it acts.
+All events of one subject that are not handled yet lie in one record, its inbox (inbox.py). One transaction stores what
+an event changes and takes it out of the inbox: it takes effect once. Events come in at any process; the acting one
+handles them. An event that cannot be read stops its subject, which the reconciler's failure shows, until it is skipped
+or a version that understands it acts.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
@@ -26,12 +24,12 @@ from control.errors import (
     NotHandledYet,
     RecordChanged,
     Refused,
-    RequestConflict,
     UnreadableEvent,
 )
+from control.inbox import answer, append, find, was_sent
 from control.records import Kind, Records, check_id
 from controlpb.v1 import control_pb2
-from serving.errors import Overloaded, TooLarge, invalid
+from serving.errors import invalid
 from store.port import Compare, Write
 
 log = logging.getLogger(__name__)
@@ -39,9 +37,6 @@ log = logging.getLogger(__name__)
 E = TypeVar("E", bound=Message)
 Handler = Callable[[Change, str, E], None]
 
-MAX_PENDING: Final = 64
-MAX_PENDING_BYTES: Final = 512 << 10
-ANSWERS_KEPT: Final = 32
 MAX_REQUEST_ID: Final = 128
 _AT_ONCE = 16  # events of one subject handled in one transaction
 
@@ -90,9 +85,9 @@ class Events(Generic[E]):
             raise NotHandledYet(
                 f"{self.name} {subject}: stored, not handled yet: {self._parts.why_waiting()}"
             ) from None
-        answer = _find(self._inboxes.get(subject, control_pb2.Inbox()).answered, request_id)
-        if answer is not None and answer.refused:
-            raise EventRefused(answer.refused, answer.code)  # type: ignore[arg-type]
+        outcome = find(self._inboxes.get(subject, control_pb2.Inbox()).answered, request_id)
+        if outcome is not None and outcome.refused:
+            raise EventRefused(outcome.refused, outcome.code)  # type: ignore[arg-type]
 
     async def store(self, subject: str, event: E, *, request_id: str, by: str = "", timeout_s: float = 5.0) -> None:
         """The same, but return as soon as it is stored: what came of it is seen in the records."""
@@ -103,18 +98,9 @@ class Events(Generic[E]):
         deadline = self._parts.changes.clock.now() + timeout_s
         while True:
             inbox = self._inbox(subject)
-            if _was_sent(inbox, request_id, content):
+            if was_sent(inbox, request_id, content):
                 return
-            self._check_room(subject, inbox, content)
-            inbox.last += 1
-            inbox.pending.add(
-                sequence=inbox.last,
-                request_id=request_id,
-                content=content,
-                epoch=self._parts.epoch(),
-                by=by,
-                unix_ms=self._parts.changes.clock.wall_ms(),
-            )
+            append(inbox, request_id, content, self._parts.epoch(), by, self._parts.changes.clock.wall_ms())
             # Another event may come in between, or one be handled.
             with suppress(RecordChanged):
                 await self._put(subject, inbox, deadline - self._parts.changes.clock.now())
@@ -129,7 +115,7 @@ class Events(Generic[E]):
         if not inbox.pending or inbox.pending[0].sequence != sequence:
             oldest = inbox.pending[0].sequence if inbox.pending else "none"
             raise invalid("sequence", f"{sequence} is not the oldest pending event of {self.name} {subject}: {oldest}")
-        _answer(inbox, f"skipped by {by}: {reason}", "CANCELLED")
+        answer(inbox, f"skipped by {by}: {reason}", "CANCELLED")
         await self._put(subject, inbox, timeout_s)
         log.warning("event %d of %s %s was skipped by %r: %s", sequence, self.name, subject, by, reason)
 
@@ -184,7 +170,7 @@ class Events(Generic[E]):
         except Exception:
             undo()
             raise
-        _answer(inbox, str(refused), refused.code)
+        answer(inbox, str(refused), refused.code)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
@@ -199,15 +185,8 @@ class Events(Generic[E]):
         value = inbox.SerializeToString(deterministic=True)
         await self._parts.changes.store(key.decode(), Write((when,), ((key, value),)), (), timeout_s)
 
-    def _check_room(self, subject: str, inbox: control_pb2.Inbox, content: bytes) -> None:
-        if len(content) > MAX_PENDING_BYTES // 2:
-            raise TooLarge(f"the event has {len(content)} bytes; the limit is {MAX_PENDING_BYTES // 2}")
-        size = sum(len(event.content) for event in inbox.pending) + len(content)
-        if len(inbox.pending) >= MAX_PENDING or size > MAX_PENDING_BYTES:
-            raise Overloaded(f"{len(inbox.pending)} events of {self.name} {subject} wait: {self._parts.why_waiting()}")
-
     async def _until_handled(self, subject: str, request_id: str) -> None:
-        while _find(self.pending(subject), request_id) is not None:
+        while find(self.pending(subject), request_id) is not None:
             moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting[subject].append(moved)
             await moved
@@ -233,37 +212,3 @@ class EventParts:
         """`may_handle`: whether events of an epoch are handled now; `why_waiting`: why events may not be handled."""
         self.changes, self.change, self.epoch = changes, change, epoch
         self.may_handle, self.why_waiting, self.rng = may_handle, why_waiting, rng
-
-
-T = TypeVar("T", control_pb2.Event, control_pb2.Answer)
-
-
-def _find(items: Iterable[T], request_id: str) -> T | None:
-    return next((item for item in items if item.request_id == request_id), None)
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.sha256(content).digest()[:16]
-
-
-def _was_sent(inbox: control_pb2.Inbox, request_id: str, content: bytes) -> bool:
-    """Raises RequestConflict."""
-    pending, answer = _find(inbox.pending, request_id), _find(inbox.answered, request_id)
-    if pending is None and answer is None:
-        return False
-    if (pending is not None and pending.content != content) or (answer and answer.digest != _digest(content)):
-        raise RequestConflict(f"request id {request_id} was used for another content: use a new one")
-    return True
-
-
-def _answer(inbox: control_pb2.Inbox, refused: str, code: str) -> None:
-    """Take the oldest event out, and remember what came of it."""
-    event = inbox.pending.pop(0)
-    inbox.answered.add(
-        sequence=event.sequence,
-        request_id=event.request_id,
-        digest=_digest(event.content),
-        refused=refused,
-        code=code if refused else "",
-    )
-    del inbox.answered[:-ANSWERS_KEPT]

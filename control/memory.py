@@ -18,11 +18,9 @@ log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
-    """A part of the process that needs every batch before memory shows it, or must know when all is read anew."""
+    """Called with each batch before memory shows it."""
 
-    def observe(self, batch: Batch, *, collapsed: bool) -> None: ...
-
-    def forget(self) -> None: ...
+    def __call__(self, batch: Batch, *, collapsed: bool) -> None: ...
 
 
 class Memory:
@@ -30,16 +28,17 @@ class Memory:
 
     Attributes:
         version: everything up to this store revision is in.
-        observers: told of each batch first, in this order.
-        after: called with each batch, when memory shows it.
+        before, after: called with each batch, before and when memory shows it.
+        forget: called when all is read anew, perhaps from another history.
     """
 
     def __init__(self, names: Keys) -> None:
         self._names = names
         self._tables: dict[str, Records[Message]] = {}
         self.version = 0
-        self.observers: list[Observer] = []
+        self.before: list[Observer] = []
         self.after: list[Callable[[Batch], None]] = []
+        self.forget: list[Callable[[], None]] = []
         self._moved = asyncio.Event()
         self._resets = 0
 
@@ -70,8 +69,8 @@ class Memory:
     # --- the follower's sink ----------------------------------------------------------------------------------------
 
     def reset(self) -> None:
-        for observer in self.observers:
-            observer.forget()
+        for forget in self.forget:
+            forget()
         for table in self._tables.values():
             table.clear()
         self._resets += 1
@@ -88,8 +87,8 @@ class Memory:
                 table.tell(record_id)
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        for observer in self.observers:
-            observer.observe(batch, collapsed=collapsed)
+        for observe in self.before:
+            observe(batch, collapsed=collapsed)
         told = [self._take(change) for change in batch.changes]
         self._move(batch.revision)
         for table, record_id in filter(None, told):

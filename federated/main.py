@@ -62,7 +62,7 @@ _option = _FLAGS.option
     "--location-ticket-file",
     default="",
     metavar="FILE",
-    help="File with the gateway's own token: for its probes only, never for its callers' requests.",
+    help="File with the gateway's own token: for its probes and the lists that it follows only.",
 )
 @_option("--page-bytes", type=Bytes(), default="3MiB", help="Largest page of FindInstances.")
 @_option(

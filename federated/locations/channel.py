@@ -46,7 +46,7 @@ class Dialer:
         return self._credentials.version()
 
     def own(self) -> Metadata:
-        """The gateway's own ticket, if it has one."""
+        """The gateway's own token, if it has one."""
         return self._credentials.metadata()
 
 

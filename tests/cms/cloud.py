@@ -115,6 +115,15 @@ class Cms:
 
         await eventually(holds, timeout_s, f"{task_id} to be {status}")
 
+    async def becomes_granted(self, task_id: str) -> None:
+        """The same for a task that did not come over the wire: it is granted."""
+
+        async def holds() -> bool:
+            answer = await self.call_connect("GetTask", {"id": task_id})
+            return bool(answer.body["state"]["status"] == "TASK_STATUS_OK")
+
+        await eventually(holds, 20.0, f"{task_id} to be granted")
+
     async def kill(self) -> None:
         """As a crash: nothing is given back."""
         assert self.task is not None

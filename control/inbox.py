@@ -1,0 +1,65 @@
+"""The inbox of a subject: its events that are not handled yet, in order, and the last answers. Pure.
+
+It is one record, so one compare of its version gives all events of a subject their order, wherever they come in. It
+is not the store's revision that orders them: a restore gives that anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final, TypeVar
+
+from control.errors import RequestConflict
+from controlpb.v1 import control_pb2
+from serving.errors import Overloaded, TooLarge
+
+MAX_PENDING: Final = 64
+MAX_PENDING_BYTES: Final = 512 << 10
+ANSWERS_KEPT: Final = 32
+
+Inbox = control_pb2.Inbox
+T = TypeVar("T", control_pb2.Event, control_pb2.Answer)
+
+
+def find(items: Iterable[T], request_id: str) -> T | None:
+    """The event or answer of a request."""
+    return next((item for item in items if item.request_id == request_id), None)
+
+
+def was_sent(inbox: Inbox, request_id: str, content: bytes) -> bool:
+    """Whether the event is pending, or among the last answers. Raises RequestConflict."""
+    pending, answer = find(inbox.pending, request_id), find(inbox.answered, request_id)
+    if pending is None and answer is None:
+        return False
+    if (pending is not None and pending.content != content) or (answer and answer.digest != _digest(content)):
+        raise RequestConflict(f"request id {request_id} was used for another content: use a new one")
+    return True
+
+
+def append(inbox: Inbox, request_id: str, content: bytes, epoch: str, by: str = "", unix_ms: int = 0) -> None:
+    """Put an event behind the others. Raises TooLarge, Overloaded."""
+    if len(content) > MAX_PENDING_BYTES // 2:
+        raise TooLarge(f"the event has {len(content)} bytes; the limit is {MAX_PENDING_BYTES // 2}")
+    size = sum(len(event.content) for event in inbox.pending) + len(content)
+    if len(inbox.pending) >= MAX_PENDING or size > MAX_PENDING_BYTES:
+        raise Overloaded(f"{len(inbox.pending)} events of this subject wait to be handled; retry later")
+    inbox.last += 1
+    inbox.pending.add(sequence=inbox.last, request_id=request_id, content=content, epoch=epoch, by=by, unix_ms=unix_ms)
+
+
+def answer(inbox: Inbox, refused: str = "", code: str = "") -> None:
+    """Take the oldest event out, and remember what came of it."""
+    event = inbox.pending.pop(0)
+    inbox.answered.add(
+        sequence=event.sequence,
+        request_id=event.request_id,
+        digest=_digest(event.content),
+        refused=refused,
+        code=code if refused else "",
+    )
+    del inbox.answered[:-ANSWERS_KEPT]
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:16]
