@@ -2,7 +2,7 @@
 
 A request says all names of one type that are wanted from now on, and what became of the last answer of that type. An
 answer is due when a name is new, or when a resource is another one. Listeners and clusters are always sent all
-together: what is missing among them does not exist, and the client stops waiting for it.
+together: what is missing among them is taken for deleted.
 """
 
 from __future__ import annotations
