@@ -42,13 +42,13 @@ class Demands:
 
     Attributes:
         skew_s: how far the clock of its issuer may be off.
-        max_ttl_s: for how long it may be good from now on: it cannot be called back.
+        max_life_s: for how long it may be good from now on: it cannot be called back.
     """
 
     audience: str
     issuer: str
     skew_s: float
-    max_ttl_s: float = 86_400.0
+    max_life_s: float = 86_400.0
 
 
 def parse_jwks(contents: Sequence[bytes]) -> Keys:
@@ -91,7 +91,7 @@ def _fingerprints(keys: Keys) -> dict[str, str]:
     return {kid: hashlib.sha256(key.key.public_bytes(*_AS_DER)).hexdigest() for kid, key in keys.items()}
 
 
-class BearerTokens:
+class Tokens:
     """Verifies tokens. Verified ones are remembered, so that the next call costs a lookup."""
 
     def __init__(self, keys: Keys, demands: Demands, clock: Clock) -> None:
@@ -163,8 +163,8 @@ class BearerTokens:
         name, expires_at = claims["sub"], _time(claims, "exp")
         if not 0 < len(name) <= _MAX_SUBJECT or not name.isprintable():
             raise Unauthenticated("the token's subject (sub) is not a valid name")
-        if expires_at > now_s + self._demands.max_ttl_s + skew_s:
-            hours = f"{self._demands.max_ttl_s / 3_600:g} h"
+        if expires_at > now_s + self._demands.max_life_s + skew_s:
+            hours = f"{self._demands.max_life_s / 3_600:g} h"
             raise Unauthenticated(f"the token is valid for more than {hours} from now: get one that expires earlier")
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
             raise Unauthenticated("the token is not valid yet (nbf): check the clocks, or wait")

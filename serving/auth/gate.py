@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from serving.auth.audit import Audit, Denials, Line
-from serving.auth.bearer_tokens import BearerTokens
+from serving.auth.bearer_tokens import Tokens
 from serving.auth.certificates import Certificates
 from serving.auth.policy import Policy
 from serving.calls.methods import Answer, Call, Touch, Unary, settled
@@ -39,7 +39,7 @@ class Gate:
     def __init__(
         self,
         policy: Policy,
-        tokens: BearerTokens | None,
+        tokens: Tokens | None,
         certificates: Certificates | None,
         audit: Audit,
         clock: Clock,

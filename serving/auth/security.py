@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from serving.auth.audit import Audit, LogSink
 from serving.auth.audit_file import FileSink
-from serving.auth.bearer_tokens import BearerTokens, Demands, parse_jwks
+from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates
 from serving.auth.gate import DENIALS, Gate
 from serving.auth.policy import parse
@@ -201,7 +201,7 @@ def _gate(
         return gate, [(policy, lambda: gate.use(policy.current))]
     keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
     demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"])
-    tokens = BearerTokens(keys.current, demands, clock)
+    tokens = Tokens(keys.current, demands, clock)
     gate = Gate(policy.current, tokens, certificates, audit, clock, cluster, denied_by_state)
     return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tokens.use(keys.current))]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.auth.bearer_tokens import BearerTokens, Demands, parse_jwks
+from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.policy import parse
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
@@ -55,7 +55,7 @@ def issuers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Issuer, Issuer]:
 
 
 def test_of_thousands_of_tokens_only_the_genuine_ones_are_taken(issuers: tuple[Issuer, Issuer]) -> None:
-    tokens = BearerTokens(parse_jwks([issuers[0].jwks.read_bytes()]), Demands(AUDIENCE, ISSUER, 30.0), SystemClock())
+    tokens = Tokens(parse_jwks([issuers[0].jwks.read_bytes()]), Demands(AUDIENCE, ISSUER, 30.0), SystemClock())
     forger = Forger(issuers, random.Random(SEED))
     policy, roles = parse(POLICY.encode()), {caller.name: caller.role for caller in CALLERS}
     for proof in (proof for proof in (forger.proof() for _ in range(2_000)) if len(proof.values) == 1):
@@ -67,7 +67,7 @@ def test_of_thousands_of_tokens_only_the_genuine_ones_are_taken(issuers: tuple[I
             assert (name, granted) == (proof.caller.name, {roles[name]} - {""})
 
 
-def taken_as(tokens: BearerTokens, token: str) -> str:
+def taken_as(tokens: Tokens, token: str) -> str:
     """Whose it is; empty: it is refused, in words that do not hold it."""
     try:
         return tokens.identity(token).name

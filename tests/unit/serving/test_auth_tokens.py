@@ -14,7 +14,7 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.auth.bearer_tokens import BearerTokens, Demands, parse_jwks
+from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates, spiffe_id
 from serving.auth.watched_files import BadSecurity
 from serving.clock import ManualClock, SystemClock
@@ -32,10 +32,8 @@ def issuer(tmp_path: Path) -> Issuer:
     return Issuer(tmp_path)
 
 
-def tokens(issuer: Issuer, clock: ManualClock | None = None) -> BearerTokens:
-    return BearerTokens(
-        parse_jwks([issuer.jwks.read_bytes()]), DEMANDS, clock or ManualClock(wall_ms=round(NOW_S * 1000))
-    )
+def tokens(issuer: Issuer, clock: ManualClock | None = None) -> Tokens:
+    return Tokens(parse_jwks([issuer.jwks.read_bytes()]), DEMANDS, clock or ManualClock(wall_ms=round(NOW_S * 1000)))
 
 
 @pytest.mark.parametrize("use_rsa", [False, True])
@@ -210,9 +208,9 @@ def test_what_only_looks_like_our_id_is_refused(uri: str) -> None:
 
 
 def test_a_token_that_is_good_for_longer_than_allowed_is_refused(issuer: Issuer) -> None:
-    assert tokens(issuer).identity(issuer.token("ann", exp=NOW_S + DEMANDS.max_ttl_s)).name == "ann"
+    assert tokens(issuer).identity(issuer.token("ann", exp=NOW_S + DEMANDS.max_life_s)).name == "ann"
     with pytest.raises(Unauthenticated, match="more than 24 h"):
-        tokens(issuer).identity(issuer.token("ann", exp=NOW_S + DEMANDS.max_ttl_s + 31))
+        tokens(issuer).identity(issuer.token("ann", exp=NOW_S + DEMANDS.max_life_s + 31))
 
 
 @pytest.mark.parametrize("claim", ["exp", "nbf"])
