@@ -127,7 +127,7 @@ async def served(
     store, rng = MemoryStore(), random.Random(1)
     server = Server(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.5, security)
     serving = asyncio.create_task(server.serve())
-    loaded = asyncio.create_task(server.replica.loaded.wait())
+    loaded = asyncio.create_task(server.replica.loading.loaded.wait())
     try:
         async with asyncio.timeout(20):
             await asyncio.wait((serving, loaded), return_when=asyncio.FIRST_COMPLETED)

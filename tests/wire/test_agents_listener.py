@@ -35,7 +35,7 @@ async def server() -> AsyncIterator[Server]:
     made = Server(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
     serving = asyncio.create_task(made.serve())
     await made.listening
-    await made.replica.loaded.wait()
+    await made.replica.loading.loaded.wait()
     yield made
     made.stop()
     await serving

@@ -109,7 +109,7 @@ async def test_an_operator_of_a_rack_is_shown_what_happens_on_its_nodes_only(rep
         request.duration.FromSeconds(60)
         await as_("operator").call("SuspendNode", request)
         await as_("admin").call("CreateInstance", create(f"on-{node}", node=node))
-    tracker, condition = replica.server.replica.liveness.tracker, model.Condition()
+    tracker, condition = replica.server.replica.tracker, model.Condition()
     for number, node in enumerate(("rack1-7", "rack2-7")):
         key = RevisionKey(f"on-{node}", "r1")
         tracker._transitions.append(Transition(key, node, False, number, 0, condition))

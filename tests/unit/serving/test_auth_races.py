@@ -80,7 +80,7 @@ async def test_a_replica_that_lags_does_not_give_secrets_to_the_node_that_an_ins
     behind = FaultyStore(store, random.Random(1))
     async with running(store) as giving, running(behind, replica="replica-2", seed=2) as lagging:
         entry = await giving.writes.create(instance("web-1", node="n1"), "", deadline(giving), validate_only=False)
-        await lagging.replica.catch_up(entry.version, 5.0)
+        await lagging.replica.catch_up.until(entry.version, 5.0)
         agent = access("agent/n1", FETCH)
         fetch = partial(lagging.revisions.get, "web-1", "", "n1", agent.check, is_guarded=True)
         assert (await fetch()).revisions[0].secret
