@@ -250,12 +250,12 @@ FIGURES = (
     ),
     Figure("Half-open connection noticed", 10, "s", False, "failures", _fact("half-open connection noticed after")),
     *(
-        Figure(f"{what}, security on (tickets), of an empty handler", target, "%", True, "security", _ratio(name))
+        Figure(f"{what}, security on (tokens), of an empty handler", target, "%", True, "security", _ratio(name))
         for what, target, name in (
-            ("GetInstance, gRPC", 0.80, "Get, gRPC, tickets"),
-            ("GetInstance, HTTP proto", 0.65, "Get, proto, tickets"),
-            ("FindInstances, 100 instances, gRPC", 0.80, "Find 100, gRPC, tickets"),
-            ("FindInstances, 100 instances, HTTP proto", 0.75, "Find 100, proto, tickets"),
+            ("GetInstance, gRPC", 0.80, "Get, gRPC, tokens"),
+            ("GetInstance, HTTP proto", 0.65, "Get, proto, tokens"),
+            ("FindInstances, 100 instances, gRPC", 0.80, "Find 100, gRPC, tokens"),
+            ("FindInstances, 100 instances, HTTP proto", 0.75, "Find 100, proto, tokens"),
         )
     ),
     Figure("Calls of a well-behaved client that fail beside abusers", 0, "", False, "abuse", _fact(abuse.FAILED)),
