@@ -98,7 +98,7 @@ async def test_a_token_opens_the_services_of_its_policy_and_no_others(started: P
     await hq.put("db-1", "db")
     plain = files.flags({k: v for k, v in files.given().items() if k in ("jwks", "policy", "issuer", "audience")})
     gateway = await started.gateway("xds", hq, *plain)
-    async with stream(gateway, files.issuer.ticket("web-reader")) as follows:
+    async with stream(gateway, files.issuer.token("web-reader")) as follows:
         await follows.wants("web", "db")
         assert await follows.addresses() == {"web": ["10.0.0.1"]}
         await follows.is_quiet()
