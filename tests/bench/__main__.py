@@ -26,6 +26,7 @@ from tests.bench import (
     feeds,
     fronts,
     hostagents,
+    leave,
     lookups,
     mixed,
     model,
@@ -50,6 +51,7 @@ _MODULES = (
     hostagents,
     failures,
     reconnecting,
+    leave,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
