@@ -129,6 +129,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         prefix=given["prefix"],
         liveness_timeout_s=timeout_s,
         report_interval_s=given["report_interval"] or min(180.0, 0.3 * timeout_s),
+        heartbeat_batches_per_s=given["heartbeat_batches"],
         guard_share=given["guard_share"],
         history_bytes=given["history_bytes"],
         watch_buffer_bytes=given["watch_buffer"],

@@ -57,7 +57,8 @@ class Replica:
         self.committer = Committer(store, names, me, epoch, self.session, clock, rng, errors=served)
         self.compactor = Compactor(store, names, me, epoch, clock, rng, config.compact_every_s, k.PER_REPLICA)
         self.tracker = tracker = Tracker(liveness_times(config), clock)
-        self.heartbeats = Heartbeats(store, names, me, epoch, self.session, cache, tracker, clock, rng)
+        parts = store, names, me, epoch, self.session, cache, tracker, clock, rng
+        self.heartbeats = Heartbeats(*parts, batches_per_s=config.heartbeat_batches_per_s)
         self.liveness = Liveness(config, cache, names, tracker, self.heartbeats, self.fence, self.committer, clock, rng)
         self.published = PublishedRefusals(store, names, me, epoch, self.liveness.refusals, clock, rng, timeout_s)
         self.catch_up = CatchUp(cache, self.fence, self.loading)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import sys
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from hq.errors import EpochChanged
 from hq.loading import Loading
@@ -16,6 +17,7 @@ from hq.memory.cache import Cache
 from hq.memory.entry import Entry, frames_of
 from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
+from hq.memory.record import Traits
 from hq.registry.agent_refusals import of_epoch
 from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.source import Freshness, Source
@@ -187,18 +189,11 @@ class Reads:
         """In order of keys; one group where none is asked for. By revision, an instance counts for each of its own."""
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
-        totals, ready, unknown = Counter[str](), Counter[str](), Counter[str]()
-        if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED:
-            totals[""] = 0
+        tally: dict[str, list[int]] = {"": [0, 0, 0]} if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED else {}
+        add = _count_revisions if group_by == service_pb2.COUNT_GROUP_REVISION else partial(_count_by, _KEYS[group_by])
         async for portion in with_turns(self._cache.matching(query)):
-            for entry in portion:
-                for key, is_ready, revision_id in _groups(entry, group_by):
-                    totals[key] += 1
-                    if is_ready:
-                        ready[key] += 1
-                    elif entry.is_unknown(revision_id):
-                        unknown[key] += 1
-        return [Count(key, totals[key], ready[key], unknown[key]) for key in sorted(totals)], source
+            add(portion, tally)
+        return [Count(key, *tally[key]) for key in sorted(tally)], source
 
 
 def page_start(cache: Cache, query: Query, text: str) -> str:
@@ -219,14 +214,35 @@ async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Seque
             await asyncio.sleep(0)
 
 
-def _groups(entry: Entry, group_by: int) -> Iterable[tuple[str, bool, str]]:
-    """Where it counts, whether as ready, and of which revision (empty: of the whole instance)."""
-    traits = entry.traits
-    if group_by == service_pb2.COUNT_GROUP_SERVICE:
-        return ((traits.service, traits.ready, ""),)
-    if group_by == service_pb2.COUNT_GROUP_NODE:
-        return ((traits.node, traits.ready, ""),)
-    if group_by == service_pb2.COUNT_GROUP_REVISION:
-        ready = {mark.id for mark in entry.marks if mark.ready}
-        return [(revision, revision in ready, revision) for revision in traits.revisions]
-    return (("", traits.ready, ""),)
+_KEYS: Final[Mapping[int, Callable[[Traits], str]]] = {
+    service_pb2.COUNT_GROUP_UNSPECIFIED: lambda _: "",
+    service_pb2.COUNT_GROUP_SERVICE: attrgetter("service"),
+    service_pb2.COUNT_GROUP_NODE: attrgetter("node"),
+}
+
+
+def _count_by(key_of: Callable[[Traits], str], portion: Sequence[Entry], tally: dict[str, list[int]]) -> None:
+    """Total, ready and unknown instances by key."""
+    for entry in portion:
+        traits = entry.traits
+        counts = tally.get(key_of(traits))
+        if counts is None:
+            counts = tally[key_of(traits)] = [0, 0, 0]
+        counts[0] += 1
+        if traits.ready:
+            counts[1] += 1
+        elif entry.is_unknown():
+            counts[2] += 1
+
+
+def _count_revisions(portion: Sequence[Entry], tally: dict[str, list[int]]) -> None:
+    """The same by revision: an instance counts for each of its own, ready if that revision is."""
+    for entry in portion:
+        ready = [mark.id for mark in entry.marks if mark.ready]
+        for revision in entry.traits.revisions:
+            counts = tally.setdefault(revision, [0, 0, 0])
+            counts[0] += 1
+            if revision in ready:
+                counts[1] += 1
+            elif entry.is_unknown(revision):
+                counts[2] += 1

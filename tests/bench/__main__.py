@@ -25,6 +25,7 @@ from tests.bench import (
     failures,
     feeds,
     fronts,
+    gateways,
     hostagents,
     leave,
     lookups,
@@ -48,6 +49,7 @@ from tests.bench.results import Results, loaded
 
 _MODULES = (
     *(lookups, transport, beats, changes, watching, feeds, sizes, fronts, processes, storage, mixed, security, abuse),
+    gateways,
     hostagents,
     failures,
     reconnecting,

@@ -49,7 +49,7 @@ async def test_ten_thousand_reports_that_say_nothing_new_leave_every_status_reco
 
 
 @in_virtual_time
-async def test_there_are_at_most_five_batches_a_second_and_a_beat_takes_at_most_24_bytes() -> None:
+async def test_there_are_at_most_fifty_batches_a_second_and_a_heartbeat_takes_at_most_24_bytes() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         for n in range(100):
@@ -62,11 +62,11 @@ async def test_there_are_at_most_five_batches_a_second_and_a_beat_takes_at_most_
             await asyncio.sleep(0.001)
         await asyncio.gather(*sent)
         passed_s = simulation.now - began
-        assert beats.flushes - flushed <= passed_s * 5 + 1
+        assert beats.flushes - flushed <= passed_s * 50 + 1
         found = (await batches(simulation.store))[-beats.flushes + flushed :]
         assert sum(len(change.key) + len(change.value or b"") for change in found) <= 24 * 5_000
         times = [storage_pb2.BeatBatch.FromString(change.value or b"").unix_ms for change in found]
-        assert min(b - a for a, b in pairwise(times)) >= 199
+        assert min(b - a for a, b in pairwise(times)) >= 19
 
 
 @in_virtual_time

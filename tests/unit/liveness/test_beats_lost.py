@@ -25,9 +25,9 @@ async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
         beats = running.registry.replica.heartbeats
         await ready(simulation, running.registry)
         first = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         gone = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         gone.cancel()
         stays = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
         assert [await first, await stays] == [[True], [True]]
@@ -98,9 +98,9 @@ async def test_beats_of_another_epoch_are_not_sent_for_their_versions_mean_nothi
         replica = running.registry.replica
         await ready(simulation, running.registry)
         first = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         second = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         replica.epoch.current = "another"
         assert await first == [True]
         with pytest.raises(StoreUnavailable, match="replaced"):
