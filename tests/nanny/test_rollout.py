@@ -136,7 +136,7 @@ def obeyed(world: World, step: Step) -> World:
             switched = world.with_stage(set(instances) - dark, Stage.UNDER_WAY).with_stage(dark, Stage.LOST)
             return replace(switched, serving=world.serving - set(instances))
         case GiveBack(failed):
-            done = replace(progress, batch=(), batches_done=progress.batches_done + 1)
+            done = replace(progress, batch=(), batches_done=min(progress.batches_done + 1, 2))
             return replace(world, progress=replace(done, failed=progress.failed | set(failed)))
     return world
 
