@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import grpc
 from playwright.async_api import Page, expect
 
@@ -84,7 +86,7 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
             assert "does not answer" not in answer.text, path
 
 
-async def _until_added(walle: WalleServiceStub, host: wpb.AddHostRequest) -> None:
+async def _until_added(walle: Any, host: wpb.AddHostRequest) -> None:
     """Orders take effect in order; the project comes first."""
     await walle.AddHost(host)
     for _ in range(200):
@@ -95,7 +97,7 @@ async def _until_added(walle: WalleServiceStub, host: wpb.AddHostRequest) -> Non
         return
 
 
-async def _snapshot(nanny: NannyServiceStub, title: str) -> str:
+async def _snapshot(nanny: Any, title: str) -> str:
     content = CONTENT.format(title=title).encode()
     made = await nanny.CreateSnapshot(npb.CreateSnapshotRequest(service_id="site", content=content))
     return str(made.snapshot.id)
