@@ -78,7 +78,8 @@ class Healer:
         await self._settle(name)
         host = self._store.host(name)
         if host is None or not host.HasField("operation"):
-            return WHILE_RUNNING_S if host is not None and any(check.failing for check in host.check) else None
+            is_failing = host is not None and any(check.failing for check in host.check)
+            return min(WHILE_RUNNING_S, max(1.0, self._world.settle_ms / 1000)) if is_failing else None
         await self._drive(host)
         await self._settle(name)
         return WHILE_RUNNING_S
