@@ -48,6 +48,7 @@ check: setup ## Format, lint, strict types, import contracts, generated code, pr
 	$(VENV)/python tools/gen_proto.py --check
 	$(VENV)/python -m tools.gen_api_reference --check
 	$(VENV)/python -m tools.gen_metrics_reference --check
+	$(VENV)/python -m tools.gen_cms_states --check
 	$(VENV)/python -m tools.gen_nanny_states --check
 	$(VENV)/buf lint
 	$(VENV)/bandit -q -c pyproject.toml -r store serving control cms hqapi hq federated walle gateways console nanny clients tools
@@ -65,6 +66,7 @@ proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md ane
 	$(VENV)/python -m tools.gen_api_reference
 	$(VENV)/python -m tools.gen_metrics_reference
 	$(VENV)/python -m tools.gen_nanny_states
+	$(VENV)/python -m tools.gen_cms_states
 
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
@@ -76,8 +78,8 @@ judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: on
 	@$(VENV)/python -m tests.judges $(if $(ONLY),--only $(ONLY))
 
 .PHONY: faults
-faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR)
-	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.rig faults $(if $(DURATION),--duration $(DURATION)) \
+faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR; OF=cms)
+	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.rig $(or $(OF),faults) $(if $(DURATION),--duration $(DURATION)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT)) \
 		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final
 
 from cms.desk import Desk
@@ -15,9 +17,10 @@ from cms.ledger.why import Why, explain, explain_new
 from cms.records import TASK, is_same, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused, NotHandledYet, RecordChanged, Stored
-from serving.errors import NotFound, ServiceError, invalid
+from serving.errors import NotFound, ServiceError, StoreUnavailable, invalid
 
 _DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
+_PROVEN_S: Final = 1.0  # how long the store has to confirm that there is no such task
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
 _MOST_IN_GROUP: Final = 90
 
@@ -82,7 +85,7 @@ class Leave:
 
     async def look(self, task_id: str, owner: str, *, any_owner: bool = False) -> tuple[ledger_pb2.Task, Why]:
         """A task and its verdict; being asked for keeps a provisional ok. Raises NotFound."""
-        record = self._own(task_id, owner, any_owner=any_owner)
+        record = await self._own(task_id, owner, any_owner=any_owner)
         if record.owner == owner:
             await self._poll(task_id, record)
             record = self.desk.tasks.get(task_id, record)
@@ -90,13 +93,13 @@ class Leave:
 
     async def confirm(self, task_id: str, owner: str) -> tuple[ledger_pb2.Task, Why]:
         """Make an ok final. Raises NotConfirmed, NotFound."""
-        record = self._own(task_id, owner)
+        record = await self._own(task_id, owner)
         if record.state != State.GRANTED and not self.desk.why_closed():
             word = secrets.token_hex(8)
             confirming = ledger_pb2.Order.Confirm(word=word, by=owner)
             await self._submit(ledger_pb2.Order(task_id=task_id, confirm=confirming))
             await self._answered(task_id, word)
-            record = self._own(task_id, owner)
+            record = await self._own(task_id, owner)
         if record.state != State.GRANTED:
             raise NotConfirmed(record, self.why(record))
         return record, self.why(record)
@@ -159,12 +162,23 @@ class Leave:
             words = f"group {wanted.group_id} has {len(members)} tasks, which is the most: name several hosts in a task"
             raise invalid("host_group_id", words)
 
-    def _own(self, task_id: str, owner: str, *, any_owner: bool = False) -> ledger_pb2.Task:
+    async def _own(self, task_id: str, owner: str, *, any_owner: bool = False) -> ledger_pb2.Task:
         self.desk.controller.check_loaded()
         record = self.desk.tasks.get(task_id)
+        if record is None:
+            await self._proven()  # it may have been created at another process just now
+            record = self.desk.tasks.get(task_id)
         if record is None or not (any_owner or record.owner == owner):
             raise NotFound(f"there is no task {task_id}")
         return record
+
+    async def _proven(self) -> None:
+        """Raises StoreUnavailable, also if the store does not answer in time."""
+        try:
+            async with asyncio.timeout(_PROVEN_S):
+                await self.desk.controller.proven()
+        except TimeoutError:
+            raise StoreUnavailable("the store does not answer now: retry, or ask another process") from None
 
     async def _poll(self, task_id: str, record: ledger_pb2.Task) -> None:
         """Note that somebody asks, where that matters, and not too often."""
@@ -176,8 +190,9 @@ class Leave:
         if len(self._polled) > 10_000:
             self._polled.clear()
         self._polled[task_id] = now
-        for one in poll(self.desk.book, task_id):
-            await self._submit(ledger_pb2.Order(task_id=one.task_id, poll=ledger_pb2.Order.Poll()))
+        with suppress(ServiceError):  # whoever asks is answered all the same
+            for one in poll(self.desk.book, task_id):
+                await self._submit(ledger_pb2.Order(task_id=one.task_id, poll=ledger_pb2.Order.Poll()))
 
     async def _submit(self, order: ledger_pb2.Order, by: str = "") -> None:
         try:

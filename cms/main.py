@@ -58,7 +58,7 @@ def serve(**given: Any) -> None:
     except (BadSecurity, OSError) as error:
         raise click.UsageError(str(error)) from error
     security = _security(given)
-    _run(lambda: _serve(EtcdStore(config), given, security), given)
+    _run(lambda: _serve(lambda: EtcdStore(config), given, security), given)
 
 
 @cli.command()
@@ -120,17 +120,18 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
     from store.memory import MemoryStore
 
     if kind == "memory":
-        await _serve(MemoryStore(), given, None)
+        await _serve(MemoryStore, given, None)
         return
     etcd = EmbeddedEtcd(data)
     await etcd.start()
     try:
-        await _serve(EtcdStore(EtcdConfig((etcd.endpoint,))), given, None)
+        await _serve(lambda: EtcdStore(EtcdConfig((etcd.endpoint,))), given, None)
     finally:
         await etcd.stop()
 
 
-async def _serve(store: Store, given: dict[str, Any], security: Security | None) -> None:
+async def _serve(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+    # A channel of gRPC belongs to the loop that runs when it is made.
     config = options.config_of(given)
     book, clients = options.book_of(given), options.clients_of(given)
     tracing = tracing_to(given["otlp"], "cms", config.process)
@@ -138,7 +139,9 @@ async def _serve(store: Store, given: dict[str, Any], security: Security | None)
     mtls = given.get("grpc_mtls", "")
     addresses = Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env="CMS_")
     settings = options.settings_of(given)
-    server = Server(config, store, random.SystemRandom(), shared, addresses, clients, book, settings, given["grace"])
+    server = Server(
+        config, make_store(), random.SystemRandom(), shared, addresses, clients, book, settings, given["grace"]
+    )
     when_told_to_stop(server.stop)
     stop = server.controller.stop
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: stop.trip("SIGUSR1"))

@@ -14,6 +14,7 @@ from console.backends.nanny import Nanny
 from console.backends.registry import Registry
 from console.backends.remote import Remote
 from console.backends.servers import Servers
+from console.backends.walle import Walle
 from console.server import Server
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
@@ -29,7 +30,7 @@ from serving.telemetry.logs import set_up_logs
 _FLAGS: Final = Flags("HQ_CONSOLE_")
 _option = _FLAGS.option
 _LEAST_KEY_BYTES: Final = 32
-_PARTS: Final[Any] = (("Nanny", "nanny", Nanny), ("CMS", "cms", Cms))  # as Servers has them
+_PARTS: Final[Any] = (("Nanny", "nanny", Nanny), ("CMS", "cms", Cms), ("Wall-E", "walle", Walle))  # as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
 )
@@ -56,6 +57,7 @@ def cli() -> None:
     help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
 )
 @_option("--cms", multiple=True, metavar="HOST:PORT", help="The CMS's processes: tasks and budgets. Repeatable.")
+@_option("--walle", multiple=True, metavar="HOST:PORT", help="Wall-E's processes: hosts and repairs. Repeatable.")
 @_option("--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable.")
 @_option("--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one.")
 @_option(

@@ -67,7 +67,9 @@ class GatewayApi:
         return _ADMIN.unary(request, refuse, INSPECT if method.name.startswith(("Get", "List")) else OPERATE)
 
     async def _find(self, find: Find, call: Call) -> Answer:
-        return ListAnswer(await self._gateway.lists.find(find, call))
+        ask = self._gateway.lists.ask(find, call)
+        followed = self._gateway.followed.answer(find.message, find.key, ask)
+        return followed or ListAnswer(await self._gateway.lists.page(find, ask))
 
     async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         async for body in self._gateway.watches.watch(request, call):

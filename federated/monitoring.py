@@ -109,6 +109,14 @@ METRICS: Final = (
         lambda gateway: {(name,): count for name, count in gateway.watches.resyncs.items()},
         ("location",),
     ),
+    D("gauge", "hq_federated_followed_filters", "Filters that are followed.", lambda gateway: len(gateway.followed)),
+    D("gauge", "hq_federated_followed_bytes", "Bytes held for them.", lambda gateway: gateway.followed.size_bytes),
+    D(
+        "counter",
+        "hq_federated_followed_answers_total",
+        "Lists answered from memory.",
+        lambda gateway: gateway.followed.answers,
+    ),
     D("gauge", "hq_federated_watches", "Open watches.", lambda gateway: gateway.watches.open),
     D(
         "gauge",

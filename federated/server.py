@@ -33,7 +33,7 @@ class Server:
     async def serve(self) -> None:
         """Listen and answer until stopped. Raises OSError if an address cannot be had."""
         try:
-            await self._transports.serve(self.gateway.locations.run(), self._leave)
+            await self._transports.serve(self.gateway.run(), self._leave)
         finally:
             await self.gateway.locations.end()
 

@@ -17,6 +17,7 @@ class ReplicaConfig:
         prefix: of all keys in the store.
         liveness_timeout_s: silence for so long makes a revision not ready.
         report_interval_s: how often agents are told to report.
+        heartbeat_batches_per_s: batches of heartbeats, at most; from 5,000 heartbeats a second on there are five.
         guard_share: more than this share of silent revisions makes the guard hold.
         stale_after_s: answers say that they are stale when the cache was not proven fresh for so long.
         history_bytes: of changes kept for watches to resume from.
@@ -33,6 +34,7 @@ class ReplicaConfig:
     prefix: str = "/hq/v1/"
     liveness_timeout_s: float = 600.0
     report_interval_s: float = 180.0
+    heartbeat_batches_per_s: float = 50.0
     guard_share: float = 0.2
     stale_after_s: float = 8.0
     history_bytes: int = 128 * MIB

@@ -1,5 +1,4 @@
-"""Whether what the store holds is believed. A store that was lost comes back empty and looks healthy. No I/O.
-
+"""Whether what the store holds is believed. A store that was lost comes back empty and looks healthy.
 Three things speak against an epoch: what the replica that found the epoch before gone remembered of it (it lies in the
 record of the epoch, so that replicas know it that start later), and agents that go on reporting instances which the
 store does not know. An operator's order, `hq restore`, or most of it coming back end the doubt.
@@ -7,11 +6,25 @@ store does not know. An operator's order, `hq restore`, or most of it coming bac
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import OrderedDict
+from contextlib import suppress
 from typing import NamedTuple
 
+from hq.errors import EpochDoubted
+from hq.keys import Keys
+from hq.liveness.orders import Orders
+from hq.loading import CatchUp, Loading
+from hq.memory.cache import Cache
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import service_pb2
+from serving.clock import Clock
+from serving.errors import ServiceError
+from store.commit import Committer
+from store.port import Write
+
+log = logging.getLogger(__name__)
 
 UNSPECIFIED, DOUBTED, CONFIRMED = (
     service_pb2.EPOCH_TRUST_UNSPECIFIED,
@@ -20,6 +33,8 @@ UNSPECIFIED, DOUBTED, CONFIRMED = (
 )
 _STRANGERS_KEPT = 100_000
 _FEW_STRANGERS = 2
+_RECOVERY_LOOK_S = 1.0
+_CONFIRM_S = 5.0
 
 
 class Census(NamedTuple):
@@ -145,3 +160,59 @@ def standing(
     """Of the epoch of a record."""
     before = Census(record.instances_before, record.ready_before)
     return Standing(now, before, strangers, record.restored, bool(record.epoch) and confirmed.epoch == record.epoch)
+
+
+class EpochTrust:
+    """Judges the epoch that memory holds; an operator's word, or most of it coming back, is written down.
+
+    Attributes:
+        strangers: instances that agents report to this replica and the store does not know.
+    """
+
+    def __init__(
+        self,
+        cache: Cache,
+        orders: Orders,
+        strangers: Strangers,
+        committer: Committer,
+        catch_up: CatchUp,
+        names: Keys,
+        clock: Clock,
+    ) -> None:
+        self._cache, self._orders, self.strangers = cache, orders, strangers
+        self._committer, self._catch_up, self._names, self._clock = committer, catch_up, names, clock
+
+    def standing(self) -> Standing:
+        """Whether what the store holds is believed, and what speaks for and against it."""
+        now = Census(len(self._cache), self._cache.ready())
+        strangers = self.strangers.count(self._clock.now())
+        return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
+
+    def check(self) -> None:
+        """Raises EpochDoubted: the store may have lost what it held."""
+        if doubt := self.standing().doubt():
+            raise EpochDoubted(f"{doubt}: keep what you have until the store is restored or confirmed", 5.0)
+
+    async def confirm(self, by: str, reason: str, deadline: float) -> None:
+        """What this epoch holds is all there is: whoever doubted it believes it. Raises as `Committer.commit`."""
+        record = storage_pb2.EpochConfirmation(
+            epoch=self._cache.epoch, by=by, reason=reason, since_unix_ms=self._clock.wall_ms()
+        )
+        write = Write((), ((self._names.confirmed, record.SerializeToString()),))
+        version = await self._committer.commit("ops/epoch", write, 0, deadline)
+        await self._catch_up.shown(version)
+        log.warning("epoch %s confirmed by %r: %s", record.epoch, by, reason)
+
+    async def believe_what_came_back(self, loading: Loading, by: str) -> None:
+        """Until all is read anew: if most of what the epoch before held is here, write that down.
+
+        Later it may shrink, and rightly.
+        """
+        while loading.loaded.is_set() and self.standing().may_recover:
+            if self.standing().is_recovered:
+                with suppress(ServiceError):  # next time
+                    reason = "at least half of the previous epoch's instances are present"
+                    await self.confirm(by, reason, self._clock.now() + _CONFIRM_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RECOVERY_LOOK_S):
+                    await loading.unloaded.wait()

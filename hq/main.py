@@ -96,7 +96,7 @@ async def _serve(given: dict[str, Any], make_store: Callable[[], Store], securit
     if given["worker"] is not None:
         end_with_parent()
     server = _server(given, make_store(), security)
-    await until_stopped(server, server.replica.loaded)
+    await until_stopped(server, server.replica.loading.loaded)
 
 
 async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
@@ -106,14 +106,16 @@ async def _dev(kind: str, data: Path, given: dict[str, Any]) -> None:
 
     if kind == "memory":
         server = _server(given, MemoryStore())
-        await until_stopped(server, server.replica.loaded, lambda: welcome(server, "memory"))
+        await until_stopped(server, server.replica.loading.loaded, lambda: welcome(server, "memory"))
         return
     etcd = EmbeddedEtcd(data)
     await etcd.start()
     try:
         server = _server(given, EtcdStore(EtcdConfig((etcd.endpoint,))))
         where, note = f"etcd at {etcd.endpoint}, data in {data}", for_trying(etcd.process.binary)
-        await until_stopped(server, server.replica.loaded, lambda: welcome(server, where, note), etcd.process.died())
+        await until_stopped(
+            server, server.replica.loading.loaded, lambda: welcome(server, where, note), etcd.process.died()
+        )
     finally:
         await etcd.stop()
 
@@ -127,6 +129,7 @@ def _server(given: dict[str, Any], store: Store, security: Security | None = Non
         prefix=given["prefix"],
         liveness_timeout_s=timeout_s,
         report_interval_s=given["report_interval"] or min(180.0, 0.3 * timeout_s),
+        heartbeat_batches_per_s=given["heartbeat_batches"],
         guard_share=given["guard_share"],
         history_bytes=given["history_bytes"],
         watch_buffer_bytes=given["watch_buffer"],

@@ -74,6 +74,7 @@ class Server:
     ) -> None:
         self._store, self._locations = store, locations
         self.controller = controller = Controller(config, store, shared.clock, rng)
+        kinds.declare(controller)
         events = controller.events(kinds.EVENTS, ServiceEvent, handler(shared.clock.wall_ms))
         self.pictures = pictures = Pictures(locations, shared.clock)
         snapshots, chunks = controller.records(kinds.SNAPSHOT), controller.records(kinds.CHUNK)

@@ -1,11 +1,13 @@
 """Make .venv complete: what `make setup`, `make run` and `make test` do first.
 
-Needs Python >= 3.11 and its standard library: no pip, no ensurepip, no compiler. Quick when nothing changed.
+Needs Python >= 3.11 that can make an environment with pip: venv with ensurepip, virtualenv, or pip itself. Needs no
+compiler. Quick when nothing changed.
 Usage: bootstrap.py run|dev
 """
 
 import fcntl
 import hashlib
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -19,8 +21,6 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 VENV_PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "hq-stamp.json"
-PIP_WHEEL = ROOT / "tools" / "pip-26.3-py3-none-any.whl"
-PIP_SHA256 = "f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 PACKAGES = (".", "proto", "clients")  # folders of packages
 # What has no wheel: pure Python, built with the setuptools of build.txt.
@@ -66,7 +66,7 @@ def interpreter() -> str:
 
 def fingerprint(profile: str) -> str:
     digest = hashlib.sha256(interpreter().encode())
-    for path in (*requirement_files(profile), ROOT / "pyproject.toml", PIP_WHEEL, Path(__file__)):
+    for path in (*requirement_files(profile), ROOT / "pyproject.toml", Path(__file__)):
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     digest.update(
         repr(sorted(str(found) for folder in PACKAGES for found in (ROOT / folder).glob("*/__init__.py"))).encode()
@@ -84,12 +84,19 @@ def install(profile: str) -> None:
     if before.get("interpreter") != interpreter() or not works(VENV_PYTHON):
         say(f"making .venv with Python {PYTHON_VERSION}")
         make_venv()
-    install_pip()
     install_locked(*requirement_files(profile))
     run_pip("install", "--no-index", "--no-deps", "--no-build-isolation", "-e", ROOT)
+    write_path()
     # dev.txt holds all of run.txt.
     done = {name: fingerprint(name) for name in ({"run", "dev"} if profile == "dev" else {"run"})}
     STAMP.write_text(json.dumps({"interpreter": interpreter(), **done}))
+
+
+def write_path() -> None:
+    """The packages of hq-client are imported from this tree, too (distributions/hq-client)."""
+    folder = VENV / "lib" / f"python{PYTHON_VERSION}" / "site-packages"
+    lines = [str(ROOT / name) for name in PACKAGES if name != "."]
+    (folder / "hq-client.pth").write_text("\n".join(lines) + "\n")
 
 
 def works(python: Path) -> bool:
@@ -100,24 +107,36 @@ def works(python: Path) -> bool:
 
 
 def make_venv() -> None:
-    try:
-        from venv import EnvBuilder
-    except ImportError:
-        stop("this Python has no venv module; install it (Debian: apt-get install python3-venv), try again")
+    """An environment with a pip of any age: the locked one replaces it."""
     if VENV.exists():
         shutil.rmtree(VENV)
-    # Without pip, for that would need ensurepip, which Debian's Python often has not.
+    make = next((make for module, make in MAKERS if importlib.util.find_spec(module)), None)
+    if make is None:
+        stop(
+            f"{sys.executable} has neither ensurepip nor virtualenv nor pip: install one of them, try again "
+            "(Debian, Ubuntu: apt-get install python3-venv; Fedora: dnf install python3-pip; Alpine: apk add py3-pip)"
+        )
+    make()
+
+
+def with_ensurepip() -> None:
+    from venv import EnvBuilder
+
+    EnvBuilder(with_pip=True, symlinks=True).create(VENV)
+
+
+def with_virtualenv() -> None:
+    run([sys.executable, "-I", "-m", "virtualenv", "--quiet", VENV])
+
+
+def with_own_pip() -> None:
+    from venv import EnvBuilder
+
     EnvBuilder(with_pip=False, symlinks=True).create(VENV)
+    run_pip("install", "pip", pip=[sys.executable, "-m", "pip", "--python", VENV_PYTHON])
 
 
-def install_pip() -> None:
-    if hashlib.sha256(PIP_WHEEL.read_bytes()).hexdigest() != PIP_SHA256:
-        stop(f"{PIP_WHEEL.name} is damaged (its sha256 differs); restore it: git checkout -- tools")
-    version = PIP_WHEEL.name.split("-")[1]
-    asked = [str(VENV_PYTHON), "-m", "pip", "--version"]
-    found = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    if not found.startswith(f"pip {version} "):
-        run_pip("install", "--no-index", "--no-deps", PIP_WHEEL, pip=[PIP_WHEEL / "pip"])
+MAKERS = (("ensurepip", with_ensurepip), ("virtualenv", with_virtualenv), ("pip", with_own_pip))
 
 
 def install_locked(build: Path, locked: Path) -> None:
@@ -128,14 +147,18 @@ def install_locked(build: Path, locked: Path) -> None:
     run_pip(*hashed, f"--no-binary={FROM_SOURCE}", "--no-build-isolation", "-r", locked)
 
 
-def run_pip(*arguments: object, pip: Iterable[object] = ("-m", "pip")) -> None:
+def run_pip(*arguments: object, pip: Iterable[object] = (VENV_PYTHON, "-m", "pip")) -> None:
     """Run pip; be silent unless it fails."""
     quiet = ["--quiet", "--no-input", "--disable-pip-version-check"]
-    command = [str(word) for word in (VENV_PYTHON, *pip, *arguments, *quiet)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    run([*pip, *arguments, *quiet], "behind a proxy or mirror set HTTPS_PROXY or PIP_INDEX_URL, try again")
+
+
+def run(command: Iterable[object], advice: str = "try again") -> None:
+    words = [str(word) for word in command]
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode:
         print(done.stdout + done.stderr, file=sys.stderr)
-        stop("pip failed (see above); behind a proxy or mirror set HTTPS_PROXY or PIP_INDEX_URL, try again")
+        stop(f"`{' '.join(words[:4])} ...` failed (see above); {advice}")
 
 
 if __name__ == "__main__":

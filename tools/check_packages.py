@@ -1,64 +1,99 @@
-"""Build sdist and wheel, install the wheel into an environment of its own, and run every command from there.
+"""Build both distributions, install each into an environment of its own, and run what it promises from there.
 
-The wheel is built from the sdist, so a file that the sdist lacks is found as well. Third-party packages are those of
-.venv, which `make setup` installed as locked: nothing is downloaded.
+`hq-client` gets only what it depends on; `hq` gets `hq-client` and everything else, and runs every command. Third-party
+packages are those of .venv, which `make setup` installed as locked: nothing is downloaded.
 """
 
-import subprocess
+import shutil
 import sys
 import sysconfig
 import tempfile
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 from venv import EnvBuilder
 
-ROOT = Path(__file__).resolve().parent.parent
-WHERE_FROM = "import hq, hqpb.v1.service_pb2, store, serving, federated, hqclient; print(hq.__file__)"
+from packaging.requirements import Requirement
+
+from tools.packages import CLIENT, ROOT, build, run
+
+CLIENT_PROGRAM = """
+import asyncio, sys
+import hqclient
+from hqclient import Client, Discovery
+from hqpb.v1 import service_pb2
+for name in hqclient.__all__:
+    getattr(hqclient, name)
+async def main():
+    async with Client(["127.0.0.1:1"]) as client, Discovery(["127.0.0.1:1"]):
+        service_pb2.InstanceFilter(service_id=["web"])
+asyncio.run(main())
+needless = {"click", "yaml", "rich", "jwt", "uvloop", "hq", "serving", "store"} & sys.modules.keys()
+assert not needless, needless
+print(hqclient.__file__)
+"""
+SERVER_PROGRAM = "import hq, hqpb.v1.service_pb2, store, serving, federated, hqclient; print(hq.__file__)"
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        built = build(Path(folder) / "dist")
-        scripts = install(built, Path(folder) / "venv")
-        prove(scripts, Path(folder))
-    print(f"packages: {built.name} builds from the sdist, installs and runs")
+        client, server = build(Path(folder) / "dist")
+        check_client(client, Path(folder) / "client")
+        check_server((client, server), Path(folder) / "server")
+    print(f"packages: {client.name} and {server.name} build from their sdists, install apart and run")
 
 
-def build(target: Path) -> Path:
-    """The wheel, made by way of the sdist."""
-    python = ["--no-build-isolation", "--python", sys.executable]
-    run(Path(sys.executable).with_name("uv"), "build", "--offline", "--quiet", *python, "-o", target, ROOT, cwd=ROOT)
-    [wheel] = target.glob("*.whl")
-    return wheel
+def check_client(wheel: Path, venv: Path) -> None:
+    """It runs with its own dependencies beside it and nothing else."""
+    scripts, packages = environment(venv, wheel)
+    for requirement in tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["dependencies"]:
+        copy_with_dependencies(Requirement(requirement).name, packages, set())
+    found = run(scripts / "python", "-c", CLIENT_PROGRAM, cwd=venv)
+    check_origin(found, venv)
 
 
-def install(wheel: Path, venv: Path) -> Path:
-    """A new environment with the wheel, and the folder of its commands."""
+def check_server(wheels: tuple[Path, ...], venv: Path) -> None:
+    """Every command starts."""
+    scripts, packages = environment(venv, *wheels)
+    # A folder named in a .pth file is searched, but its own .pth files (our editable install) are not heeded.
+    (packages / "third_party.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    check_origin(run(scripts / "python", "-c", SERVER_PROGRAM, cwd=venv), venv)
+    for command in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]:
+        run(scripts / command, "--help", cwd=venv)
+
+
+def environment(venv: Path, *wheels: Path) -> tuple[Path, Path]:
+    """A new environment with the wheels alone: the folders of its commands and of its packages."""
     EnvBuilder(with_pip=False, symlinks=True).create(venv)
     scripts = venv / "bin"
     pip = [sys.executable, "-m", "pip", "--quiet", "--python", scripts / "python"]
-    run(*pip, "install", "--no-index", "--no-deps", "--disable-pip-version-check", wheel, cwd=venv)
+    run(*pip, "install", "--no-index", "--no-deps", "--disable-pip-version-check", *wheels, cwd=venv)
     own = run(scripts / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=venv)
-    # A folder named in a .pth file is searched, but its own .pth files (our editable install) are not heeded.
-    (Path(own) / "third_party.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return scripts
+    return scripts, Path(own)
 
 
-def prove(scripts: Path, elsewhere: Path) -> None:
-    found = run(scripts / "python", "-c", WHERE_FROM, cwd=elsewhere)
-    if not Path(found).is_relative_to(scripts.parent):
-        sys.exit(f"packages: hq was imported from {found} and not from the wheel")
-    commands = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    for command in commands:
-        run(scripts / command, "--help", cwd=elsewhere)
+def copy_with_dependencies(name: str, target: Path, seen: set[str]) -> None:
+    """Copy a distribution of .venv, and what it needs without extras."""
+    if name in seen:
+        return
+    seen.add(name)
+    found = distribution(name)
+    tops = {file.parts[0] for file in found.files or () if ".." not in file.parts and file.parts[0] != "__pycache__"}
+    for top in tops:
+        source = Path(str(found.locate_file(top)))
+        if source.is_dir():
+            shutil.copytree(source, target / top, dirs_exist_ok=True)
+        elif source.exists():
+            shutil.copy2(source, target / top)
+    for text in found.requires or ():
+        requirement = Requirement(text)
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            copy_with_dependencies(requirement.name, target, seen)
 
 
-def run(*command: object, cwd: Path) -> str:
-    words = [str(word) for word in command]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        sys.exit(f"packages: {' '.join(words)} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout.strip()
+def check_origin(found: str, venv: Path) -> None:
+    if not Path(found).is_relative_to(venv):
+        sys.exit(f"packages: imported from {found} and not from the wheel")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import grpc
@@ -15,6 +16,15 @@ from hqclient.credentials import Credentials
 R = TypeVar("R")
 WHO_AM_I: Final = "/access.v1.AccessService/WhoAmI"
 _SHARE_S: Final = 2.0  # for one process, while another one was not asked yet
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A name, empty where the server asks for none; the roles for what was asked about, and those for anything."""
+
+    name: str = ""
+    roles: frozenset[str] = frozenset()
+    somewhere: frozenset[str] = frozenset()
 
 
 class Remote:
@@ -58,9 +68,15 @@ class Remote:
 
     async def roles(self, service: str = "", node: str = "") -> frozenset[str]:
         """What this person may be there for a service and node; empty where that cannot be told."""
+        return (await self.person(service, node)).roles
+
+    async def person(self, service: str = "", node: str = "") -> Person:
+        """Who this is to the server."""
         request = struct_pb2.Struct()
         request.update({"service": service, "node": node})
         found = await tried(self.name, self.call(WHO_AM_I, request, struct_pb2.Struct.FromString))
         if isinstance(found, Trouble):
-            return frozenset()
-        return frozenset(map(str, json_format.MessageToDict(found).get("roles", [])))
+            return Person()
+        told = json_format.MessageToDict(found)
+        roles, somewhere = (frozenset(map(str, told.get(key, ()))) for key in ("roles", "roles_somewhere"))
+        return Person(str(told.get("name", "")), roles, somewhere)

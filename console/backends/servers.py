@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from console.backends.cms import Cms
 from console.backends.nanny import Nanny
 from console.backends.registry import Registry
+from console.backends.walle import Walle
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,14 @@ class Servers:
     registry: Registry
     nanny: Nanny | None = None
     cms: Cms | None = None
+    walle: Walle | None = None
 
     def parts(self) -> frozenset[str]:
         """What there is to see, for the navigation."""
-        return frozenset(name for name in ("nanny", "cms") if getattr(self, name) is not None)
+        return frozenset(name for name in ("nanny", "cms", "walle") if getattr(self, name) is not None)
 
     async def close(self) -> None:
         """End every connection."""
-        await asyncio.gather(*(one.close() for one in (self.registry, self.nanny, self.cms) if one is not None))
+        await asyncio.gather(
+            *(one.close() for one in (self.registry, self.nanny, self.cms, self.walle) if one is not None)
+        )

@@ -5,19 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, troubles
+from console.backends.asking import good, troubles
 from console.backends.servers import Servers
+from console.pages.controllers import Controllers
 from console.site.visits import Page, Redirect, Route, Visit
 from console.views import problems as views
-from console.views.disruptions import cms_problems
-from console.views.disruptions import floors as floors_of
 from console.views.instances import moves_of, row
 from console.views.locations import location_problems, locations
-from console.views.snapshots import nanny_problems
 from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb
-from nannypb.v1 import service_pb2 as npb
 
 _MOST: Final = 40
 _EXPLAINED: Final = 8  # services whose instances are asked for their reasons
@@ -28,7 +24,7 @@ class Overview:
     """`/` and `/find`."""
 
     def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+        self._servers, self._controllers = servers, Controllers(servers)
 
     def routes(self) -> list[Route]:
         """Its addresses."""
@@ -37,13 +33,14 @@ class Overview:
     async def first(self, visit: Visit) -> Page:
         """Problems first."""
         registry = self._servers.registry
-        counted, guards, planned, moved, rolled, (floors, held) = await asyncio.gather(
-            registry.counts(pb.COUNT_GROUP_SERVICE),
-            registry.guards(),
-            registry.suspensions(),
-            registry.transitions(),
-            self._roll_outs(),
-            self._disruptions(visit.now_s),
+        (counted, guards, planned, moved), (floors, others) = await asyncio.gather(
+            asyncio.gather(
+                registry.counts(pb.COUNT_GROUP_SERVICE),
+                registry.guards(),
+                registry.suspensions(),
+                registry.transitions(),
+            ),
+            self._controllers.problems(visit.now_s),
         )
         counts = good(counted, pb.CountInstancesResponse())
         below = views.lacking(counts.groups, floors)
@@ -56,8 +53,7 @@ class Overview:
                 *views.service_problems(below, floors, reasons),
                 *views.expiry_problem([move for _, move in moves_of(moved)], visit.now_s),
                 *views.planned_problems(planned, visit.now_s),
-                *rolled,
-                *held,
+                *others,
             ]
         )
         shown = {
@@ -83,27 +79,6 @@ class Overview:
             service: views.common_reasons(map(row, instances))
             for service, instances in zip(services, found, strict=True)
         }
-
-    async def _roll_outs(self) -> list[views.Problem]:
-        """Nothing where there is no Nanny."""
-        nanny = self._servers.nanny
-        if nanny is None:
-            return []
-        listed, control = await asyncio.gather(nanny.services(), nanny.control())
-        found = views.trouble_problems(troubles(listed, control))
-        known = good(listed, npb.ListServicesResponse()).service
-        return [*found, *nanny_problems(known, None if isinstance(control, Trouble) else control.control)]
-
-    async def _disruptions(self, now_s: float) -> tuple[dict[str, int], list[views.Problem]]:
-        """The floors of services, and what is wrong; nothing where there is no CMS."""
-        cms = self._servers.cms
-        if cms is None:
-            return {}, []
-        budgets, tasks, status = await asyncio.gather(cms.budgets(), cms.tasks(), cms.status())
-        found = views.trouble_problems(troubles(budgets, tasks, status))
-        known = good(tasks, cpb.ListTasksResponse()).state
-        found += cms_problems(known, None if isinstance(status, Trouble) else status, now_s)
-        return floors_of(good(budgets, cpb.ListBudgetsResponse())), found
 
     async def find(self, visit: Visit) -> Page | Redirect:
         """What a name could mean: straight there if it is one thing."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -14,7 +14,7 @@ from federated.encoded import continuation, merge, scan
 from federated.encoded.answers import encoded_sources, last_good_source
 from federated.encoded.merge import Cursor, Part
 from federated.errors import Silence
-from federated.locations.location import Location
+from federated.locations.location import Kept, Location
 from federated.locations.locations import Answers, Locations, unrefused
 from hqclient.errors import Violation
 from hqpb.v1 import service_pb2 as pb
@@ -55,6 +55,9 @@ def compiled(message: pb.FindInstancesRequest) -> Find:
     return Find(message, base.SerializeToString(), key, continuation.filter_digest(message.filter))
 
 
+Remembered = Callable[[bytes, str], Kept | None]
+
+
 class Told(NamedTuple):
     """What a location said for a page, and its encoded source."""
 
@@ -65,13 +68,22 @@ class Told(NamedTuple):
 class Lists:
     """Asks locations for instances."""
 
-    def __init__(self, locations: Locations, clock: Clock, page_bytes: int) -> None:
+    def __init__(self, locations: Locations, clock: Clock, page_bytes: int, remembered: Remembered) -> None:
+        """`remembered`: the last that a location showed of a filter, by the key of the filter and its name."""
         self._locations, self._clock, self._page_bytes = locations, clock, page_bytes
+        self._remembered = remembered
+
+    def ask(self, find: Find, call: Call) -> Asking:
+        """The circumstances of a question. Raises InvalidRequest, NoSuchEpoch, Unauthenticated."""
+        return asking(self._locations, find.message.read, find.message.filter.cluster, call, self._clock)
 
     async def find(self, find: Find, call: Call) -> bytes:
         """An encoded page, in order of ids, then of locations, perhaps shorter than asked for. Raises ServiceError."""
+        return await self.page(find, self.ask(find, call))
+
+    async def page(self, find: Find, ask: Asking) -> bytes:
+        """The same, in circumstances that were worked out before."""
         message = find.message
-        ask = asking(self._locations, message.read, message.filter.cluster, call, self._clock)
         cursors = continuation.cursors_of(message.page_token, find.digest) if message.page_token else {}
         done = {n: c for n in ask.names if (c := cursors.get(n, Cursor())).done is not None}
         at = {n: cursors.get(n, Cursor()) for n in ask.names if n not in done}
@@ -108,6 +120,9 @@ class Lists:
             body = await location.read("FindInstances", request, ask.left_s(), ask.metadata, needs_store=needs_store)
         except Silence as silence:
             kept = location.last_good.get("FindInstances", ask.asker() + find.key + token)
+            # Its watch was the gateway's own: not for those whose answers are kept apart.
+            shown = None if token or ask.asker() else self._remembered(find.key, location.name)
+            kept = shown if shown is not None and (kept is None or shown.at > kept.at) else kept
             if kept is None or not ask.may_be_old(location.name, find.message.read, find.message.filter):
                 raise
             answer = merge.listed(kept.body)

@@ -65,6 +65,7 @@ class Location:
     Attributes:
         config: as it stands in the file.
         race: how its replicas are asked.
+        own: what questions of the gateway's own carry: its token, if it has one.
         health: whether it answers, and what it told last.
         probes: what `health` and the order of its replicas live by.
         last_good: its answers, for callers who allow old ones.
@@ -79,6 +80,7 @@ class Location:
         endpoints = Endpoints(config.replicas, clock, rng, first_backoff_s=0.5, max_backoff_s=10.0)
         channels = {address: ReplicaChannel(address, dialer) for address in config.replicas}
         self.race = Race(endpoints, channels, clock)
+        self.own = dialer.own
         self.health = LocationHealth(config.name, config.timeout_s, clock)
         self.probes = Probes(self.health, self.race, dialer, clock, config.timeout_s)
         self.last_good = LastGood(last_good_bytes)
@@ -98,7 +100,7 @@ class Location:
 
         Args:
             left_s: how long the caller waits still; None: it did not say.
-            metadata: the caller's ticket.
+            metadata: the caller's token.
             needs_store: memory alone cannot answer, so that it takes long says nothing about other reads.
 
         Raises:

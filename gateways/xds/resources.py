@@ -1,6 +1,7 @@
 """The four resources of a target, encoded once for all clients that are in one place.
 
-Listener, routes and cluster of a target are always the same: what changes are its endpoints.
+Listener, routes and cluster of a target are always the same, whether it has instances or not: what changes are its
+endpoints. There are none only when every location has said so; while that is not known they are not sent.
 """
 
 from __future__ import annotations
@@ -61,9 +62,12 @@ class Resources:
         return sorted(self._picture.services)
 
     def exists(self, name: str) -> bool:
-        """Only a service of which every location says that there is nobody does not exist."""
-        target = self.target(name)
-        return target is not None and self._picture.knowledge(target.service) is not Knowledge.ABSENT
+        """Whatever can be the name of a target is one, with endpoints or without.
+
+        Clients wait 15 s for a listener that they never had, whatever an answer says of it. Of a target without
+        endpoints calls fail at once, and it has endpoints as soon as somebody creates the service.
+        """
+        return self.target(name) is not None
 
     def encoded(self, kind: Type, name: str, place: str) -> bytes | None:
         """A resource as google.protobuf.Any, for clients of one place; None: nothing can be said of it."""

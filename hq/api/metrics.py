@@ -29,7 +29,7 @@ def _staleness_s(r: Replica) -> float:
 
 def _peers(r: Replica) -> int:
     since = r.clock.now() - _PEER_S
-    return sum(seen_at >= since for seen_at in r.peers.values())
+    return sum(seen_at >= since for seen_at in r.events.peers.values())
 
 
 D = Declared[Subject]
@@ -37,7 +37,7 @@ D = Declared[Subject]
 CACHE: Final = (
     D("gauge", "hq_instances", "Instances in memory.", lambda s: len(s.replica.cache)),
     D("gauge", "hq_nodes", "Nodes that hold instances.", lambda s: s.replica.cache.nodes()),
-    D("gauge", "hq_loaded", "1 if the replica can serve reads.", lambda s: float(s.replica.loaded.is_set())),
+    D("gauge", "hq_loaded", "1 if the replica can serve reads.", lambda s: float(s.replica.loading.loaded.is_set())),
     D("gauge", "hq_version", "Version up to which memory contains every change.", lambda s: s.replica.cache.version),
     D(
         "gauge",
@@ -61,13 +61,13 @@ CACHE: Final = (
         "gauge",
         "hq_epoch_doubted",
         "1 if the store was replaced and holds far less, or agents report instances that it does not have.",
-        lambda s: float(bool(s.replica.loaded.is_set() and s.replica.standing().doubt())),
+        lambda s: float(bool(s.replica.loading.loaded.is_set() and s.replica.trust.standing().doubt())),
     ),
     D(
         "gauge",
         "hq_unknown_reported",
         "Instances that agents keep reporting although the store does not have them.",
-        lambda s: s.replica.standing().strangers,
+        lambda s: s.replica.trust.standing().strangers,
     ),
     D("gauge", "hq_replicas", "Replicas seen within the last 30 s, including this one.", lambda s: _peers(s.replica)),
     D("gauge", "hq_watchers", "Open watches.", lambda s: len(s.replica.fanout)),
@@ -90,19 +90,19 @@ LIVENESS: Final = (
         "gauge",
         "hq_ready_revisions",
         "Revisions that are ready and have a deadline.",
-        lambda s: len(s.replica.liveness.tracker.deadlines),
+        lambda s: len(s.replica.tracker.deadlines),
     ),
     D(
         "counter",
         "hq_expiries_total",
         "Revisions that expired (marked not ready for silence), by any replica.",
-        lambda s: s.replica.liveness.tracker.expiries,
+        lambda s: s.replica.tracker.expiries,
     ),
     D(
         "counter",
         "hq_recoveries_total",
         "Expired revisions that reported ready again.",
-        lambda s: s.replica.liveness.tracker.recoveries,
+        lambda s: s.replica.tracker.recoveries,
     ),
     D(
         "gauge",

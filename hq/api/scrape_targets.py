@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from hq.epoch_trust import EpochTrust
+from hq.loading import Loading
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.memory.query import Query
 from hq.registry.reads import with_turns
-from hq.replica import Replica
 from hq.validation import check_id, require
 from hqapi.prometheus_sd import Asked, Target
 from hqpb.v1 import service_pb2
@@ -17,8 +19,8 @@ from serving.calls.methods import Call
 class ScrapeTargets:
     """Finds them."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._replica = replica
+    def __init__(self, cache: Cache, loading: Loading, trust: EpochTrust) -> None:
+        self._cache, self._loading, self._trust = cache, loading, trust
 
     async def find(self, asked: Asked, _call: Call) -> AsyncIterator[Sequence[Target]]:
         """Raises NotLoaded, EpochDoubted; InvalidRequest for what cannot be the name of a service."""
@@ -26,9 +28,9 @@ class ScrapeTargets:
         wanted = service_pb2.InstanceFilter(service_id=asked.services)
         if asked.only_ready:
             wanted.readiness = service_pb2.READINESS_FILTER_READY
-        self._replica.check_loaded()
-        self._replica.check_trusted()  # on an error Prometheus goes on with the targets that it had
-        async for portion in with_turns(self._replica.cache.matching(Query(wanted))):
+        self._loading.check()
+        self._trust.check()  # on an error Prometheus goes on with the targets that it had
+        async for portion in with_turns(self._cache.matching(Query(wanted))):
             yield [_target(entry) for entry in portion]
 
 

@@ -32,6 +32,8 @@ from store.session import Session
 log = logging.getLogger(__name__)
 
 _MAX_BATCH = 50_000  # heartbeats; some 0.7 MiB
+BUSY_PER_S = 5_000  # heartbeats; from here on five batches a second (decision 018)
+BUSY_INTERVAL_S = 0.2
 
 
 class Heartbeat(NamedTuple):
@@ -48,6 +50,25 @@ class _Group(NamedTuple):
     heartbeats: list[Heartbeat]
     epoch: str
     done: asyncio.Future[list[bool]]
+
+
+class BatchPace:
+    """How long to wait between two batches: few heartbeats need not wait, many share few transactions. Pure."""
+
+    def __init__(self, most_per_s: float) -> None:
+        """`most_per_s`: batches, while there are few heartbeats."""
+        self._quick_s = 1.0 / most_per_s
+        self._second: deque[tuple[float, int]] = deque()  # batches of the last second
+        self._is_busy = False
+
+    def interval_s(self, now: float, heartbeats: int) -> float:
+        """Seconds from the beginning of the batch that just ended, with so many heartbeats, to that of the next."""
+        self._second.append((now, heartbeats))
+        while now - self._second[0][0] > 1.0:
+            self._second.popleft()
+        rate = sum(count for _, count in self._second)
+        self._is_busy = rate >= (BUSY_PER_S / 2 if self._is_busy else BUSY_PER_S)
+        return max(BUSY_INTERVAL_S, self._quick_s) if self._is_busy else self._quick_s
 
 
 class Heartbeats:
@@ -70,13 +91,13 @@ class Heartbeats:
         clock: Clock,
         rng: random.Random,
         *,
-        interval_s: float = 0.2,
+        batches_per_s: float = 50.0,
         timeout_s: float = 3.0,
     ) -> None:
         self._store, self._epoch, self._session = store, epoch, session
         self._cache, self._tracker, self._clock, self._rng = cache, tracker, clock, rng
         self._replica, self._key = replica, keys.of(BEATS, replica)
-        self._interval_s, self._timeout_s = interval_s, timeout_s
+        self._pace, self._timeout_s = BatchPace(batches_per_s), timeout_s
         self._waiting: deque[_Group] = deque()
         self._arrived = asyncio.Event()
         self._taken: list[_Group] = []
@@ -121,20 +142,21 @@ class Heartbeats:
             self._came_back.set()
 
     async def run(self) -> None:
-        """Flush for ever: at most one batch per interval, none while nobody heartbeats."""
+        """Flush for ever: at once if nothing is under way and the pace allows it."""
         while True:
             await self._arrived.wait()
             began = self._clock.now()
             self._taken = self._next_batch()
+            size = sum(len(group.heartbeats) for group in self._taken)
             if self._taken:
                 await self._try_flush()
                 self._taken = []
-            await self._pause(began)
+            await self._pause(began, self._pace.interval_s(self._clock.now(), size))
 
-    async def _pause(self, began: float) -> None:
+    async def _pause(self, began: float, interval_s: float) -> None:
         """Until an interval has passed. uvloop counts time from the start of its turn, so its timers come early."""
         for _ in range(2):
-            left_s = began + self._interval_s - self._clock.now()
+            left_s = began + interval_s - self._clock.now()
             if left_s > 0:
                 await asyncio.sleep(left_s)
 

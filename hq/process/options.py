@@ -75,6 +75,12 @@ behaviour = together(
         help="How often agents should report.  [default: 3m, or 3/10 of a shorter timeout]",
     ),
     option(
+        "--heartbeat-batches",
+        type=click.FloatRange(1, 1_000),
+        default=50.0,
+        help="Batches of heartbeats to store per second, at most; five from 5,000 heartbeats per second on.",
+    ),
+    option(
         "--guard-share",
         type=click.FloatRange(0, 1),
         default=0.2,

@@ -8,7 +8,8 @@ import logging
 import ssl
 from typing import Final
 
-from hq.replica import Replica
+from hq.liveness.reachability import Door
+from serving.clock import Clock
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
 from serving.transport.client import Channel
@@ -26,15 +27,17 @@ _KNOCK: Final = "/hq.v1.InstanceService/Knock"
 class Prober:
     """Tells the replica's door of each probe that succeeded. (Behind a shared port it may be a sibling who answers.)"""
 
-    def __init__(self, replica: Replica, admission: Admission, *, is_encrypted: bool) -> None:
-        self._replica, self._admission, self._is_encrypted = replica, admission, is_encrypted
-        self._every_s = min(_EVERY_S, replica.config.liveness_timeout_s / 10)
+    def __init__(
+        self, door: Door, clock: Clock, liveness_timeout_s: float, admission: Admission, *, is_encrypted: bool
+    ) -> None:
+        self._door, self._clock, self._admission, self._is_encrypted = door, clock, admission, is_encrypted
+        self._every_s = min(_EVERY_S, liveness_timeout_s / 10)
 
     async def run(self, listening: asyncio.Future[Addresses]) -> None:
         """Probe for ever, over a new connection each time: it is new agents that may not get in."""
         found = await asyncio.shield(listening)
         address = _reachable(found.agents or found.grpc)
-        door, clock = self._replica.liveness.reachability.door, self._replica.clock
+        door, clock = self._door, self._clock
         door.probed_at = clock.now()  # from here on: one that nobody ever gets into is shut, too
         while True:
             if await self._gets_in(address):

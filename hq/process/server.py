@@ -14,6 +14,8 @@ from hq.api.instance_api import InstanceApi
 from hq.api.metrics import METRICS, Subject
 from hq.api.scrape_targets import ScrapeTargets
 from hq.config import ReplicaConfig
+from hq.epoch_trust import EpochTrust
+from hq.loading import Loading
 from hq.process.prober import Prober
 from hq.registry.registry import Registry
 from hq.replica import Replica
@@ -26,6 +28,7 @@ from serving.limiting.limits import Limits
 from serving.storage.measured import MeasuredStore
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
+from store.fence import Fence
 from store.port import Store
 
 if TYPE_CHECKING:
@@ -39,27 +42,29 @@ log = logging.getLogger(__name__)
 class ReplicaHealth:
     """What /livez, /readyz and grpc.health.v1 say of a replica."""
 
-    replica: Replica
+    loading: Loading
+    fence: Fence
+    trust: EpochTrust
     leaving: bool = False
 
     def live(self) -> bool:
         return True
 
     def loaded(self) -> bool:
-        return self.replica.loaded.is_set() and not self.leaving
+        return self.loading.loaded.is_set() and not self.leaving
 
     def staleness_s(self) -> float | None:
-        return self.replica.fence.staleness_s()
+        return self.fence.staleness_s()
 
     def doubt(self) -> str:
-        return self.replica.standing().doubt()
+        return self.trust.standing().doubt()
 
     def why(self) -> str:
         if self.leaving:
             return "this replica is shutting down"
-        if not self.replica.loaded.is_set():
-            return self.replica.fence.error or self.replica.why_not_loaded()
-        return self.replica.fence.error
+        if not self.loading.loaded.is_set():
+            return self.fence.error or self.loading.why_not()
+        return self.fence.error
 
 
 class Server:
@@ -83,19 +88,27 @@ class Server:
         measured = MeasuredStore(store, clock)
         self.replica = Replica(config, measured, clock, rng)
         self.registry = Registry(self.replica, rng)
-        self.health = ReplicaHealth(self.replica)
+        self.health = ReplicaHealth(self.replica.loading, self.replica.fence, self.replica.trust)
         shared = ServerContext(limits, clock, RequestIds(config.replica), security, tracing)
         self.metrics = metrics = process_metrics(shared)
         metrics.register(Table(METRICS, Subject(self.replica, measured)))
         instances = InstanceApi(self.registry, config.json_bytes)
         methods = [*instances.methods(), *AdminApi(self.registry).methods()]
-        pages = prometheus_sd.pages(ScrapeTargets(self.replica).find, metrics)
+        pages = prometheus_sd.pages(
+            ScrapeTargets(self.replica.cache, self.replica.loading, self.replica.trust).find, metrics
+        )
         ours = addressed(methods, config.cluster)
         agents = addressed(instances.agents_methods(), config.cluster)
         self._transports = Transports(ours, self.health, shared, metrics, addresses, grace_s, pages, agents)
         self.listening = self._transports.listening
         is_encrypted = security is not None and security.tls is not None
-        self._prober = Prober(self.replica, self._transports.agents_admission, is_encrypted=is_encrypted)
+        self._prober = Prober(
+            self.replica.liveness.reachability.door,
+            clock,
+            config.liveness_timeout_s,
+            self._transports.agents_admission,
+            is_encrypted=is_encrypted,
+        )
 
     def stop(self) -> None:
         """Begin to shut down: not ready at once, calls under way may finish, watches end with a bookmark."""

@@ -27,8 +27,8 @@ class Admin:
 
     def guard(self) -> service_pb2.GuardState:
         """What the guard of this replica does."""
-        self._r.check_loaded()
-        return guard_state(self._r)
+        self._r.loading.check()
+        return guard_state(self._r.liveness, self._r.cache, self._r.clock)
 
     async def order_guard(
         self, kind: int, duration_ms: int, by: str, reason: str, deadline: float
@@ -46,8 +46,8 @@ class Admin:
     def epoch(self) -> admin_pb2.EpochState:
         """Whether what the store holds is believed, and why."""
         r = self._r
-        r.check_loaded()
-        standing, confirmed = r.standing(), r.liveness.orders.confirmed
+        r.loading.check()
+        standing, confirmed = r.trust.standing(), r.liveness.orders.confirmed
         state = admin_pb2.EpochState(
             epoch=r.cache.epoch,
             trust=standing.trust,
@@ -65,10 +65,10 @@ class Admin:
 
     async def confirm_epoch(self, epoch: str, by: str, reason: str, deadline: float) -> admin_pb2.EpochState:
         """What this epoch holds is all there is. Raises EpochChanged: it is over."""
-        self._r.check_loaded()
+        self._r.loading.check()
         if epoch != self._r.cache.epoch:
             raise EpochChanged(epoch, self._r.cache.epoch)
-        await self._r.confirm_epoch(by, reason, deadline)
+        await self._r.trust.confirm(by, reason, deadline)
         return self.epoch()
 
     async def suspend(self, node: str, duration_ms: int, by: str, reason: str, deadline: float) -> admin_pb2.Suspension:
@@ -83,9 +83,9 @@ class Admin:
 
     async def resume(self, node: str, deadline: float) -> None:
         """End planned work early. Raises NotFound."""
-        self._r.check_loaded()
+        self._r.loading.check()
         if self._r.liveness.orders.suspension(node) is None:
-            await self._r.proven()
+            await self._r.catch_up.proven()
         if self._r.liveness.orders.suspension(node) is None:
             raise NotFound(f"node {node} is not suspended")
         await self._commit(f"suspend {node}", Write((), deletes=(self._r.key_names.suspension(node),)), deadline)
@@ -93,7 +93,7 @@ class Admin:
 
     def suspensions(self) -> list[admin_pb2.Suspension]:
         """In order of nodes."""
-        self._r.check_loaded()
+        self._r.loading.check()
         found = self._r.liveness.orders.suspensions()
         return [_suspension(s.node, s.by, s.reason, s.since_ms, s.until_ms) for s in found]
 
@@ -101,9 +101,9 @@ class Admin:
         self, instance_id: str, at_most: int, is_shown: Callable[[str, str], bool] = lambda _service, _node: True
     ) -> list[admin_pb2.Transition]:
         """Newest first; those that `is_shown` for the service of the instance (empty: it is gone) and the node."""
-        self._r.check_loaded()
+        self._r.loading.check()
         answers = []
-        all_of_it = self._r.liveness.tracker.transitions(instance_id, sys.maxsize)
+        all_of_it = self._r.tracker.transitions(instance_id, sys.maxsize)
         for t in islice((t for t in all_of_it if is_shown(self._service(t.key.instance_id), t.node)), at_most or 100):
             transition = admin_pb2.Transition(
                 instance_id=t.key.instance_id,
@@ -123,7 +123,7 @@ class Admin:
 
     def quarantine(self) -> list[admin_pb2.QuarantinedRecord]:
         """In order of keys."""
-        self._r.check_loaded()
+        self._r.loading.check()
         return [
             admin_pb2.QuarantinedRecord(
                 key=f"{q.kind}/{q.rest}",
@@ -138,7 +138,7 @@ class Admin:
         """By name; those that this replica has seen a sign of life of."""
         now, me = self._r.clock.now(), self._r.config.replica
         infos = []
-        for name, seen in sorted({**self._r.peers, me: now}.items()):
+        for name, seen in sorted({**self._r.events.peers, me: now}.items()):
             info = admin_pb2.ReplicaInfo(replica=name, self=name == me)
             info.silent_for.FromMilliseconds(round((now - seen) * 1000))
             infos.append(info)
@@ -168,9 +168,9 @@ class Admin:
         await self._commit(subject, Write((), ((key, value),)), deadline)
 
     async def _commit(self, subject: str, write: Write, deadline: float) -> None:
-        self._r.check_loaded()
+        self._r.loading.check()
         version = await self._r.committer.commit(f"ops/{subject}", write, 0, deadline)
-        await self._r.shown(version)
+        await self._r.catch_up.shown(version)
 
 
 def _suspension(node: str, by: str, reason: str, since_ms: int, until_ms: int) -> admin_pb2.Suspension:

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from hq.errors import Fenced, OutdatedReport, Stop, UnknownRevision, WrongNode, WrongUid
 from hq.memory.entry import Entry, Mark
-from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, ServiceError
 
 
-def of_epoch(error: ServiceError, replica: Replica) -> ServiceError:
+def of_epoch(error: ServiceError, epoch: str) -> ServiceError:
     """The error, saying in whose history there is no such thing."""
     if isinstance(error, NotFound | Stop):
-        error.epoch = replica.cache.epoch
+        error.epoch = epoch
     return error
-
-
-def of_agent(error: ServiceError, replica: Replica, instance_id: str) -> ServiceError:
-    """The same for an agent that reports the instance: it may know another history of the store."""
-    if isinstance(error, NotFound):
-        replica.strangers.heard(instance_id, replica.clock.now())
-    return of_epoch(error, replica)
 
 
 def not_on(entry: Entry, node: str) -> WrongNode:

@@ -6,11 +6,11 @@ import asyncio
 from typing import NamedTuple
 
 from hq.errors import AlreadyExists
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.registry import changes
 from hq.registry.preconditions import Permit, Precondition, anything, check_entry
 from hq.registry.writes import Writes
-from hq.replica import Replica
 from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.errors import NotFound, ServiceError
@@ -30,8 +30,8 @@ class Applied(NamedTuple):
 class Apply:
     """The call for many instances."""
 
-    def __init__(self, replica: Replica, writes: Writes) -> None:
-        self._replica, self._writes = replica, writes
+    def __init__(self, cache: Cache, writes: Writes) -> None:
+        self._cache, self._writes = cache, writes
 
     async def apply(
         self,
@@ -50,7 +50,7 @@ class Apply:
         """
         for instance in instances:
             permit(instance.meta.id, instance.meta.service_id, instance.spec.node_name)
-            if (before := self._replica.cache.get(instance.meta.id)) is not None:
+            if (before := self._cache.get(instance.meta.id)) is not None:
                 check_entry(permit, before)
         items = (self._one(i, instance, epoch, deadline, validate_only, permit) for i, instance in enumerate(instances))
         return list(await asyncio.gather(*items))
@@ -76,7 +76,7 @@ class Apply:
     ) -> tuple[Entry, service_pb2.ApplyOutcome]:
         demanded = Precondition(instance.meta.version, epoch)
         for _ in range(_TRIES):
-            before = self._replica.cache.get(instance.meta.id)
+            before = self._cache.get(instance.meta.id)
             if before is None and not demanded.version:
                 try:
                     new = _new(instance)
@@ -95,7 +95,7 @@ class Apply:
             unchanged = before is not None and self._same(before, entry)
             changed = service_pb2.APPLY_OUTCOME_UPDATED
             return entry, service_pb2.APPLY_OUTCOME_UNCHANGED if unchanged else changed
-        cache, instance_id = self._replica.cache, instance.meta.id
+        cache, instance_id = self._cache, instance.meta.id
         version, _ = cache.stored_versions(instance_id)
         raise AlreadyExists(instance_id, version, readable=not cache.is_unreadable(instance_id))
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.guard import Order
+from hq.liveness.liveness import Liveness
 from hq.memory import frames
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry, Mark
 from hq.registry.reads import Reads
-from hq.replica import Replica
 from hqpb.v1 import instance_pb2, service_pb2
+from serving.clock import Clock
 
 
-def guard_state(replica: Replica) -> service_pb2.GuardState:
+def guard_state(liveness: Liveness, cache: Cache, clock: Clock) -> service_pb2.GuardState:
     """What the guard of this replica does."""
-    liveness, now, wall_ms = replica.liveness, replica.clock.now(), replica.clock.wall_ms()
-    verdict, census = liveness.sweep.verdict, liveness.tracker.census(replica.cache.nodes())
+    now, wall_ms = clock.now(), clock.wall_ms()
+    verdict, census = liveness.sweep.verdict, liveness.tracker.census(cache.nodes())
     state = service_pb2.GuardState(
         holding=verdict.hold,
         expected=census.expected,
@@ -56,8 +58,8 @@ _NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED
 class Explain:
     """The explaining call."""
 
-    def __init__(self, replica: Replica, reads: Reads) -> None:
-        self._r, self._reads = replica, reads
+    def __init__(self, cache: Cache, liveness: Liveness, clock: Clock, reads: Reads) -> None:
+        self._cache, self._liveness, self._clock, self._reads = cache, liveness, clock, reads
 
     async def explain(self, instance_id: str, deadline: float | None) -> service_pb2.ExplainInstanceResponse:
         """Raises NotFound, after a fence."""
@@ -67,7 +69,7 @@ class Explain:
             meta=instance.meta,
             node_name=entry.traits.node,
             ready=instance.status.ready,
-            guard=guard_state(self._r),
+            guard=guard_state(self._liveness, self._cache, self._clock),
             sources=[source.message()],
         )
         targets = {revision.id: revision.target for revision in instance.spec.revision}
@@ -75,7 +77,7 @@ class Explain:
         for revision_id in [*targets, *(other for other in told if other not in targets)]:
             status = told.get(revision_id, instance_pb2.RevisionStatus(id=revision_id))
             answer.revision.append(self._revision(entry, status, targets.get(revision_id, _NO_TARGET)))
-        suspension = self._r.liveness.orders.suspension(entry.traits.node)
+        suspension = self._liveness.orders.suspension(entry.traits.node)
         if suspension is not None:
             answer.node_suspended_until.FromMilliseconds(suspension.until_ms)
         answer.summary = _summary(instance, list(answer.revision))
@@ -84,7 +86,7 @@ class Explain:
     def _revision(
         self, entry: Entry, status: instance_pb2.RevisionStatus, target: instance_pb2.RevisionTarget
     ) -> service_pb2.RevisionExplanation:
-        now, deadlines = self._r.clock.now(), self._r.liveness.tracker.deadlines
+        now, deadlines = self._clock.now(), self._liveness.tracker.deadlines
         key, mark = RevisionKey(entry.traits.id, status.id), entry.mark(status.id)
         told = service_pb2.RevisionExplanation(
             id=status.id,
@@ -127,7 +129,7 @@ class Explain:
         words = f"ready; last report {silence_s:.0f} s ago"
         if left_s >= 0:
             return f"{words}; {left_s:.0f} s until it expires"
-        verdict = self._r.liveness.sweep.verdict
+        verdict = self._liveness.sweep.verdict
         held = f", expiry held: {verdict.words}" if verdict.hold else ""
         return f"{words}; its deadline passed {-left_s:.0f} s ago{held}"
 

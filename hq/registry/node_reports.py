@@ -62,7 +62,7 @@ class NodeReports(Reports):
         entry = self._r.cache.get(instance_id)
         if entry is None or any(refusal(entry, instance_id, node, revision_id) for revision_id in begun):
             return None
-        draft, times = self._draft(entry), self._r.liveness.tracker.times
+        draft, times = self._draft(entry), self._r.tracker.times
         for revision_id in begun:
             incarnation = new_word(self._r.rng)
             draft.begin(revision_id, incarnation, self._heard_now())

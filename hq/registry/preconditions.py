@@ -8,11 +8,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from hq.errors import EpochChanged, VersionConflict
+from hq.keys import Keys
+from hq.loading import CatchUp, Loading
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.registry.changes import Draft
-from hq.replica import Replica
+from serving.clock import Clock
 from serving.errors import DeadlineExceeded, NotFound, PermissionDenied
 from store.commit import Conflict
+from store.epoch import Epoch
 
 Permit = Callable[[str, str, str], None]
 """Takes the id, service and node of an instance as it is, or as it would become; raises PermissionDenied."""
@@ -48,8 +52,11 @@ class Preconditions:
     Deadlines are on the injected clock.
     """
 
-    def __init__(self, replica: Replica) -> None:
-        self._r = replica
+    def __init__(
+        self, cache: Cache, names: Keys, epoch: Epoch, loading: Loading, catch_up: CatchUp, clock: Clock
+    ) -> None:
+        self._cache, self._names, self._epoch = cache, names, epoch
+        self._loading, self._catch_up, self._clock = loading, catch_up, clock
 
     async def met_by(self, instance_id: str, demanded: Precondition, deadline: float, permit: Permit) -> Entry:
         """The instance at the version that the caller demands.
@@ -58,23 +65,22 @@ class Preconditions:
             NotFound, VersionConflict, EpochChanged, PermissionDenied: it is not there, or not for this caller.
             NotLoaded: this replica has not read the store, or not the one that it has become.
         """
-        r = self._r
         self._check_epoch(demanded)
-        if demanded.version > r.cache.version:
+        if demanded.version > self._cache.version:
             await self._wait_for(demanded.version, deadline)
-        entry = r.cache.get(instance_id)
+        entry = self._cache.get(instance_id)
         if entry is None or (demanded.version and entry.version != demanded.version):
-            await r.proven()
+            await self._catch_up.proven()
             self._check_epoch(demanded)
-            entry = r.cache.get(instance_id)
+            entry = self._cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
         entry = await self._permitted(entry, permit)
         self._check_epoch(demanded)
-        spec_at, _ = r.cache.stored_versions(instance_id)
+        spec_at, _ = self._cache.stored_versions(instance_id)
         if demanded.version and spec_at != demanded.version:
             raise VersionConflict(
-                instance_id, demanded.version, spec_at, readable=not r.cache.is_unreadable(instance_id)
+                instance_id, demanded.version, spec_at, readable=not self._cache.is_unreadable(instance_id)
             )
         return entry
 
@@ -85,13 +91,13 @@ class Preconditions:
             NotFound, VersionConflict: the conflict is the caller's.
             DeadlineExceeded: there is no time to try again.
         """
-        spec_at = conflict.modified[self._r.key_names.spec(instance_id)]
+        spec_at = conflict.modified[self._names.spec(instance_id)]
         if demanded.version and spec_at != demanded.version:
             await self.caught_up(conflict, deadline)
             if not spec_at:
                 raise NotFound(f"instance {instance_id} was deleted")
             raise VersionConflict(instance_id, demanded.version, spec_at)
-        if self._r.clock.now() >= deadline:
+        if self._clock.now() >= deadline:
             raise DeadlineExceeded(
                 f"conflict: {instance_id} kept changing until the deadline; nothing was stored, retry"
             )
@@ -100,7 +106,7 @@ class Preconditions:
     async def caught_up(self, conflict: Conflict, deadline: float) -> None:
         """Wait until memory has what the store has; after a deletion only a fence can tell."""
         if 0 in conflict.modified.values():
-            await self._r.proven()
+            await self._catch_up.proven()
         await self._wait_for(max(conflict.modified.values()), deadline)
 
     async def _permitted(self, entry: Entry, permit: Permit) -> Entry:
@@ -108,8 +114,8 @@ class Preconditions:
         try:
             check_entry(permit, entry)
         except PermissionDenied:  # it may have become the caller's a moment ago
-            await self._r.proven()
-            newer = self._r.cache.get(entry.traits.id)
+            await self._catch_up.proven()
+            newer = self._cache.get(entry.traits.id)
             if newer is None:
                 raise
             check_entry(permit, newer)
@@ -118,11 +124,10 @@ class Preconditions:
 
     def _check_epoch(self, demanded: Precondition) -> None:
         """The store may be another one after any wait, and its versions may be the same numbers."""
-        r = self._r
-        r.check_loaded()
-        if demanded.epoch and demanded.epoch != r.epoch.current:
-            raise EpochChanged(demanded.epoch, r.epoch.current)
+        self._loading.check()
+        if demanded.epoch and demanded.epoch != self._epoch.current:
+            raise EpochChanged(demanded.epoch, self._epoch.current)
 
     async def _wait_for(self, version: int, deadline: float) -> None:
         # What memory has afterwards decides; the compare keeps it exact.
-        await self._r.catch_up(version, min(_CATCH_UP_S, deadline - self._r.clock.now()))
+        await self._catch_up.until(version, min(_CATCH_UP_S, deadline - self._clock.now()))

@@ -5,21 +5,25 @@ from __future__ import annotations
 import asyncio
 import sys
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from hq.errors import EpochChanged
+from hq.loading import Loading
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry, frames_of
 from hq.memory.joined_lists import JoinedList
 from hq.memory.query import Query
+from hq.memory.record import Traits
 from hq.registry.agent_refusals import of_epoch
 from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.source import Freshness, Source
-from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, StoreUnavailable, invalid
+from store.fence import Fence
 
 # Instances that are joined before anybody looks how large that is: what is asked for may be much larger than a page.
 _PIECE = 100
@@ -98,26 +102,27 @@ class Count(NamedTuple):
 class Reads:
     """The reading calls."""
 
-    def __init__(self, replica: Replica, freshness: Freshness) -> None:
-        self._replica, self._freshness = replica, freshness
+    def __init__(self, cache: Cache, fence: Fence, loading: Loading, freshness: Freshness, page_bytes: int) -> None:
+        self._cache, self._fence, self._loading = cache, fence, loading
+        self._freshness, self._page_bytes = freshness, page_bytes
 
     def get_now(self, instance_id: str) -> tuple[Entry, Source] | None:
         """What memory has, for a reader who demands nothing; None: `get` has to look further."""
-        entry = self._replica.cache.get(instance_id) if self._replica.loaded.is_set() else None
+        entry = self._cache.get(instance_id) if self._loading.loaded.is_set() else None
         return (entry, self._freshness.source()) if entry is not None else None
 
     def find_now(self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions) -> Found | None:
         """A list that is kept whole, where memory is fresh enough; None: `find` has to put it together."""
         if token or not self._freshness.meets(read):
             return None
-        listing = self._replica.cache.listing(query)
+        listing = self._cache.listing(query)
         if listing is None or not self._fits(listing, page_size):
             return None
         return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
 
     def _fits(self, listing: JoinedList, page_size: int) -> bool:
         is_short = len(listing.entries) <= (page_size or _ANY)
-        return is_short and len(listing.frames) <= self._replica.config.page_bytes
+        return is_short and len(listing.frames) <= self._page_bytes
 
     async def get(
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
@@ -125,14 +130,14 @@ class Reads:
         """Raises NotFound (after a fence, so it is final), and what `Freshness.demanded` and `_look_again` raise."""
         if not self._freshness.meets(read):
             await self._freshness.demanded(read, deadline)
-        entry = self._replica.cache.get(instance_id)
+        entry = self._cache.get(instance_id)
         if entry is None:
             # Others may have stored it already: an agent or uploader must not act on an old memory.
             await self._look_again(instance_id)
             await self._freshness.still(read, deadline)
-            entry = self._replica.cache.get(instance_id)
+            entry = self._cache.get(instance_id)
         if entry is None:
-            raise of_epoch(NotFound(f"there is no instance {instance_id}"), self._replica)
+            raise of_epoch(NotFound(f"there is no instance {instance_id}"), self._cache.epoch)
         return entry, self._freshness.source()
 
     async def _look_again(self, instance_id: str) -> None:
@@ -143,7 +148,7 @@ class Reads:
         Raises:
             StoreUnavailable: the store does not answer now; it says what memory knows, and how old that is.
         """
-        fence = self._replica.fence
+        fence = self._fence
         try:
             async with asyncio.timeout(0 if fence.error else _MISS_S):
                 await fence.passed()
@@ -163,14 +168,13 @@ class Reads:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
         if not self._freshness.meets(read):
             await self._freshness.demanded(read, deadline)
-        config = self._replica.config
-        listing = None if token else self._replica.cache.listing(query)
+        listing = None if token else self._cache.listing(query)
         if listing and self._fits(listing, page_size):
             return Found(listing.entries, (listing.frames,), "", self._freshness.source(), listing)
-        after = page_start(self._replica, query, token) if token else ""
-        portions = self._replica.cache.matching(query, after)
+        after = page_start(self._cache, query, token) if token else ""
+        portions = self._cache.matching(query, after)
         source = self._freshness.source()
-        page = Page(page_size, config.page_bytes)
+        page = Page(page_size, self._page_bytes)
         for number, portion in enumerate(portions, 1):
             if page.add(portion):
                 token = encode(PageToken(source.epoch, query.digest, page.entries[-1].traits.id))
@@ -185,27 +189,20 @@ class Reads:
         """In order of keys; one group where none is asked for. By revision, an instance counts for each of its own."""
         await self._freshness.demanded(read, deadline)
         source = self._freshness.source()
-        totals, ready, unknown = Counter[str](), Counter[str](), Counter[str]()
-        if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED:
-            totals[""] = 0
-        async for portion in with_turns(self._replica.cache.matching(query)):
-            for entry in portion:
-                for key, is_ready, revision_id in _groups(entry, group_by):
-                    totals[key] += 1
-                    if is_ready:
-                        ready[key] += 1
-                    elif entry.is_unknown(revision_id):
-                        unknown[key] += 1
-        return [Count(key, totals[key], ready[key], unknown[key]) for key in sorted(totals)], source
+        tally: dict[str, list[int]] = {"": [0, 0, 0]} if group_by == service_pb2.COUNT_GROUP_UNSPECIFIED else {}
+        add = _count_revisions if group_by == service_pb2.COUNT_GROUP_REVISION else partial(_count_by, _KEYS[group_by])
+        async for portion in with_turns(self._cache.matching(query)):
+            add(portion, tally)
+        return [Count(key, *tally[key]) for key in sorted(tally)], source
 
 
-def page_start(replica: Replica, query: Query, text: str) -> str:
+def page_start(cache: Cache, query: Query, text: str) -> str:
     """The id after which the next page begins. Raises InvalidRequest, EpochChanged."""
     token = page_token(text)
     if token.filter_digest != query.digest:
         raise invalid("page_token", "belongs to another filter: repeat the filter of the first page")
-    if token.epoch != replica.cache.epoch:
-        raise EpochChanged(token.epoch, replica.cache.epoch)
+    if token.epoch != cache.epoch:
+        raise EpochChanged(token.epoch, cache.epoch)
     return token.last_id
 
 
@@ -217,14 +214,35 @@ async def with_turns(portions: Iterator[Sequence[Entry]]) -> AsyncIterator[Seque
             await asyncio.sleep(0)
 
 
-def _groups(entry: Entry, group_by: int) -> Iterable[tuple[str, bool, str]]:
-    """Where it counts, whether as ready, and of which revision (empty: of the whole instance)."""
-    traits = entry.traits
-    if group_by == service_pb2.COUNT_GROUP_SERVICE:
-        return ((traits.service, traits.ready, ""),)
-    if group_by == service_pb2.COUNT_GROUP_NODE:
-        return ((traits.node, traits.ready, ""),)
-    if group_by == service_pb2.COUNT_GROUP_REVISION:
-        ready = {mark.id for mark in entry.marks if mark.ready}
-        return [(revision, revision in ready, revision) for revision in traits.revisions]
-    return (("", traits.ready, ""),)
+_KEYS: Final[Mapping[int, Callable[[Traits], str]]] = {
+    service_pb2.COUNT_GROUP_UNSPECIFIED: lambda _: "",
+    service_pb2.COUNT_GROUP_SERVICE: attrgetter("service"),
+    service_pb2.COUNT_GROUP_NODE: attrgetter("node"),
+}
+
+
+def _count_by(key_of: Callable[[Traits], str], portion: Sequence[Entry], tally: dict[str, list[int]]) -> None:
+    """Total, ready and unknown instances by key."""
+    for entry in portion:
+        traits = entry.traits
+        counts = tally.get(key_of(traits))
+        if counts is None:
+            counts = tally[key_of(traits)] = [0, 0, 0]
+        counts[0] += 1
+        if traits.ready:
+            counts[1] += 1
+        elif entry.is_unknown():
+            counts[2] += 1
+
+
+def _count_revisions(portion: Sequence[Entry], tally: dict[str, list[int]]) -> None:
+    """The same by revision: an instance counts for each of its own, ready if that revision is."""
+    for entry in portion:
+        ready = [mark.id for mark in entry.marks if mark.ready]
+        for revision in entry.traits.revisions:
+            counts = tally.setdefault(revision, [0, 0, 0])
+            counts[0] += 1
+            if revision in ready:
+                counts[1] += 1
+            elif entry.is_unknown(revision):
+                counts[2] += 1

@@ -8,6 +8,7 @@ from hq.registry.admin import Admin
 from hq.registry.apply import Apply
 from hq.registry.explain import Explain
 from hq.registry.node_reports import NodeReports
+from hq.registry.preconditions import Preconditions
 from hq.registry.reads import Reads
 from hq.registry.revisions import Revisions
 from hq.registry.silences import Silences
@@ -22,15 +23,17 @@ class Registry:
 
     def __init__(self, replica: Replica, rng: random.Random) -> None:
         self.replica = replica
-        self.freshness = Freshness(replica)
-        self.reads = Reads(replica, self.freshness)
-        self.silences = Silences(replica, self.freshness)
-        self.watches = Watches(replica, self.freshness)
-        self.writes = Writes(replica)
-        self.apply = Apply(replica, self.writes)
+        r, cache, fence, loading, clock = replica, replica.cache, replica.fence, replica.loading, replica.clock
+        self.freshness = Freshness(r.config, clock, cache, fence, r.epoch, loading, r.trust)
+        self.reads = Reads(cache, fence, loading, self.freshness, r.config.page_bytes)
+        interval_s = r.config.report_interval_s
+        self.silences = Silences(cache, r.fanout, r.tracker.deadlines, clock, self.freshness, interval_s)
+        self.watches = Watches(cache, r.history, r.fanout, fence, loading, self.freshness)
+        self.writes = Writes(r, Preconditions(cache, r.key_names, r.epoch, loading, r.catch_up, clock))
+        self.apply = Apply(cache, self.writes)
         self.reports = NodeReports(replica, rng)
-        self.revisions = Revisions(replica)
-        self.explain = Explain(replica, self.reads)
+        self.revisions = Revisions(cache, loading, r.catch_up)
+        self.explain = Explain(cache, r.liveness, clock, self.reads)
         self.admin = Admin(replica)
 
     def deadline(self, asked: float | None) -> float:

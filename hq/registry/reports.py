@@ -15,7 +15,7 @@ from hq.keys import STATUS
 from hq.liveness.heartbeats import Heartbeat, heartbeat_of, heartbeat_of_stored
 from hq.memory import statuses
 from hq.memory.entry import Entry
-from hq.registry.agent_refusals import check_turn, has_begun, of_agent, refusal, subject
+from hq.registry.agent_refusals import check_turn, has_begun, of_epoch, refusal, subject
 from hq.replica import Replica
 from hq.validation import check_report, clean_report
 from hqpb.v1 import service_pb2
@@ -62,7 +62,7 @@ class Reports:
             draft = self._draft(entry)
             draft.begin(revision_id, incarnation, self._heard_now())
             if await self._stored(entry, draft, deadline):
-                times = r.liveness.tracker.times
+                times = r.tracker.times
                 return Reporter(incarnation, entry.traits.uid, times.report_interval_s, times.timeout_s)
 
     async def report(self, report: service_pb2.ReportStatusRequest, deadline: float, field: str = "") -> None:
@@ -155,10 +155,10 @@ class Reports:
         self, reports: list[service_pb2.ReportStatusRequest], field: str
     ) -> list[_Prepared | ServiceError]:
         """What each report is, or why it is refused. What would make an agent stop is said after a fence only."""
-        self._r.check_loaded()
+        self._r.loading.check()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
         if any(isinstance(item, Stop | NotFound) for item in examined):
-            await self._r.proven()
+            await self._r.catch_up.proven()
             for i, item in enumerate(examined):
                 if isinstance(item, Stop | NotFound):
                     examined[i] = self._examine(reports[i], field, i)
@@ -195,7 +195,7 @@ class Reports:
         try:
             return self._admitted_by(self._r.cache.get(report.instance_id), report, digest)
         except (Stop, NotFound) as error:
-            raise of_agent(error, self._r, report.instance_id) from None
+            raise self._of_agent(error, report.instance_id) from None
 
     def _admitted_by(self, entry: Entry | None, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
         error = refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
@@ -211,15 +211,21 @@ class Reports:
     async def _addressed(self, instance_id: str, node: str, revision_id: str) -> Entry:
         """The instance that an agent asks for; what would make it stop is said after a fence only."""
         r = self._r
-        r.check_loaded()
+        r.loading.check()
         entry = r.cache.get(instance_id)
         if refusal(entry, instance_id, node, revision_id) is not None:
-            await r.proven()
+            await r.catch_up.proven()
             entry = r.cache.get(instance_id)
         error = refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
-            raise of_agent(error or NotFound(instance_id), r, instance_id)
+            raise self._of_agent(error or NotFound(instance_id), instance_id)
         return entry
+
+    def _of_agent(self, error: ServiceError, instance_id: str) -> ServiceError:
+        """The refusal with its epoch: an agent that reports what is not there may know another history of the store."""
+        if isinstance(error, NotFound):
+            self._r.trust.strangers.heard(instance_id, self._r.clock.now())
+        return of_epoch(error, self._r.cache.epoch)
 
     # --- storing it as a status -------------------------------------------------------------------------------------
 
@@ -228,7 +234,7 @@ class Reports:
             try:
                 entry = self._admitted(report, digest)
             except (Stop, NotFound):
-                await self._r.proven()
+                await self._r.catch_up.proven()
                 entry = self._admitted(report, digest)
             if (heartbeat := heartbeat_of_stored(entry, report, digest)) is not None and self._readable(entry):
                 if await self._heard_again(heartbeat, entry, deadline):
@@ -266,11 +272,11 @@ class Reports:
             if r.clock.now() >= deadline:
                 raise DeadlineExceeded(f"conflict: {instance_id} kept changing; nothing was stored, retry") from None
             if conflict.modified[spec_key] == 0:
-                await r.proven()
-            await r.catch_up(max(conflict.modified.values()), _CATCH_UP_S)
-            r.check_loaded()
+                await r.catch_up.proven()
+            await r.catch_up.until(max(conflict.modified.values()), _CATCH_UP_S)
+            r.loading.check()
             return False
-        await r.shown(version)
+        await r.catch_up.shown(version)
         return True
 
     def _draft(self, entry: Entry) -> statuses.Draft:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hq.errors import UnknownRevision
+from hq.loading import CatchUp, Loading
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry
 from hq.registry.agent_refusals import not_on, of_epoch
 from hq.registry.changes import decode_secrets
 from hq.registry.preconditions import Permit, anything, check_entry
-from hq.replica import Replica
 from hqpb.v1 import instance_pb2
 from serving.errors import NotFound, Retry, ServiceError
 
@@ -25,8 +26,8 @@ class Fetched(NamedTuple):
 class Revisions:
     """The fetching call of agents and deploy systems."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._r = replica
+    def __init__(self, cache: Cache, loading: Loading, catch_up: CatchUp) -> None:
+        self._cache, self._loading, self._catch_up = cache, loading, catch_up
 
     async def get(
         self,
@@ -48,7 +49,7 @@ class Revisions:
             NotFound, WrongNode, UnknownRevision: after a fence, so it is final.
             PermissionDenied: says the permit.
         """
-        self._r.check_loaded()
+        self._loading.check()
         try:
             found = self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
             if not is_guarded or not any(revision.secret for revision in found.revisions):
@@ -56,14 +57,14 @@ class Revisions:
         except ServiceError as error:
             if isinstance(error, Retry):
                 raise
-        await self._r.proven()
+        await self._catch_up.proven()
         try:
             return self._fetch(instance_id, revision_id, node, permit, is_agent=is_agent)
         except ServiceError as error:
-            raise of_epoch(error, self._r) from None
+            raise of_epoch(error, self._cache.epoch) from None
 
     def _fetch(self, instance_id: str, revision_id: str, node: str, permit: Permit, *, is_agent: bool) -> Fetched:
-        entry = self._r.cache.get(instance_id)
+        entry = self._cache.get(instance_id)
         if entry is None:
             raise NotFound(f"there is no instance {instance_id}")
         is_elsewhere = bool(node) and node != entry.traits.node
@@ -75,7 +76,7 @@ class Revisions:
             subject = f"{instance_id}/{revision_id}"
             raise UnknownRevision(subject, f"instance {instance_id} has no revision {revision_id}")
         spec = entry.spec()
-        record = self._r.cache.secrets(instance_id)
+        record = self._cache.secrets(instance_id)
         secrets = decode_secrets(record.value if record else None)
         wanted = [revision for revision in spec.revision if revision_id in ("", revision.id)]
         for revision in wanted:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from hq.liveness.deadlines import RevisionKey
+from hq.liveness.deadlines import Deadlines, RevisionKey
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry
+from hq.memory.fanout import Fanout
 from hq.memory.query import Query
 from hq.registry.continuation import PageToken, encode
 from hq.registry.reads import page_start, with_turns
 from hq.registry.source import Freshness
-from hq.replica import Replica
 from hqpb.v1 import service_pb2
+from serving.clock import Clock
 
 _PAGE = 50_000
 
@@ -17,20 +19,29 @@ _PAGE = 50_000
 class Silences:
     """The call ListSilences."""
 
-    def __init__(self, replica: Replica, freshness: Freshness) -> None:
-        self._replica, self._freshness = replica, freshness
+    def __init__(
+        self,
+        cache: Cache,
+        fanout: Fanout,
+        deadlines: Deadlines,
+        clock: Clock,
+        freshness: Freshness,
+        report_interval_s: float,
+    ) -> None:
+        self._cache, self._fanout, self._deadlines, self._clock = cache, fanout, deadlines, clock
+        self._freshness, self._report_interval_s = freshness, report_interval_s
 
     async def list(
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> service_pb2.ListSilencesResponse:
         """One page. Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
         await self._freshness.demanded(read, deadline)
-        r, source = self._replica, self._freshness.source()
-        after = page_start(r, query, token) if token else ""
-        answer = service_pb2.ListSilencesResponse(sources=[source.message()], changed_version=r.fanout.changed)
-        answer.report_interval.FromMilliseconds(round(r.config.report_interval_s * 1000))
+        source = self._freshness.source()
+        after = page_start(self._cache, query, token) if token else ""
+        answer = service_pb2.ListSilencesResponse(sources=[source.message()], changed_version=self._fanout.changed)
+        answer.report_interval.FromMilliseconds(round(self._report_interval_s * 1000))
         most = min(page_size or _PAGE, _PAGE)
-        async for portion in with_turns(r.cache.matching(query, after)):
+        async for portion in with_turns(self._cache.matching(query, after)):
             for entry in portion:
                 if len(answer.silences) == most:
                     last = answer.silences[-1].instance_id
@@ -41,7 +52,7 @@ class Silences:
 
     def _silence(self, entry: Entry) -> service_pb2.InstanceSilence:
         """Of the ready revision that was heard last."""
-        deadlines, now = self._replica.liveness.tracker.deadlines, self._replica.clock.now()
+        deadlines, now = self._deadlines, self._clock.now()
         told = service_pb2.InstanceSilence(instance_id=entry.traits.id, uid=entry.traits.uid)
         keys = (RevisionKey(entry.traits.id, mark.id) for mark in entry.marks if mark.ready)
         known = [unheard_s for key in keys if (unheard_s := deadlines.unheard_s(key, now)) is not None]

@@ -7,16 +7,18 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from typing import NamedTuple
 
+from hq.loading import Loading
+from hq.memory.cache import Cache
 from hq.memory.entry import Entry
-from hq.memory.fanout import deliveries
-from hq.memory.history import put_event
+from hq.memory.fanout import Fanout, deliveries
+from hq.memory.history import History, put_event
 from hq.memory.query import Query
 from hq.memory.watcher import Alarm, Delivery, Watcher
 from hq.registry import continuation
 from hq.registry.source import Freshness, Source
-from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from serving.errors import ShuttingDown, invalid
+from store.fence import Fence
 
 SNAPSHOT, SYNCED, EVENTS, BOOKMARK, RESYNC = (
     service_pb2.WATCH_KIND_SNAPSHOT,
@@ -53,8 +55,18 @@ class _Lost(Exception):
 class Watches:
     """The watching call. `bookmark_s`: so often an idle watch is told that nothing was missed."""
 
-    def __init__(self, replica: Replica, freshness: Freshness, bookmark_s: float = _BOOKMARK_S) -> None:
-        self._replica, self._freshness, self._alarm = replica, freshness, Alarm(bookmark_s)
+    def __init__(
+        self,
+        cache: Cache,
+        history: History,
+        fanout: Fanout,
+        fence: Fence,
+        loading: Loading,
+        freshness: Freshness,
+        bookmark_s: float = _BOOKMARK_S,
+    ) -> None:
+        self._cache, self._history, self._fanout, self._fence = cache, history, fanout, fence
+        self._loading, self._freshness, self._alarm = loading, freshness, Alarm(bookmark_s)
         self._last_token = (continuation.ResumeToken("", "", 0), "")
 
     async def watch(self, query: Query, token: str) -> AsyncGenerator[Message, None]:
@@ -65,8 +77,8 @@ class Watches:
             NotLoaded: this replica has not read the store yet.
             StoreUnavailable: the token is ahead of this replica, and the store cannot be asked.
         """
-        self._replica.check_loaded()
-        if self._replica.fanout.closing.is_set():
+        self._loading.check()
+        if self._fanout.closing.is_set():
             raise _shutting_down()
         held = continuation.resume_token(token) if token else None
         if held and held.filter_digest != query.digest:
@@ -77,15 +89,15 @@ class Watches:
                     async for message in messages:
                         yield message
             except _Lost as lost:
-                self._replica.fanout.resyncs += 1
+                self._fanout.resyncs += 1
                 yield Message(RESYNC, self._freshness.source(), [], reason=str(lost))
             held = None
             await self._loaded_again()
 
     async def _loaded_again(self) -> None:
         """Return when this replica has read everything. Raises ShuttingDown: it goes away first."""
-        closing = self._replica.fanout.closing
-        waits = [asyncio.ensure_future(event.wait()) for event in (self._replica.loaded, closing)]
+        closing = self._fanout.closing
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._loading.loaded, closing)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -102,9 +114,7 @@ class Watches:
                     yield message
         # Between the end of the past, or the beginning of a snapshot, and this subscription nothing is awaited.
         # Only the watcher holds the snapshot, so that it goes with the watcher, however long the reader stalls.
-        watcher = self._replica.fanout.subscribe(
-            query, None if held else _in_messages(self._replica.cache.matching(query))
-        )
+        watcher = self._fanout.subscribe(query, None if held else _in_messages(self._cache.matching(query)))
         try:
             if held:
                 yield self._bookmark(query)
@@ -116,14 +126,14 @@ class Watches:
                 async for message in messages:
                     yield message
         finally:
-            self._replica.fanout.unsubscribe(query, watcher)
+            self._fanout.unsubscribe(query, watcher)
 
     async def _resumed(self, query: Query, held: continuation.ResumeToken) -> AsyncGenerator[Message, None]:
         """What came after the token, up to where this replica is when it ends.
 
         Read from the history piece by piece: a reader that is slower than the changes finds its piece gone one day.
         """
-        generation = self._replica.fanout.generation
+        generation = self._fanout.generation
         await self._reached(held)
         yield Message(SYNCED, self._source_at(held.version), [], continuation.encode(held))
         at = held.version
@@ -141,25 +151,25 @@ class Watches:
 
     def _past(self, query: Query, at: int) -> tuple[int, list[Message]]:
         """Some of what came after a version, and up to where that is. No reader keeps the steps themselves alive."""
-        steps = self._replica.history.since(at, _MESSAGE_BYTES)
+        steps = self._history.since(at, _MESSAGE_BYTES)
         if steps is None:
             raise _Lost("the token, or this watch, is older than the history in memory")
         return (steps[-1].version, self._messages(query, deliveries(query, steps))) if steps else (at, [])
 
     async def _snapshot(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
         """What there is now, while the watcher collects what changes."""
-        source, token = self._freshness.source(), self._token(query, self._replica.fanout.version)
+        source, token = self._freshness.source(), self._token(query, self._fanout.version)
         while (events := next(watcher.snapshot, None)) is not None:
             if events:
                 yield Message(SNAPSHOT, source, events)
             else:
                 await asyncio.sleep(0)
             self._check(watcher)
-        self._replica.fanout.synced(watcher)
+        self._fanout.synced(watcher)
         yield Message(SYNCED, source, [], token)
 
     async def _live(self, query: Query, watcher: Watcher) -> AsyncGenerator[Message, None]:
-        fanout = self._replica.fanout
+        fanout = self._fanout
         while True:
             if not fanout.closing.is_set():
                 await watcher.wait(self._alarm)
@@ -196,20 +206,19 @@ class Watches:
 
     async def _reached(self, held: continuation.ResumeToken) -> None:
         """Return when this replica is where the token is. A token that stays ahead belongs to a past that is gone."""
-        r = self._replica
-        if held.epoch != r.cache.epoch:
-            raise _Lost(f"the token is of epoch {held.epoch}, the current one is {r.cache.epoch}")
-        if held.version > r.fanout.version:
-            await r.fence.passed()
-            if held.version > r.fanout.version:
+        if held.epoch != self._cache.epoch:
+            raise _Lost(f"the token is of epoch {held.epoch}, the current one is {self._cache.epoch}")
+        if held.version > self._fanout.version:
+            await self._fence.passed()
+            if held.version > self._fanout.version:
                 raise _Lost("the token is newer than the store")
 
     def _bookmark(self, query: Query) -> Message:
-        return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._replica.fanout.version))
+        return Message(BOOKMARK, self._freshness.source(), [], self._token(query, self._fanout.version))
 
     def _check_generation(self, generation: int) -> None:
         """After every wait: what was read before must not be sent with a token of now."""
-        if self._replica.fanout.generation != generation:
+        if self._fanout.generation != generation:
             raise _Lost("the store has a new history")
 
     def _check(self, watcher: Watcher) -> None:
@@ -221,7 +230,7 @@ class Watches:
         return source if source.version == version else source._replace(version=version)
 
     def _token(self, query: Query, version: int) -> str:
-        token = continuation.ResumeToken(self._replica.cache.epoch, query.digest, version)
+        token = continuation.ResumeToken(self._cache.epoch, query.digest, version)
         if token != self._last_token[0]:
             self._last_token = token, continuation.encode(token)
         return self._last_token[1]

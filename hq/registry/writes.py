@@ -25,8 +25,8 @@ from store.port import Compare, Write
 class Writes:
     """The writing calls. All answer with the instance as it was stored."""
 
-    def __init__(self, replica: Replica) -> None:
-        self._r, self._preconditions = replica, Preconditions(replica)
+    def __init__(self, replica: Replica, preconditions: Preconditions) -> None:
+        self._r, self._preconditions = replica, preconditions
 
     async def create(
         self,
@@ -39,7 +39,7 @@ class Writes:
     ) -> Entry:
         """Raises AlreadyExists, StoreLimit, and what a commit raises."""
         r, wall_ms = self._r, self._r.clock.wall_ms()
-        r.check_loaded()
+        r.loading.check()
         draft = changes.created(instance, new_word(r.rng), r.config.cluster, wall_ms)
         instance_id = draft.meta.id
         check_draft(permit, draft)
@@ -110,7 +110,7 @@ class Writes:
         """Remove spec, secrets and status together; return the version. Raises what `update` raises."""
         keys, cache = self._r.key_names, self._r.cache
         while True:
-            self._r.check_loaded()
+            self._r.loading.check()
             if (entry := cache.get(instance_id)) is not None:
                 check_entry(permit, entry)  # before its version is told
             spec_at, _ = cache.stored_versions(instance_id)
@@ -128,7 +128,7 @@ class Writes:
             except Conflict as conflict:
                 await self._preconditions.again(instance_id, conflict, demanded, deadline)
             else:
-                await self._r.shown(version)
+                await self._r.catch_up.shown(version)
                 return version
 
     # --- changing what is there -------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Writes:
                 if sure:
                     return entry
                 # "Nothing to do" and "no such revision" may be lies: others were acknowledged more meanwhile.
-                await self._r.proven()
+                await self._r.catch_up.proven()
                 sure = True
                 continue
             self._check_room(new.size_bytes(), old.size_bytes())
@@ -189,7 +189,7 @@ class Writes:
             deletes.append(keys.secrets(instance_id))
         write = Write(when, puts, deletes)
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
-        await self._r.shown(version)
+        await self._r.catch_up.shown(version)
         return plans.as_stored(plan, entry, version)
 
     def _check_room(self, new_bytes: int, old_bytes: int) -> None:
@@ -203,7 +203,7 @@ class Writes:
         spec_at, _ = self._r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
             # It may have been deleted elsewhere.
-            await self._r.proven()
+            await self._r.catch_up.proven()
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at
 

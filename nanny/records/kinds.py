@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from control import Kind
+from control import Controller, Kind
 from nanny.rollout.views import Key
 from nannypb.v1 import records_pb2
 
@@ -15,6 +15,16 @@ ACTION: Final = Kind("action", records_pb2.ActionRecord)
 INSTANCE_TARGET: Final = Kind("target", records_pb2.InstanceTargetRecord)
 HISTORY: Final = Kind("history", records_pb2.HistoryRecord)
 EVENTS: Final = "service"
+
+
+def declare(controller: Controller) -> None:
+    """Follow all kinds from the start: one that is first read after the store was listed would look empty."""
+    controller.records(SERVICE)
+    controller.records(SNAPSHOT)
+    controller.records(CHUNK)
+    controller.records(ACTION)
+    controller.records(INSTANCE_TARGET)
+    controller.records(HISTORY)
 
 
 def of_snapshot(service: str, snapshot: str) -> str:

@@ -19,7 +19,7 @@ _STRUCT: Final = struct_pb2.Struct
 
 
 def methods() -> list[Method]:
-    """The one call. Request: `{service, node}`, both optional; answer: `{checked, name, roles}`."""
+    """The one call. Request: `{service, node}`, both optional; answer: `{checked, name, roles, roles_somewhere}`."""
     return [Unary(PATH, parse_proto(_STRUCT), parse_json(_STRUCT), _answer, READ)]
 
 
@@ -32,8 +32,10 @@ def _answer(request: Any, call: Call) -> Answer:
         for role in Role
         if not access.is_checked or any(_reaches(scope, service, node) for scope in access.grants.get(role, ()))
     ]
+    somewhere = [role.value for role in Role if not access.is_checked or access.grants.get(role)]
+    name = access.identity.name if access.identity else ""
     told = _STRUCT()
-    told.update({"checked": access.is_checked, "name": access.identity.name if access.identity else "", "roles": roles})
+    told.update({"checked": access.is_checked, "name": name, "roles": roles, "roles_somewhere": somewhere})
     return MessageAnswer(told)
 
 

@@ -14,63 +14,10 @@ from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest,
 from serving.transport import connect
 from serving.transport.connection import Connection
 from serving.transport.core import Core
-from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
+from serving.transport.exchange import Peer
+from serving.transport.h1_exchange import H1Exchange
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_NO_BODY: Final = (204, 304)
-
-
-class H1Exchange(Exchange):
-    """One request; its answer has a length, or comes in chunks."""
-
-    def __init__(self, side: H1Side, begun: Begun) -> None:
-        super().__init__(begun.head, side.peer)
-        self._side, self._begun = side, begun
-        self._is_chunked = self.is_received = False
-        self.keeps_alive = begun.keep_alive
-
-    def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
-        body = lead + body if lead else body
-        if self.is_over:
-            return
-        self.is_over = self.sent_any = True
-        parts = [with_extra(head, self.extra).lines, self._side.core.date_line]
-        if head.status not in _NO_BODY:
-            parts.append(b"content-length: %d\r\n" % len(body))
-        self._side.put([*parts, self._ending(), b"" if self.head.method == b"HEAD" else body])
-        self._side.over(self)
-
-    def begin(self, head: AnswerHead) -> None:
-        if self.is_over:
-            return
-        self.sent_any = True
-        self._is_chunked = not self._begun.is_old
-        self.keeps_alive = self.keeps_alive and self._is_chunked
-        chunked = b"transfer-encoding: chunked\r\n" if self._is_chunked else b""
-        self._side.put([with_extra(head, self.extra).lines, self._side.core.date_line, chunked, self._ending()])
-
-    def send(self, chunk: bytes) -> None:
-        if self.is_over or not chunk:
-            return
-        self._side.put([b"%x\r\n" % len(chunk), chunk, b"\r\n"] if self._is_chunked else [chunk])
-
-    def finish(self, trailers: Fields | None = None) -> None:
-        if not self.is_over:
-            self.is_over = True
-            if self._is_chunked:
-                self._side.put([b"0\r\n\r\n"])
-            self._side.over(self)
-
-    def abort(self) -> None:
-        self.is_over = True
-        self._side.abort()
-
-    @property
-    def is_waiting(self) -> bool:
-        return self._side.is_paused
-
-    def _ending(self) -> bytes:
-        return b"\r\n" if self.keeps_alive else b"connection: close\r\n\r\n"
 
 
 class H1Side(Connection):
@@ -86,6 +33,7 @@ class H1Side(Connection):
         self._idle_at = self.loop.time()
         self._begun_at: float | None = None  # when the request began that has not arrived yet
         self._body_bytes = self._unwanted_bytes = 0
+        self.max_unwanted_bytes = 2 * core.limits.max_request_bytes  # of a request that is answered, or all framing
 
     # --- reading ---
 
@@ -143,7 +91,8 @@ class H1Side(Connection):
         exchange = self._exchange = H1Exchange(self, begun)
         self._body_bytes = self._unwanted_bytes = 0
         self.core.router.open(exchange)
-        if begun.expects_continue and not exchange.is_over:
+        if begun.expects_continue and not exchange.sent_any:
+            exchange.is_continued = True
             self._out.append(_CONTINUE)
 
     def _body(self, chunk: bytes, *, end: bool) -> None:
@@ -153,7 +102,7 @@ class H1Side(Connection):
         exchange.is_received = exchange.is_received or end
         if exchange.is_over and chunk:
             self._unwanted_bytes += len(chunk)
-            if self._unwanted_bytes > 2 * self.core.limits.max_request_bytes and not end:
+            if self._unwanted_bytes > self.max_unwanted_bytes and not end:
                 self.close(lingers=True)
                 return
         exchange.receive(chunk, end=end)
@@ -162,7 +111,7 @@ class H1Side(Connection):
 
     def _count(self, size: int) -> None:
         self._body_bytes += size
-        if self._body_bytes > 2 * self.core.limits.max_request_bytes:
+        if self._body_bytes > self.max_unwanted_bytes:
             self._refuse(TooLarge("the body has too much chunking overhead"))
 
     def _drop(self, size: int) -> None:
@@ -183,6 +132,16 @@ class H1Side(Connection):
 
     # --- writing ---
 
+    @property
+    def date_line(self) -> bytes:
+        """The header, of this second."""
+        return self.core.date_line
+
+    @property
+    def has_whole_requests(self) -> bool:
+        """All that has begun to arrive is here to its end."""
+        return not self._machine.is_reading_body
+
     def put(self, parts: list[bytes]) -> None:
         """Write, at the end of this turn of the loop where one is going on."""
         self._out += parts
@@ -194,10 +153,13 @@ class H1Side(Connection):
         exchange.handler = None  # else each call would be a circle
         if exchange is not self._exchange:
             return
-        if not exchange.keeps_alive:
-            self._flush()
+        if exchange.ends_connection:
             self.close(lingers=not exchange.is_received)
-        elif exchange.is_received:
+        elif not exchange.is_received:
+            return  # what is left of the request is read and dropped, before the next one or the end
+        elif not exchange.keeps_alive:
+            self.close()
+        else:
             self._exchange = None
             self._idle_at = self.loop.time()
             if not self._is_advancing:
@@ -269,21 +231,24 @@ class H1Side(Connection):
         exchange = self._exchange
         if exchange is not None and (exchange.is_over or exchange.is_received):
             if exchange.is_over:
-                self.close()
+                self.close(lingers=True)
             return
         self._begun_at = None
         if exchange is not None and exchange.handler is not None:
-            exchange.keeps_alive = False
+            exchange.keeps_alive, exchange.ends_connection = False, True
             exchange.handler.late()
         else:
             self._refuse(SlowRequest(f"the request did not arrive within {patience_s:g} s"))
 
     def shut_down(self) -> None:
         self._is_leaving = True
-        if self._exchange is None and not self._events:
+        exchange = self._exchange
+        if exchange is not None and exchange.is_over:
+            self.close(lingers=True)
+        elif exchange is None and not self._events:
             self.close()
-        elif self._exchange is not None and not self._exchange.sent_any:
-            self._exchange.keeps_alive = False
+        elif exchange is not None and not exchange.sent_any:
+            exchange.keeps_alive, exchange.ends_connection = False, True
 
     def expire(self) -> None:
         self.shut_down()

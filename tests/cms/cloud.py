@@ -115,6 +115,15 @@ class Cms:
 
         await eventually(holds, timeout_s, f"{task_id} to be {status}")
 
+    async def becomes_granted(self, task_id: str) -> None:
+        """The same for a task that did not come over the wire: it is granted."""
+
+        async def holds() -> bool:
+            answer = await self.call_connect("GetTask", {"id": task_id})
+            return bool(answer.body["state"]["status"] == "TASK_STATUS_OK")
+
+        await eventually(holds, 20.0, f"{task_id} to be granted")
+
     async def kill(self) -> None:
         """As a crash: nothing is given back."""
         assert self.task is not None
@@ -127,11 +136,11 @@ def task(task_id: str, *hosts: str, action: str = "reboot", **more: Any) -> dict
     return {"id": task_id, "type": "automated", "issuer": "wall-e", "action": action, "hosts": list(hosts), **more}
 
 
-def http(method: str, url: str, data: bytes | None = None) -> Reply:
+def http(method: str, url: str, data: bytes | None = None, timeout_s: float = 10.0) -> Reply:
     """One request, by the standard library's client."""
     request = urllib.request.Request(url, data, {"content-type": "application/json"}, method=method)
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
             return _reply(answer.status, answer.read(), answer.headers)
     except urllib.error.HTTPError as error:
         with error:
@@ -167,7 +176,7 @@ class Cloud:
         self.hqs[name] = server
         self.addresses[name] = (await server.listening).grpc
         crew = self.crews[name] = Crew(await self.stack.enter_async_context(Client([self.addresses[name]])))
-        await asyncio.wait_for(server.replica.loaded.wait(), 10)
+        await asyncio.wait_for(server.replica.loading.loaded.wait(), 10)
         await self._run(crew.run())
         return crew
 

@@ -31,6 +31,7 @@ class FakeLocation:
         self.history: list[pb.WatchEvent] = []
         self.oldest_token = 0  # tokens before this one are answered with RESYNC
         self.changed = asyncio.Event()
+        self.bookmarks_s: float | None = None  # how often a quiet watch says that it is there; None: never
         self.replicas = [FakeReplica(self, f"{name}-{n}") for n in range(replicas)]  # type: ignore[abstract]
 
     @property
@@ -44,6 +45,14 @@ class FakeLocation:
     async def stop(self) -> None:
         for replica in self.replicas:
             await replica.stop()
+
+    async def changes(self, changed: asyncio.Event) -> bool:
+        """Wait for it; False: it is time for a bookmark."""
+        try:
+            await asyncio.wait_for(changed.wait(), self.bookmarks_s)
+        except TimeoutError:
+            return False
+        return True
 
     def put(self, instance_id: str, service: str = "svc") -> model.Instance:
         """Create or change an instance."""
@@ -201,15 +210,12 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
         location = self.location
         if request.resume_token and int(request.resume_token) < location.oldest_token:
             yield self._message(pb.WATCH_KIND_RESYNC, reason="the token is too old")
-            request.resume_token = ""
-            while self.hang_after_resync:
-                await asyncio.sleep(0.05)
+            await self._begin_anew(request)
         version = int(request.resume_token or location.version)
         if not request.resume_token:
             for instance in list(location.instances.values()):
                 yield self._message(pb.WATCH_KIND_SNAPSHOT, [pb.WatchEvent(version=version, put=instance)])
-                if self.cut_snapshot:
-                    self.cut_snapshot = False
+                if self._cuts():
                     return
         yield self._message(pb.WATCH_KIND_SYNCED, token=version)
         while True:
@@ -217,7 +223,17 @@ class FakeReplica(service_pb2_grpc.InstanceServiceServicer):
             for event in [e for e in location.history if e.version > version]:
                 version = event.version
                 yield self._message(pb.WATCH_KIND_EVENTS, [event], token=version)
-            await changed.wait()
+            if not await location.changes(changed):
+                yield self._message(pb.WATCH_KIND_BOOKMARK, token=version)
+
+    async def _begin_anew(self, request: Any) -> None:
+        request.resume_token = ""
+        while self.hang_after_resync:
+            await asyncio.sleep(0.05)
+
+    def _cuts(self) -> bool:
+        cut, self.cut_snapshot = self.cut_snapshot, False
+        return cut
 
     def _message(
         self, kind: Any, events: Any = (), token: int | str = "", reason: str = ""

@@ -69,7 +69,7 @@ async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(e
         await asyncio.gather(*flushing, return_exceptions=True)
         assert_flipped_in_time(simulation, silent)
         for running in simulation.replicas:
-            assert running.registry.replica.liveness.tracker.expiries == len(silent)
+            assert running.registry.replica.tracker.expiries == len(silent)
             assert running.registry.replica.heartbeats.flushes > 20
 
 

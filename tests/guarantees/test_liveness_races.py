@@ -76,8 +76,8 @@ async def race(
     for number in range(rounds):
         for registry in registries:
             await registry.replica.fence.passed()
-            age(registry.replica.liveness.tracker.deadlines)
-        tracker = registries[0].replica.liveness.tracker
+            age(registry.replica.tracker.deadlines)
+        tracker = registries[0].replica.tracker
         flips, recoveries = tracker.expiries, tracker.recoveries
         barrier = asyncio.Barrier(len(racers) + len(registries))
         deeds: list[Awaitable[None]] = [sweep(registry, barrier, rng) for registry in registries]

@@ -39,7 +39,7 @@ async def server() -> AsyncIterator[Server]:
     server = Server(config, MemoryStore(), SystemClock(), random.Random(1), anywhere, Limits(), grace_s=0.1)
     serving = asyncio.create_task(server.serve())
     await server.listening
-    await server.replica.loaded.wait()
+    await server.replica.loading.loaded.wait()
     yield server
     server.stop()
     await serving

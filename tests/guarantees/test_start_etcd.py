@@ -47,7 +47,7 @@ async def test_a_start_is_ready_whatever_lies_behind_the_mark_and_however_large_
         await fill(store)
         replica = Replica(replace(CONFIG, replica="late"), store, SystemClock(), random.Random(2))
         going = asyncio.create_task(replica.run())
-        await replica.loaded.wait()
+        await replica.loading.loaded.wait()
         assert len(replica.cache) == KEYS
         going.cancel()
         with suppress(asyncio.CancelledError):

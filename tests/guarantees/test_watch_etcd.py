@@ -76,7 +76,7 @@ class Site:
         server = Server(config, self._store(), SystemClock(), random.Random(), anywhere, Limits(), grace_s=1.0)
         serving = asyncio.create_task(server.serve())
         await server.listening
-        await server.replica.loaded.wait()
+        await server.replica.loading.loaded.wait()
         self.servers[number : number + 1], self._serving[number : number + 1] = [server], [serving]
 
     async def stop(self, number: int) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from tests.judges import curl, everyday, interop, javascript, prometheus, suites
+from tests.judges import curl, everyday, gateway_judges, interop, javascript, prometheus, suites
 from tests.judges.verdict import Missing, Verdict
 
 Judge = Callable[[Path], Awaitable[Verdict]]
@@ -29,6 +29,19 @@ JUDGES: Final[dict[str, Judge]] = {
     "connect-node": javascript.connect_node,
     "browser": javascript.browser,
     "prometheus": prometheus.prometheus,
+    "xds-python": gateway_judges.xds_python,
+    "xds-go": gateway_judges.xds_go,
+    "xds-node": gateway_judges.xds_node,
+    "xds-java": gateway_judges.xds_java,
+    "xds-numbers": gateway_judges.xds_numbers,
+    "dns-dig": gateway_judges.dig,
+    "dns-kdig": gateway_judges.kdig,
+    "dns-dnsmasq": gateway_judges.dnsmasq,
+    "dns-go": gateway_judges.dns_go,
+    "dns-grpc": gateway_judges.dns_grpc,
+    "consul-template": gateway_judges.consul_template,
+    "consul-go": gateway_judges.consul_go,
+    "consul-prometheus": gateway_judges.consul_prometheus,
 }
 
 

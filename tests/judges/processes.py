@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -74,12 +75,14 @@ async def must(command: Sequence[str | Path], at_most_s: float = 30.0) -> str:
 
 
 @asynccontextmanager
-async def started(command: Sequence[str | Path], log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def started(
+    command: Sequence[str | Path], log: Path, more: dict[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
     """A program that runs until the end of the block; what it says goes to `log`."""
     with log.open("wb") as to:
         process = await asyncio.create_subprocess_exec(
             *map(str, command),
-            env=environment(),
+            env={**environment(), **(more or {})},
             stdin=asyncio.subprocess.PIPE,  # closes when we die, however we die: ours end then
             stdout=to,
             stderr=to,
@@ -103,6 +106,14 @@ async def interop_server(directory: Path, *flags: str) -> AsyncIterator[int]:
         yield int(found[1])
         if process.returncode is not None:
             raise RuntimeError(f"the server under test died: {log.read_text(errors='replace')[-2_000:]}")
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody has at the moment."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

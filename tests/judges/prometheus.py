@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ import httpx
 
 from tests.judges import tools
 from tests.judges.everyday import on_both
-from tests.judges.processes import started
+from tests.judges.processes import free_port, started
 from tests.judges.replica import INSTANCES, Replica
 from tests.judges.verdict import Verdict
 
@@ -34,7 +33,7 @@ async def prometheus(directory: Path) -> Verdict:
         work = directory / f"{prefix.strip()}-prometheus"
         work.mkdir()
         (work / "prometheus.yml").write_text(json.dumps(_config(replica)))  # JSON is YAML
-        address = f"127.0.0.1:{_free_port()}"
+        address = f"127.0.0.1:{free_port()}"
         flags = (f"--config.file={work / 'prometheus.yml'}", f"--storage.tsdb.path={work / 'data'}")
         async with started((path, *flags, f"--web.listen-address={address}"), work / "log"):
             await verdict.case(prefix + "scrapes /metrics", _scraped(address))
@@ -59,13 +58,6 @@ def _config(replica: Replica) -> dict[str, Any]:
             {"job_name": "found", "http_sd_configs": [found], "relabel_configs": _NOBODY},
         ],
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def _scraped(address: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -46,6 +47,9 @@ GO: Final = {
     "grpcurl": GoTool(
         "grpcurl", "github.com/fullstorydev/grpcurl/cmd/grpcurl", "github.com/fullstorydev/grpcurl", "v1.9.4"
     ),
+    "consul-template": GoTool(
+        "consul-template", "github.com/hashicorp/consul-template", "github.com/hashicorp/consul-template", "v0.41.1"
+    ),
     "ghz": GoTool("ghz", "github.com/bojand/ghz/cmd/ghz", "github.com/bojand/ghz", "v0.93.0"),
 }
 
@@ -73,6 +77,19 @@ async def go_module(name: str) -> Path:
     if found.code:
         raise Missing(f"go cannot find {tool.module}@{tool.version}: {found.text[:300]}")
     return Path(json.loads(found.out)["Dir"])
+
+
+async def go_program(name: str, module: str) -> tuple[Path, str]:
+    """One of our own programs over foreign libraries, and the version of that library. Raises Missing."""
+    if shutil.which("go") is None:
+        raise Missing("there is no go on PATH")
+    source, made = _HERE / "gateways_go", FOLDER / "bin" / name
+    made.parent.mkdir(parents=True, exist_ok=True)
+    built = await run(("go", "build", "-o", made, f"./{name}"), _INSTALL_S, cwd=source)
+    if built.code:
+        raise Missing(f"{source / name} cannot be built: {built.text[:300]}")
+    found = re.search(rf"^\s*{re.escape(module)} (\S+)", (source / "go.mod").read_text(), re.MULTILINE)
+    return made, f"{module} {found[1] if found else ''}"
 
 
 async def on_path(name: str, debian: str, *places: Path) -> tuple[Path, str]:

@@ -20,7 +20,9 @@ import click
 import uvloop
 
 from serving.flags import Duration
+from tests.checker import leave
 from tests.rig.assembling import anomalies, assemble
+from tests.rig.cms_run import LEAST_GRANTS_PER_MINUTE, CmsRun
 from tests.rig.installation import MEMBERS, PREFIX
 from tests.rig.places import NoNamespaces, Places, apart, on_the_loopback, rig_command
 from tests.rig.report import report
@@ -91,6 +93,31 @@ def soak(duration: float, seed: int, version: str, out: Path | None) -> None:
         click.echo(f"inconclusive: {error!r}", err=True)
         sys.exit(2)
     sys.exit(0 if flat else 1)
+
+
+@cli.command(name="cms")
+@click.option("--duration", type=Duration(), default="2m", show_default=True, help="How long faults are struck.")
+@click.option("--seed", type=int, default=None, help="Which faults; default: made up, and printed.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Directory for logs.")
+def cms_faults(duration: float, seed: int | None, out: Path | None) -> None:
+    """The CMS: processes killed, paused, cut off from HQ and from etcd; no floor is broken by leave."""
+    seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
+    directory = out or Path(tempfile.mkdtemp(prefix="cms-faults-"))
+    run = CmsRun(directory, seed, say)
+    say(f"seed {seed}, {duration:.0f} s, logs in {directory}")
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_interruptible(run.run(duration)))
+    except (asyncio.CancelledError, KeyboardInterrupt) as error:
+        click.echo(f"inconclusive: {error!r}", err=True)
+        sys.exit(2)
+    broken = [str(one) for one in leave.check(run.works, run.services)]
+    per_minute = run.grants * 60 / duration
+    if per_minute < LEAST_GRANTS_PER_MINUTE:
+        broken.append(f"USEFUL is broken: {per_minute:.1f} grants a minute; at least {LEAST_GRANTS_PER_MINUTE}")
+    click.echo(f"faults: {dict(run.struck)}; {run.grants} grants ({per_minute:.0f} a minute); {dict(run.answers)}")
+    click.echo("\n".join(broken) or "FLOOR holds")
+    sys.exit(1 if broken else 0)
 
 
 @contextmanager

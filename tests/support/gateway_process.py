@@ -190,6 +190,21 @@ class GatewayProcess(Program):
                 while (await self.get("/readyz"))[0] != 200:
                     await asyncio.sleep(0.02)
 
+    @property
+    def dns_address(self) -> str:
+        """The same as host:port."""
+        host, port = self.dns
+        return f"{host}:{port}"
+
+    async def again(self) -> None:
+        """Start it anew, on the same addresses."""
+        found = {"--grpc": self.grpc, "--http": self.http, "--dns": self.dns_address}
+        arguments = self._arguments
+        for flag, where in found.items():
+            if flag in arguments:
+                arguments[arguments.index(flag) + 1] = where
+        await self.start()
+
     async def is_saved(self, *words: str) -> None:
         """Return when the file of its last good list holds these."""
         folder = Path(self._arguments[self._arguments.index("--state-dir") + 1])
@@ -214,6 +229,11 @@ class Programs:
         self._started.append(started)
         await started.start()
         return started
+
+    async def add(self, program: Program) -> None:
+        """Start another one, which ends with the others."""
+        self._started.append(program)
+        await program.start()
 
     async def gateway(
         self, kind: str, hq: Registry | str, *flags: str, name: str = "", until_ready: bool = True

@@ -27,7 +27,7 @@ async def running(
     rng = random.Random(seed)
     replica = Replica(config, store or MemoryStore(), clock or SystemClock(), rng)
     going = asyncio.create_task(replica.run())
-    loaded = asyncio.create_task(replica.loaded.wait())
+    loaded = asyncio.create_task(replica.loading.loaded.wait())
     try:
         async with asyncio.timeout(10):
             await asyncio.wait((going, loaded), return_when=asyncio.FIRST_COMPLETED)

@@ -72,7 +72,7 @@ class RecordedRun:
         replica = Replica(config, link, VirtualClock(), random.Random(self.rng.random()))
         task = asyncio.create_task(replica.run())
         self.replicas.append(Running(link, Registry(replica, self.rng), task))
-        await replica.loaded.wait()
+        await replica.loading.loaded.wait()
         return self.replicas[-1]
 
     async def stop(self, running: Running) -> None:

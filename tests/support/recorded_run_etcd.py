@@ -47,7 +47,7 @@ class EtcdTheatre(RecordedRun):
         link = Link(self.connect())
         replica = Replica(config, link, VirtualClock(), random.Random())  # the loop's clock, which is real here
         self.replicas.append(Running(link, Registry(replica, self.rng), asyncio.create_task(replica.run())))
-        await replica.loaded.wait()
+        await replica.loading.loaded.wait()
         return self.replicas[-1]
 
     async def stop(self, running: Running) -> None:

@@ -154,7 +154,7 @@ class Simulation:
         task = asyncio.create_task(replica.run())
         running = Running(link, Registry(replica, self.rng), task)
         self.replicas.append(running)
-        await replica.loaded.wait()
+        await replica.loading.loaded.wait()
         return running
 
     async def stop_replica(self, running: Running) -> None:

@@ -11,8 +11,7 @@ from typing import Any
 from hq.api.answers import Answers
 from hq.config import ReplicaConfig
 from hq.memory.query import Query
-from hq.registry.reads import Reads
-from hq.registry.source import Freshness
+from hq.registry.registry import Registry
 from hq.registry.watches import Watches
 from hq.replica import Replica
 from hqpb.v1 import service_pb2 as pb
@@ -36,27 +35,28 @@ class SteppedReplica:
         config = replace(ReplicaConfig(cluster="test", replica=name), **settings)
         self.clock = ManualClock()
         self.replica = Replica(config, MemoryStore(), self.clock, random.Random(1))
-        self.freshness = Freshness(self.replica)
-        self.reads = Reads(self.replica, self.freshness)
+        self.registry = Registry(self.replica, random.Random(1))
+        self.freshness, self.reads = self.registry.freshness, self.registry.reads
         # Nothing pending: a bookmark at once. So the test never waits, however a watch goes.
-        self.watches = Watches(self.replica, self.freshness, bookmark_s=0.0)
+        r = self.replica
+        self.watches = Watches(r.cache, r.history, r.fanout, r.fence, r.loading, self.freshness, bookmark_s=0.0)
         self.answers = Answers(1 << 20)
         self.held_back: list[Batch] = []
         self.replica.fence.passed = self._passed  # type: ignore[method-assign]
 
     def list(self, records: list[Record], version: int) -> None:
         """The store was read, from nothing."""
-        self.replica.reset()
+        self.replica.events.reset()
         self.held_back.clear()
-        self.replica.load(records)
-        self.replica.listed(version)
+        self.replica.events.load(records)
+        self.replica.events.listed(version)
         self.replica.epoch.current = self.replica.cache.epoch
-        self.replica.loaded.set()
+        self.replica.loading.loaded.set()
 
     def apply(self, batch: Batch, *, collapsed: bool = False) -> None:
         """What the watch of the store brought."""
         if batch.changes:
-            self.replica.apply(batch, collapsed=collapsed)
+            self.replica.events.apply(batch, collapsed=collapsed)
 
     def catch_up(self, count: int | None = None) -> None:
         """Some of what is held back arrives."""

@@ -31,7 +31,7 @@ class Scene:
             labels = {"text": text} if text else {}
             puts[self.world.keys.spec(instance_id)] = spec_of(self.world, instance_id, service, "n", labels, 1)
         batch = self.world.change(puts)
-        if self.still.replica.loaded.is_set():
+        if self.still.replica.loading.loaded.is_set():
             self.still.apply(batch)
 
     def watch(self, token: str = "", wanted: pb.InstanceFilter = ALL) -> Stream:

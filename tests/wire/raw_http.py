@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,12 +28,12 @@ class RawAnswer:
 class RawHttp:
     """A maker of connections to one server."""
 
-    def __init__(self, port: int) -> None:
-        self.port = port
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
+        self.port, self._tls = port, tls
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[RawConnection]:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24, ssl=self._tls)
         try:
             yield RawConnection(reader, writer)
         finally:
@@ -46,7 +47,7 @@ class RawHttp:
 
     async def get(self, path: str, method: str = "GET", **headers: str) -> RawAnswer:
         async with self.connect() as connection:
-            await connection.send(_head(method, path, headers))
+            await connection.send(request_head(method, path, headers))
             return await connection.answer(bodyless=method == "HEAD")
 
 
@@ -99,10 +100,11 @@ class RawConnection:
 def post(body: bytes, path: str = f"/{GET}", **headers: str) -> bytes:
     """The bytes of a POST."""
     defaults = {"content_type": "application/json", "content_length": str(len(body))}
-    return _head("POST", path, defaults | headers) + body
+    return request_head("POST", path, defaults | headers) + body
 
 
-def _head(method: str, path: str, headers: dict[str, str]) -> bytes:
+def request_head(method: str, path: str, headers: dict[str, str]) -> bytes:
+    """The head of a request; header names with underscores."""
     lines = [f"{method} {path} HTTP/1.1", "host: test"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()

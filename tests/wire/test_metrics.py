@@ -52,7 +52,7 @@ async def test_every_metric_of_a_replica_moves() -> None:
         scraped = Scraped(server.metrics)
         serving = asyncio.create_task(server.serve())
         addresses = await server.listening
-        await server.replica.loaded.wait()
+        await server.replica.loading.loaded.wait()
         async with grpc.aio.insecure_channel(addresses.grpc) as channel:
             stub, admin = service_pb2_grpc.InstanceServiceStub(channel), admin_pb2_grpc.AdminServiceStub(channel)
             http = RawHttp(int(addresses.http.rpartition(":")[2]))

@@ -34,7 +34,7 @@ async def server() -> AsyncIterator[Server]:
     )
     serving = asyncio.create_task(made.serve())
     await made.listening
-    await made.replica.loaded.wait()
+    await made.replica.loading.loaded.wait()
     yield made
     made.stop()
     await serving
@@ -181,6 +181,6 @@ async def test_a_wrong_query_is_refused_by_its_parameter(sd: RawHttp, query: str
 async def test_a_replica_that_has_not_read_the_store_says_so_instead_of_an_empty_list(
     sd: RawHttp, server: Server
 ) -> None:
-    server.replica.loaded.clear()
+    server.replica.loading.loaded.clear()
     answer = await sd.get("/sd/prometheus?service=web&port=metrics")
     assert (answer.status, answer.json()["code"]) == (503, "unavailable")

@@ -39,8 +39,8 @@ def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKi
 
 
 def id_prefix(installation: str) -> str:
-    """What the ids of all our tasks begin with; others' tasks in the same CMS are never touched."""
-    return f"walle-{installation}-"
+    """What the ids of all our tasks begin with. The dot ends the name: `prod` must not delete tasks of `prod-2`."""
+    return f"walle-{installation}."
 
 
 def waiting_messages(tasks: Iterable[Task]) -> str:

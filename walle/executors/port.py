@@ -45,5 +45,8 @@ class Executor(Protocol):
     async def begin(self, host: Host) -> str:
         """Begin the work; returns a handle to ask about it, which is stored. Called only when `look` may be asked."""
 
-    async def look(self, host: Host) -> Seen:
-        """Whether work that was begun, or may have been begun by a process that died, took place."""
+    async def look(self, host: Host, age_s: float) -> Seen:
+        """Whether work that was begun, or may have been begun by a process that died, took place.
+
+        `age_s`: how long ago the intent was stored. No handle in it: whether it was begun is not known.
+        """

@@ -58,9 +58,12 @@ def switch_of(fuse: Fuse, automation: Automation) -> Switch:
 
 
 def hosts_in_window(fuse: Fuse, counter: str, period_s: int, now_ms: int) -> set[str]:
-    """Who used the limit within (now - period, now], without what credits paid for."""
+    """Who used the limit within (now - period, now], without what credits paid for.
+
+    A mark of the future is in it, too: the process before us may have been some seconds ahead.
+    """
     begin = now_ms - period_s * 1000
-    return {m.host for m in fuse.mark if m.counter == counter and not m.by_credit and begin < m.at_ms <= now_ms}
+    return {m.host for m in fuse.mark if m.counter == counter and not m.by_credit and begin < m.at_ms}
 
 
 def exceeded(fuse: Fuse, limits: Limits, use: Use, now_ms: int) -> str:

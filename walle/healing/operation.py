@@ -16,8 +16,10 @@ from walle.healing.stages import Event, advance
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_MANUAL,
     HOST_STATUS_READY,
+    OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_POWER_OFF,
     OPERATION_KIND_PREPARE,
+    OPERATION_KIND_REBOOT,
     OUTCOME_DONE,
     OUTCOME_FAILED,
     OUTCOME_REJECTED,
@@ -41,6 +43,12 @@ from wallepb.v1.project_pb2 import Project
 
 MAX_FAILURES: Final = 3  # the work itself failed so often in a row
 LEFT_TO_COLLECTOR_MS: Final = 600_000  # a CMS that does not let us delete a task must not hold the host
+# Work that takes longer than this has failed; other kinds have a day.
+LONGEST_MS: Final = {
+    OPERATION_KIND_REBOOT: 1_800_000,
+    OPERATION_KIND_POWER_OFF: 1_800_000,
+    OPERATION_KIND_DNS_FIX: 1_800_000,
+}
 VERIFY_MS: Final = 900_000  # a check that is not fine this long after the work was not repaired by it
 _KEPT: Final = 20
 _ASKING: Final = (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
@@ -135,16 +143,18 @@ def event_now(operation: Operation, *, is_fine: bool, is_off: bool, now_ms: int)
     if operation.stage in (STAGE_APPROVAL, STAGE_CONFIRMING):
         return _from_verdicts(operation)
     if operation.stage == STAGE_RUNNING:
-        return _from_work(operation)
+        return _from_work(operation, now_ms)
     if operation.stage == STAGE_VERIFYING:
         return _from_check(operation, is_fine=is_fine, now_ms=now_ms)
     return _from_tasks(operation, now_ms)
 
 
-def _from_work(operation: Operation) -> Event | None:
+def _from_work(operation: Operation, now_ms: int) -> Event | None:
+    """Work that never ends is given up: by then its machine is worth nothing anyway."""
     if operation.intent.done:
         return Event.EXECUTED
-    return Event.GAVE_UP if operation.failures >= MAX_FAILURES else None
+    is_late = now_ms - operation.since_ms >= LONGEST_MS.get(operation.kind, 86_400_000)
+    return Event.GAVE_UP if is_late or operation.failures >= MAX_FAILURES else None
 
 
 def _from_tasks(operation: Operation, now_ms: int) -> Event | None:
@@ -163,8 +173,10 @@ def _from_verdicts(operation: Operation) -> Event | None:
 
 
 def _from_check(operation: Operation, *, is_fine: bool, now_ms: int) -> Event | None:
-    """Planned work has no check: it is done when it was done. GAVE_UP may become NEXT_STEP: the caller decides."""
-    if is_fine or not operation.check:
+    """Planned work is done when it was done. GAVE_UP may become NEXT_STEP: the caller decides."""
+    if not operation.check:
+        return Event.COMPLETE
+    if is_fine:
         return Event.RECOVERED
     return Event.GAVE_UP if now_ms - operation.since_ms >= VERIFY_MS else None
 
@@ -179,7 +191,7 @@ def is_confirmed(operation: Operation) -> bool:
 def run(operation: Operation, executor: str, before: str, now_ms: int) -> Operation:
     """CONFIRMED: the intent is stored with what the machine showed before the work."""
     running = advance(operation, Event.CONFIRMED, now_ms)
-    running.intent.CopyFrom(Intent(executor=executor, before=before, attempts=1))
+    running.intent.CopyFrom(Intent(executor=executor, before=before, attempts=1, attempt_ms=now_ms))
     return running
 
 

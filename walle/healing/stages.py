@@ -35,6 +35,7 @@ class Event(StrEnum):
     CONFIRMED = "confirmed, the check still fails, the fuses are in"
     WITHDRAWN = "a CMS took its ok back"
     RECOVERED = "the check is fine"
+    COMPLETE = "the work is done, and no check waits for it"
     FUSE_OUT = "the automation went off"
     CANCEL = "somebody cancelled it"
     EXECUTED = "the work is done"
@@ -71,6 +72,7 @@ TABLE: Final[Mapping[tuple[Stage, Event], Row]] = {
     (STAGE_RUNNING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
     (STAGE_RUNNING, Event.GAVE_UP): _FAILED,
     (STAGE_VERIFYING, Event.RECOVERED): (STAGE_ENDING, OUTCOME_DONE),
+    (STAGE_VERIFYING, Event.COMPLETE): (STAGE_ENDING, OUTCOME_DONE),
     (STAGE_VERIFYING, Event.NEXT_STEP): (STAGE_REQUESTED, _NOT_YET),
     (STAGE_VERIFYING, Event.GAVE_UP): _FAILED,
     (STAGE_VERIFYING, Event.CANCEL): _CANCELLED,
@@ -92,5 +94,6 @@ def advance(operation: Operation, event: Event, now_ms: int, message: str = "") 
     moved.CopyFrom(operation)
     moved.stage, moved.since_ms, moved.failures = stage, now_ms, 0
     moved.outcome = outcome or operation.outcome
-    moved.message = message or event.value
+    if event is not Event.TASKS_DELETED:  # why it ended stays to be read
+        moved.message = message or event.value
     return moved

@@ -36,6 +36,9 @@ class Store(Protocol):
     def host(self, name: str) -> Host | None:
         """As in memory; shared, not to be changed."""
 
+    def why_nothing_begins(self) -> str:
+        """Frozen or stopped: no operation is begun, those that run end."""
+
     async def transact(self, decide: Callable[[Book], T]) -> T:
         """Run `decide` and store what it put; again if something it read has changed meanwhile."""
 
@@ -70,11 +73,13 @@ class Healer:
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now. Returns after how many seconds to look again; None: when something changes."""
-        self._notify(await self._store.transact(lambda book: consider(book, name, self._world, self._now())))
+        if not self._store.why_nothing_begins():
+            self._notify(await self._store.transact(lambda book: consider(book, name, self._world, self._now())))
         await self._settle(name)
         host = self._store.host(name)
         if host is None or not host.HasField("operation"):
-            return WHILE_RUNNING_S if host is not None and any(check.failing for check in host.check) else None
+            is_failing = host is not None and any(check.failing for check in host.check)
+            return min(WHILE_RUNNING_S, max(1.0, self._world.settle_ms / 1000)) if is_failing else None
         await self._drive(host)
         await self._settle(name)
         return WHILE_RUNNING_S
@@ -166,7 +171,8 @@ class Healer:
         """Work that a process has begun, perhaps one that died: the world is asked before anything is repeated."""
         try:
             executor = self._parts.executor(host.operation.kind)
-            seen = await executor.look(host)
+            age_s = (self._now().ms - host.operation.intent.attempt_ms) / 1000
+            seen = await executor.look(host, age_s)
         except ExecutorFailure as error:
             log.warning("%s: cannot look at %s: %s", host.name, host.operation.id, error)
             return
@@ -176,8 +182,8 @@ class Healer:
             await self._saw(host, seen)
 
     async def _repeat(self, host: Host, executor: Executor) -> None:
-        operation_id = host.operation.id
-        may = await self._store.intend(lambda book: take_attempt(book, host.name, operation_id))
+        operation_id, now_ms = host.operation.id, self._now().ms
+        may = await self._store.intend(lambda book: take_attempt(book, host.name, operation_id, now_ms))
         if may is not None:
             await self._begin(host.name, executor, may)
 

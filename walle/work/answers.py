@@ -52,7 +52,7 @@ def take_answer(
     task = _same(host.operation, effect.task)
     if task is None:
         return
-    host.operation.CopyFrom(with_task(host.operation, task, _changed(effect, task, result, jitter, now.ms)))
+    host.operation.CopyFrom(with_task(host.operation, task, changed_task(effect, task, result, jitter, now.ms)))
     book.put(HOST, name, host)
 
 
@@ -67,7 +67,8 @@ def take_failure(book: Book, name: str, operation_id: str, task_id: str, text: s
         book.put(HOST, name, host)
 
 
-def _changed(effect: Effect, task: Task, result: Result, jitter: float, now_ms: int) -> Task | None:
+def changed_task(effect: Effect, task: Task, result: Result, jitter: float, now_ms: int) -> Task | None:
+    """The task after its CMS answered; None: it is gone."""
     if effect.do is Do.DELETE:
         return None
     if effect.do is Do.GIVE_BACK:

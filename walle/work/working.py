@@ -12,13 +12,13 @@ from wallepb.v1.host_pb2 import STAGE_RUNNING, Host
 _MAX_OUTPUT: Final = 4096
 
 
-def take_attempt(book: Book, name: str, operation_id: str) -> bool:
+def take_attempt(book: Book, name: str, operation_id: str, now_ms: int) -> bool:
     """The work is about to be begun again."""
     host = _running(book, name, operation_id)
     if host is None:
         return False
     host.operation.intent.attempts += 1
-    host.operation.intent.handle = ""
+    host.operation.intent.handle, host.operation.intent.attempt_ms = "", now_ms
     book.put(HOST, name, host)
     return True
 

@@ -63,6 +63,16 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "events": ("hqctl events", "hqctl events web-1 -o wide", "hqctl events -w"),
     "suspend": ("hqctl suspend node-b --for 30m --reason 'new disk'",),
     "resume": ("hqctl resume node-b",),
+    "budget": (
+        "hqctl budget list",
+        "hqctl budget put web --service web --max-unavailable 10%",
+        "hqctl budget apply -f budgets.yaml",
+    ),
+    "disruptions": (
+        "hqctl disruptions why reboot-17",
+        "hqctl disruptions plan -f hosts.txt",
+        "hqctl disruptions freeze --reason 'network work tonight'",
+    ),
     "config": ("hqctl config get-contexts", "hqctl config use-context east"),
 }
 

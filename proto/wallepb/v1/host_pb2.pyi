@@ -105,7 +105,7 @@ VERDICT_IN_PROCESS: Verdict
 VERDICT_REJECTED: Verdict
 
 class Host(_message.Message):
-    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "request")
+    __slots__ = ("name", "inventory", "project", "location", "state", "status", "status_reason", "check", "operation", "last_repair", "bmc", "history", "scenario", "state_reason", "boot_id", "address")
     NAME_FIELD_NUMBER: _ClassVar[int]
     INVENTORY_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -121,7 +121,7 @@ class Host(_message.Message):
     SCENARIO_FIELD_NUMBER: _ClassVar[int]
     STATE_REASON_FIELD_NUMBER: _ClassVar[int]
     BOOT_ID_FIELD_NUMBER: _ClassVar[int]
-    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
     name: str
     inventory: int
     project: str
@@ -137,16 +137,8 @@ class Host(_message.Message):
     scenario: str
     state_reason: str
     boot_id: str
-    request: _containers.RepeatedCompositeFieldContainer[Request]
-    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., request: _Optional[_Iterable[_Union[Request, _Mapping]]] = ...) -> None: ...
-
-class Request(_message.Message):
-    __slots__ = ("id", "content")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    CONTENT_FIELD_NUMBER: _ClassVar[int]
-    id: str
-    content: str
-    def __init__(self, id: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
+    address: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., inventory: _Optional[int] = ..., project: _Optional[str] = ..., location: _Optional[_Union[Location, _Mapping]] = ..., state: _Optional[_Union[HostState, str]] = ..., status: _Optional[_Union[HostStatus, str]] = ..., status_reason: _Optional[str] = ..., check: _Optional[_Iterable[_Union[Check, _Mapping]]] = ..., operation: _Optional[_Union[Operation, _Mapping]] = ..., last_repair: _Optional[_Union[LastRepair, _Mapping]] = ..., bmc: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Finished, _Mapping]]] = ..., scenario: _Optional[str] = ..., state_reason: _Optional[str] = ..., boot_id: _Optional[str] = ..., address: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Location(_message.Message):
     __slots__ = ("dc", "rack", "switch")
@@ -247,20 +239,22 @@ class Task(_message.Message):
     def __init__(self, id: _Optional[str] = ..., cms: _Optional[str] = ..., verdict: _Optional[_Union[Verdict, str]] = ..., message: _Optional[str] = ..., created: _Optional[bool] = ..., confirmed: _Optional[bool] = ..., provisional: _Optional[bool] = ..., ok_since_ms: _Optional[int] = ..., not_before_ms: _Optional[int] = ...) -> None: ...
 
 class Intent(_message.Message):
-    __slots__ = ("executor", "before", "handle", "attempts", "done", "output")
+    __slots__ = ("executor", "before", "handle", "attempts", "done", "output", "attempt_ms")
     EXECUTOR_FIELD_NUMBER: _ClassVar[int]
     BEFORE_FIELD_NUMBER: _ClassVar[int]
     HANDLE_FIELD_NUMBER: _ClassVar[int]
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
     OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    ATTEMPT_MS_FIELD_NUMBER: _ClassVar[int]
     executor: str
     before: str
     handle: str
     attempts: int
     done: bool
     output: str
-    def __init__(self, executor: _Optional[str] = ..., before: _Optional[str] = ..., handle: _Optional[str] = ..., attempts: _Optional[int] = ..., done: _Optional[bool] = ..., output: _Optional[str] = ...) -> None: ...
+    attempt_ms: int
+    def __init__(self, executor: _Optional[str] = ..., before: _Optional[str] = ..., handle: _Optional[str] = ..., attempts: _Optional[int] = ..., done: _Optional[bool] = ..., output: _Optional[str] = ..., attempt_ms: _Optional[int] = ...) -> None: ...
 
 class LastRepair(_message.Message):
     __slots__ = ("check", "step", "kind", "outcome", "at_ms")

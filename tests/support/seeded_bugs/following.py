@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.replica import Replica
+from hq.store_events import StoreEvents
 from store.epoch import Epoch
 from store.follow import Follower
 from store.listing import Difference
@@ -49,16 +49,16 @@ def old_events_again(patch: Patch) -> None:
 
 @bug("Watches go on over a gap in history without being told of a difference.", "COMPLETE", scenes.gap)
 def gap_not_told(patch: Patch) -> None:
-    apply = Replica.apply
+    apply = StoreEvents.apply
 
-    def quiet(self: Replica, batch: Batch, *, collapsed: bool) -> None:
+    def quiet(self: StoreEvents, batch: Batch, *, collapsed: bool) -> None:
         if not collapsed:
             apply(self, batch, collapsed=False)
             return
-        self.cache.apply(batch, collapsed=True)
-        self.fanout.version = batch.revision
+        self._cache.apply(batch, collapsed=True)
+        self._fanout.version = batch.revision
 
-    patch.setattr(Replica, "apply", quiet)
+    patch.setattr(StoreEvents, "apply", quiet)
 
 
 @bug("The epoch stays the same when the store was restored.", "GENUINE", scenes.restored)

@@ -19,16 +19,16 @@ from tests.support.seeded_bugs.bug import bug
 Patch = pytest.MonkeyPatch
 
 
-@bug("A beat is acknowledged, and never written.", "HEARD", scenes.calm)
-def beat_not_written(patch: Patch) -> None:
+@bug("A heartbeat is acknowledged, and never written.", "HEARD", scenes.calm)
+def heartbeat_not_written(patch: Patch) -> None:
     async def send(self: Heartbeats, beats: list[Heartbeat]) -> list[bool]:
         return [True] * len(beats)
 
     patch.setattr(Heartbeats, "send", send)
 
 
-@bug("A beat that repeats an outdated status is acknowledged as one that counts.", "HEARD", scenes.outdated_beats)
-def outdated_beat_counts(patch: Patch) -> None:
+@bug("A heartbeat that repeats an outdated status is acknowledged as one that counts.", "HEARD", scenes.outdated_beats)
+def outdated_heartbeat_counts(patch: Patch) -> None:
     take = Heartbeats._take
 
     def generous(self: Heartbeats, *args: object) -> bool:
@@ -38,8 +38,8 @@ def outdated_beat_counts(patch: Patch) -> None:
     patch.setattr(Heartbeats, "_take", generous)
 
 
-@bug("A revision is flipped without a fence and without comparing that no beat is newer.", "HEARD", scenes.silence)
-def flip_without_fence(patch: Patch) -> None:
+@bug("A revision is expired without a fence and without comparing that no heartbeat is newer.", "HEARD", scenes.silence)
+def expiry_without_fence(patch: Patch) -> None:
     async def once(self: Sweep) -> int:
         self._reachability.look = lambda now: True  # type: ignore[method-assign]
         return len(await self._expiries.write(self._due(set()), "none"))
@@ -49,7 +49,7 @@ def flip_without_fence(patch: Patch) -> None:
 
 
 @bug("Every revision is called silent after half of the timeout.", "HEARD", scenes.silence)
-def flip_too_early(patch: Patch) -> None:
+def expiry_too_early(patch: Patch) -> None:
     expired = Deadlines.expired
     patch.setattr(Deadlines, "expired", lambda self, now: expired(self, now + 52))
 
@@ -65,14 +65,14 @@ def refusal_is_not_told(patch: Patch) -> None:
 
 
 @bug("Sweeps go on although the store refuses heartbeats, which are not counted.", "REFUSED", scenes.beats_refused)
-def beats_are_not_missed(patch: Patch) -> None:
+def heartbeats_are_not_missed(patch: Patch) -> None:
     patch.setattr(StoreUnavailable, "ours", False)
     patch.setattr(Sweep, "_knock", lambda self: self._fence.passed())
     patch.setattr(Door, "look", lambda self, now, **_: None)
 
 
-@bug("News is taken for a beat, and acknowledged without being stored.", "DURABLE", scenes.calm)
-def news_taken_for_a_beat(patch: Patch) -> None:
+@bug("News is taken for a heartbeat, and acknowledged without being stored.", "DURABLE", scenes.calm)
+def news_taken_for_a_heartbeat(patch: Patch) -> None:
     honest = Reports.report
 
     async def report(self: Reports, report: service_pb2.ReportStatusRequest, deadline: float, *_: object) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from hq.memory.cache import Cache
 from hq.memory.index import Index
 from hq.memory.joined_lists import Home
 from hq.memory.query import Query
 from hq.registry import reads
 from hq.registry.reads import Count, Reads
 from hq.registry.source import Freshness, Source
-from hq.replica import Replica
 from hqpb.v1 import service_pb2
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
@@ -59,8 +59,8 @@ def version_runs_ahead(patch: Patch) -> None:
 def page_skips_one(patch: Patch) -> None:
     start = reads.page_start
 
-    def too_far(replica: Replica, query: Query, text: str) -> str:
-        last = start(replica, query, text)
+    def too_far(cache: Cache, query: Query, text: str) -> str:
+        last = start(cache, query, text)
         return f"{last[:-1]}{chr(ord(last[-1]) + 1)}"
 
     patch.setattr(reads, "page_start", too_far)

@@ -114,7 +114,7 @@ def bookmark_ahead(patch: Patch) -> None:
 
     def ahead(self: Watches, query: Query) -> Message:
         told = bookmark(self, query)
-        version = self._replica.fanout.version + 1
+        version = self._fanout.version + 1
         return told._replace(token=self._token(query, version), source=told.source._replace(version=version))
 
     patch.setattr(Watches, "_bookmark", ahead)

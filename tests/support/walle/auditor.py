@@ -66,9 +66,9 @@ class Auditor:
             self._use("global", GLOBAL_COUNTERS[operation.kind], host.name, now_ms, world.global_limits)
 
     def began(self, host: Host, now_ms: int) -> None:
-        """An effect on a machine."""
+        """An effect on a machine; a DNS fix takes none away, and needs no leave."""
         assert host.operation.stage == STAGE_RUNNING, host
-        self.begun += 1
+        self.begun += bool(host.operation.task)
 
     def check_budgets(self, hosts: Iterable[Host]) -> None:
         """Never more hosts in work than the default CMS of their project allows."""

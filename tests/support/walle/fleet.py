@@ -222,6 +222,9 @@ class _Store:
     def host(self, name: str) -> Host | None:
         return self._fleet.book.get(HOST, name)
 
+    def why_nothing_begins(self) -> str:
+        return ""
+
     async def transact(self, decide: Callable[[Book], T]) -> T:
         return decide(self._fleet.book)
 
@@ -306,7 +309,7 @@ class _Machines:
         self._fleet.truth.work[host.name] = (kind, self._fleet.minute + LASTS[kind])
         return "handle"
 
-    async def look(self, host: Host) -> Seen:
+    async def look(self, host: Host, age_s: float) -> Seen:
         truth = self._fleet.truth
         if host.name not in truth.work:
             return Seen(Progress.NOT_BEGUN)

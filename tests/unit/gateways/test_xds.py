@@ -167,11 +167,17 @@ def test_the_empty_prefix_of_a_route_is_there() -> None:
     assert match.SerializeToString() == b"\x0a\x00"
 
 
-def test_an_unknown_service_is_said_not_to_exist_at_once() -> None:
+def test_an_unknown_service_is_a_target_without_endpoints_for_which_nobody_waits() -> None:
     one = client(*THREE)
-    assert one.wants(LDS, "nobody") == {LDS: []}
-    assert one.wants(CDS, "nobody") == {CDS: []}
-    assert one.wants(LDS, "nobody", "web")[LDS][0].name == "web"
+    found = one.wants_all("nobody")
+    assert [message.name for kind in (LDS, RDS, CDS) for message in found[kind]] == ["nobody"] * 3
+    assert endpoints(found) == []
+    one.pictured.put(known("nobody-1", "nobody"))
+    assert endpoints(one.due()) == [(0, "east", 1, ["10.0.0.1:80"])]
+
+
+def test_what_cannot_be_a_name_does_not_exist() -> None:
+    assert client(*THREE).wants(LDS, "web;odd") == {LDS: []}
 
 
 # --- the protocol -------------------------------------------------------------------------------------------------
@@ -274,7 +280,7 @@ def test_hq_away_at_the_start_that_then_has_no_such_service_denies_it() -> None:
     one.wants_all("web")
     one.pictured.condition.is_known = True
     one.pictured.look()
-    assert one.due() == {CDS: [], LDS: []}
+    assert endpoints(one.due()) == []
 
 
 def test_hq_away_later_sends_nothing() -> None:
@@ -291,16 +297,15 @@ def test_a_location_that_was_never_heard_may_have_the_service() -> None:
     assert one.wants(EDS, "db") == {}
 
 
-def test_a_service_with_nobody_ready_has_no_endpoints_and_a_deleted_one_does_not_exist() -> None:
+def test_a_service_with_nobody_ready_or_none_at_all_has_no_endpoints() -> None:
     one = client(known("web-1"))
     one.wants_all("web")
     one.pictured.put(known("web-1", is_ready=False))
     assert endpoints(one.due()) == []
     one.pictured.drop(("east", "web-1"))
-    assert one.due() == {CDS: [], LDS: []}
+    assert one.due() == {}
     one.pictured.put(known("web-1"))
-    found = one.due()
-    assert ([message.name for message in found[LDS]], endpoints(found)) == (["web"], [(0, "east", 1, ["10.0.0.1:80"])])
+    assert endpoints(one.due()) == [(0, "east", 1, ["10.0.0.1:80"])]
 
 
 async def test_hosts_that_are_names_are_waited_for_and_then_resolved_and_a_failure_changes_nothing() -> None:
@@ -356,3 +361,27 @@ async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
     with pytest.raises(StopAsyncIteration):
         await anext(answers)
     assert ads.counts.streams == 0
+
+
+async def test_a_change_concerns_the_streams_of_its_service_and_those_that_want_all() -> None:
+    pictured = drawn(*THREE, heard=BOTH)
+    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
+
+    async def asks(*requests: pb.DiscoveryRequest) -> AsyncIterator[pb.DiscoveryRequest]:
+        for request in requests:
+            yield request
+        await asyncio.Event().wait()
+
+    web = ads.run(asks(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["web"])), Call())
+    every = ads.run(asks(pb.DiscoveryRequest(type_url=LDS.value)), Call())
+    await anext(web)
+    await anext(every)
+    waiting = [asyncio.ensure_future(anext(stream)) for stream in (web, every)]
+    pictured.put(known("db-1", "db"))
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    assert done == {waiting[1]}
+    pictured.put(known("web-2", host="10.0.0.2"))
+    await waiting[0]
+    for stream in (web, every):
+        await stream.aclose()  # type: ignore[attr-defined]
+    assert (ads.counts.streams, ads._concerned) == (0, {})

@@ -25,8 +25,8 @@ async def test_a_current_beat_is_acknowledged_and_every_replica_has_heard_it() -
         await reporter.report(replicas[1])
         await replicas[2].replica.fence.passed()
         for registry in replicas:
-            [key] = registry.replica.liveness.tracker.deadlines._heard
-            silence_s = registry.replica.liveness.tracker.deadlines.silence_s(key, simulation.now)
+            [key] = registry.replica.tracker.deadlines._heard
+            silence_s = registry.replica.tracker.deadlines.silence_s(key, simulation.now)
             assert silence_s is not None
             assert silence_s < 1
             entry = registry.replica.cache.get("a")
@@ -49,7 +49,7 @@ async def test_ten_thousand_reports_that_say_nothing_new_leave_every_status_reco
 
 
 @in_virtual_time
-async def test_there_are_at_most_five_batches_a_second_and_a_beat_takes_at_most_24_bytes() -> None:
+async def test_there_are_at_most_fifty_batches_a_second_and_a_heartbeat_takes_at_most_24_bytes() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         for n in range(100):
@@ -62,11 +62,11 @@ async def test_there_are_at_most_five_batches_a_second_and_a_beat_takes_at_most_
             await asyncio.sleep(0.001)
         await asyncio.gather(*sent)
         passed_s = simulation.now - began
-        assert beats.flushes - flushed <= passed_s * 5 + 1
+        assert beats.flushes - flushed <= passed_s * 50 + 1
         found = (await batches(simulation.store))[-beats.flushes + flushed :]
         assert sum(len(change.key) + len(change.value or b"") for change in found) <= 24 * 5_000
         times = [storage_pb2.BeatBatch.FromString(change.value or b"").unix_ms for change in found]
-        assert min(b - a for a, b in pairwise(times)) >= 199
+        assert min(b - a for a, b in pairwise(times)) >= 19
 
 
 @in_virtual_time
@@ -88,8 +88,8 @@ async def test_an_outdated_beat_renews_nobody_and_its_sender_is_told() -> None:
         assert await registry.replica.heartbeats.send([old]) == [False]
         assert await registry.replica.heartbeats.send([old._replace(uid=1)]) == [False]
         assert await registry.replica.heartbeats.send([beat_of(registry.replica, position=1)]) == [False]
-        [key] = registry.replica.liveness.tracker.deadlines._heard
-        assert (registry.replica.liveness.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
+        [key] = registry.replica.tracker.deadlines._heard
+        assert (registry.replica.tracker.deadlines.silence_s(key, simulation.now) or 0) >= 50
 
 
 @in_virtual_time
@@ -173,7 +173,7 @@ async def test_the_very_same_report_sent_again_renews_whatever_comes_between() -
             beating = asyncio.ensure_future(registry.reports.report(report, simulation.now + 5))
             await asyncio.gather(other.report(registry, f"step {n}"), beating)
             await asyncio.sleep(150)
-            silence_s = registry.replica.liveness.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
+            silence_s = registry.replica.tracker.deadlines.silence_s(RevisionKey("a", "r1"), simulation.now)
             assert silence_s is not None
             assert silence_s <= 151
         assert simulation.flips() == []

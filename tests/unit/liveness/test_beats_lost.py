@@ -25,9 +25,9 @@ async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
         beats = running.registry.replica.heartbeats
         await ready(simulation, running.registry)
         first = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         gone = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         gone.cancel()
         stays = asyncio.ensure_future(beats.send([beat_of(running.registry.replica)]))
         assert [await first, await stays] == [[True], [True]]
@@ -98,9 +98,9 @@ async def test_beats_of_another_epoch_are_not_sent_for_their_versions_mean_nothi
         replica = running.registry.replica
         await ready(simulation, running.registry)
         first = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         second = asyncio.ensure_future(replica.heartbeats.send([beat_of(replica)]))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.005)
         replica.epoch.current = "another"
         assert await first == [True]
         with pytest.raises(StoreUnavailable, match="replaced"):
@@ -149,7 +149,7 @@ async def test_a_beat_and_a_later_change_in_one_message_of_the_watch_are_taken_i
             Change(NAMES.of(k.BEATS, "other"), batch.SerializeToString(), version + 1, version + 1),
             Change(NAMES.status("a"), record.SerializeToString(), entry.spec_created, version + 2),
         ]
-        replica.apply(Batch(version + 2, changes), collapsed=False)
+        replica.events.apply(Batch(version + 2, changes), collapsed=False)
         assert replica.heartbeats.outdated == 0
-        [key] = replica.liveness.tracker.deadlines._heard
-        assert replica.liveness.tracker.deadlines.silence_s(key, simulation.now) == 0
+        [key] = replica.tracker.deadlines._heard
+        assert replica.tracker.deadlines.silence_s(key, simulation.now) == 0

@@ -87,7 +87,7 @@ async def test_heartbeats_without_an_answer_hold_flips_up_no_longer_than_the_doo
         simulation.store.commit = commit  # type: ignore[method-assign]
         with pytest.raises(StoreUnavailable):
             await replica.heartbeats.knock()
-        replica.liveness.tracker.start(replica.cache.entries(), "all at once")
+        replica.tracker.start(replica.cache.entries(), "all at once")
         await asyncio.sleep(2 * TIMEOUT_S + 60)
         assert len(simulation.flips()) == 120
         assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 10
@@ -121,9 +121,9 @@ def test_names_that_no_node_can_have_are_not_kept_and_not_told() -> None:
 def test_a_record_that_cannot_be_read_leaves_quarantine_when_it_is_deleted(kind: str) -> None:
     replica = Replica(ReplicaConfig(), MemoryStore(), ManualClock(), random.Random(1))
     key = KEYS.of(kind, "replica-gone")
-    replica.apply(Batch(5, [Change(key, b"\xff\xff\xff", 5, 5)]), collapsed=False)
+    replica.events.apply(Batch(5, [Change(key, b"\xff\xff\xff", 5, 5)]), collapsed=False)
     assert [record.kind for record in replica.cache.quarantine.all()] == [kind]
-    replica.apply(Batch(6, [Change(key, None, 0, 6)]), collapsed=False)
+    replica.events.apply(Batch(6, [Change(key, None, 0, 6)]), collapsed=False)
     assert replica.cache.quarantine.all() == []
 
 
@@ -134,7 +134,7 @@ async def test_a_listener_that_nobody_ever_got_into_is_shut() -> None:
     full = Admission(Limits(max_calls=0), replica.clock)
     listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
     listening.set_result(Addresses("127.0.0.1:1", ""))
-    probing = asyncio.create_task(Prober(replica, full, is_encrypted=False).run(listening))
+    probing = asyncio.create_task(Prober(door, replica.clock, 600.0, full, is_encrypted=False).run(listening))
     for _ in range(20):
         await asyncio.sleep(1)
         door.look(replica.clock.now())

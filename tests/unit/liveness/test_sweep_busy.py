@@ -105,7 +105,7 @@ async def test_many_fall_with_one_knock() -> None:
         await simulation.add_agents(600, 2)  # too few nodes for the guard
         for agent in simulation.agents:
             agent.fall_silent()
-        replica.liveness.tracker.start(replica.cache.entries(), "all at once")
+        replica.tracker.start(replica.cache.entries(), "all at once")
         await asyncio.sleep(TIMEOUT_S + 3)
         assert len(simulation.flips()) == 600
         assert simulation.flips()[-1].at_s - simulation.flips()[0].at_s < 0.5
@@ -135,7 +135,7 @@ async def test_the_first_step_says_nothing_and_hears_nothing() -> None:
             entry = replica.cache.get(agent.key.instance_id)
             assert entry is not None
             assert entry.traits.ready
-            heard_s = replica.liveness.tracker.deadlines.silence_s(agent.key, simulation.now)
+            heard_s = replica.tracker.deadlines.silence_s(agent.key, simulation.now)
             assert heard_s == pytest.approx(simulation.now - agent.last_report, abs=1)
         assert simulation.changes == []
 
@@ -163,7 +163,7 @@ async def test_the_report_that_was_voided_is_heard_when_it_comes_again() -> None
         await asyncio.sleep(TIMEOUT_S / 2)
         await agent._report()
         for running in simulation.replicas:
-            deadlines = running.registry.replica.liveness.tracker.deadlines
+            deadlines = running.registry.replica.tracker.deadlines
             await running.registry.replica.fence.passed()
             assert (deadlines.silence_s(agent.key, simulation.now) or 0) < 1
 

@@ -13,6 +13,10 @@ import pytest
 import yaml
 
 from federated import monitoring as of_front
+from gateways.consul import metrics as of_consul
+from gateways.dns import metrics as of_dns
+from gateways.picture import metrics as of_picture
+from gateways.xds import metrics as of_xds
 from hq.api import metrics as of_replica
 from hqapi import prometheus_sd
 from serving.auth import security
@@ -22,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 TABLES = (
     *(of_replica.METRICS, of_front.METRICS, prometheus_sd.METRICS, traffic.METRICS, security.METRICS),
+    *(of_picture.METRICS, of_dns.METRICS, of_consul.METRICS, of_xds.METRICS),
     *(process.METRICS, process.LOOP_LAG_METRICS, process.LOG_METRICS),
 )
 DECLARED = {one.name for table in TABLES for one in table}

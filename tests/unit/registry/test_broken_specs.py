@@ -59,6 +59,6 @@ async def test_who_deletes_what_a_record_that_cannot_be_read_never_had_is_told_s
 async def test_nobody_is_told_that_all_records_can_be_read_before_they_are_read() -> None:
     async with running() as registry:
         await spoil(registry, "a")
-        registry.replica.reset()
+        registry.replica.events.reset()
         with pytest.raises(NotLoaded):
             registry.admin.quarantine()

@@ -43,7 +43,7 @@ async def noticed(replica: Replica) -> None:
     """Return between the moment at which the follower saw the new epoch and that at which it forgets everything."""
     while replica.follower.following.is_set():
         await asyncio.sleep(0)
-    assert replica.loaded.is_set()
+    assert replica.loading.loaded.is_set()
 
 
 def report_of(instance_id: str) -> pb.ReportStatusRequest:
@@ -110,7 +110,7 @@ async def test_a_version_of_one_history_is_never_taken_for_the_same_number_of_th
         await noticed(replica)
         with pytest.raises((EpochChanged, NotLoaded)):
             await update(registry, instance("a", text="after"), demanded=demanded)
-        await replica.loaded.wait()
+        await replica.loading.loaded.wait()
         assert shown(registry, "a").meta.annotations["text"] == "before"
 
 
@@ -124,6 +124,6 @@ async def test_a_replica_whose_fence_dies_while_it_reads_the_store_ends_with_its
         raise RuntimeError("the fence died")
 
     running.registry.replica.fence._serve = die  # type: ignore[method-assign]
-    running.registry.replica.reset()
+    running.registry.replica.events.reset()
     with pytest.raises(ExceptionGroup):
         await running.task

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from hq.registry.explain import Explain
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2 as model
 from store.port import Batch, Change
@@ -23,7 +22,7 @@ async def explained(status: model.InstanceStatus, *marks: storage_pb2.RevisionMa
     spec = spec_value("a", revision=[{"id": "r", "target": target}])
     puts = ((KEYS.spec("a"), spec), (KEYS.status("a"), record.SerializeToString()))
     still.apply(Batch(9, [Change(key, value, 9, 9) for key, value in puts]))
-    return (await Explain(still.replica, still.reads).explain("a", None)).summary
+    return (await still.registry.explain.explain("a", None)).summary
 
 
 async def test_what_an_agent_says_is_told_in_words() -> None:

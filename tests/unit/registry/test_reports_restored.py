@@ -27,7 +27,7 @@ async def taken_back(simulation: Simulation, registry: Registry, since: Callable
     await since()
     await restored(simulation.store, file, replace=True)
     await asyncio.sleep(5)
-    assert registry.replica.loaded.is_set()
+    assert registry.replica.loading.loaded.is_set()
 
 
 async def two_agents(simulation: Simulation, registry: Registry) -> list[Reporter]:
@@ -131,7 +131,7 @@ async def test_to_forget_who_reported_renews_nobody() -> None:
         first, _ = agents = await two_agents(simulation, registry)
         await taken_back(simulation, registry, lambda: begin_anew(agents, registry))
         await asyncio.sleep(100)
-        deadlines = registry.replica.liveness.tracker.deadlines
+        deadlines = registry.replica.tracker.deadlines
         before = deadlines.deadline(RevisionKey("a", "r2"))
         await begin_anew([first], registry)
         assert deadlines.deadline(RevisionKey("a", "r2")) == before

@@ -123,7 +123,7 @@ async def waiting_for_everything(scene: Scene) -> tuple[Stream, asyncio.Task[pb.
     """A watch that was told to begin anew, and its next message, which has to wait until all is read again."""
     stream = scene.watch()
     await synced(stream)
-    scene.still.replica.reset()
+    scene.still.replica.events.reset()
     assert (await anext(stream)).kind == RESYNC
     next_one = asyncio.ensure_future(anext(stream))
     for _ in range(5):

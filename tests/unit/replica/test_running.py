@@ -28,4 +28,4 @@ async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: p
         return EtcdFailed("the disk is full")
 
     with pytest.raises(EtcdFailed, match="the disk is full"):
-        await until_stopped(server, server.replica.loaded, fatal=died())
+        await until_stopped(server, server.replica.loading.loaded, fatal=died())

@@ -27,7 +27,7 @@ ROUNDS = 60
 
 def access(name: str, rule: Rule) -> Access:
     grants = parse(POLICY.encode()).scopes(name, "test")
-    return Access(Identity(name, Kind.TICKET, 0.0), rule, {r: s for r, s in grants.items() if r in rule.roles})
+    return Access(Identity(name, Kind.TOKEN, 0.0), rule, {r: s for r, s in grants.items() if r in rule.roles})
 
 
 def deadline(registry: Registry) -> float:
@@ -80,7 +80,7 @@ async def test_a_replica_that_lags_does_not_give_secrets_to_the_node_that_an_ins
     behind = FaultyStore(store, random.Random(1))
     async with running(store) as giving, running(behind, replica="replica-2", seed=2) as lagging:
         entry = await giving.writes.create(instance("web-1", node="n1"), "", deadline(giving), validate_only=False)
-        await lagging.replica.catch_up(entry.version, 5.0)
+        await lagging.replica.catch_up.until(entry.version, 5.0)
         agent = access("agent/n1", FETCH)
         fetch = partial(lagging.revisions.get, "web-1", "", "n1", agent.check, is_guarded=True)
         assert (await fetch()).revisions[0].secret

@@ -44,7 +44,7 @@ def test_each_cms_gets_a_task_id_of_its_own_that_names_the_installation() -> Non
     settings = [Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.4")]
     ids = [task.id for task in tasks_for("prod", "op1", 0, OPERATION_KIND_REBOOT, settings)]
     assert len(set(ids)) == 2
-    assert all(one.startswith("walle-prod-") for one in ids)
+    assert all(one.startswith("walle-prod.") for one in ids)
 
 
 def test_a_v1_0_cms_gets_no_task_about_what_it_does_not_know() -> None:

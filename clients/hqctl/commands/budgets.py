@@ -1,0 +1,136 @@
+"""budget: what must remain of services while others work on their hosts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cmspb.v1 import cms_pb2 as pb
+from hqcli.documents import BadDocument, texts, values
+from hqctl.asking.cms import Cms, at_cms
+from hqctl.asking.exits import Exit
+from hqctl.asking.session import complain
+from hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from hqctl.output.tables import print_table
+
+_NAMES = ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-READY")
+
+
+@click.group()
+def budget() -> None:
+    """Show and set budgets: how many instances of a service must stay available."""
+
+
+@budget.command(name="list", short_help="List budgets and how they stand.")
+@click.argument("service", default="")
+@output_option(*TEXTS)
+@at_cms
+def list_budgets(cms: Cms, service: str, output: str) -> None:
+    """List budgets and how they stand, of SERVICE or of all. Services without one are named default:SERVICE."""
+
+    async def work() -> Exit:
+        answer = await cms.call("ListBudgets", pb.ListBudgetsRequest(service=service))
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            print_table(_NAMES, [_row(state) for state in answer.state])
+        return Exit.OK
+
+    cms.run(work())
+
+
+@budget.command(short_help="Set one budget.")
+@click.argument("name")
+@click.option("--service", default="", help="Instances of this service.")
+@click.option(
+    "-l", "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Instances with this label; repeatable."
+)
+@click.option("--cluster", "clusters", multiple=True, help="In this cluster only; repeatable.")
+@click.option("--min-ready", default="", metavar="AMOUNT", help="So many must stay available: 3 or 75%.")
+@click.option("--max-unavailable", default="", metavar="AMOUNT", help="So many may be unavailable: 1 or 10%.")
+@click.option("--reject-impossible", is_flag=True, help="Reject what is impossible now instead of letting it wait.")
+@at_cms
+def put(
+    cms: Cms,
+    name: str,
+    service: str,
+    labels: tuple[str, ...],
+    clusters: tuple[str, ...],
+    min_ready: str,
+    max_unavailable: str,
+    reject_impossible: bool,
+) -> None:
+    """Set budget NAME, or replace it."""
+    pairs = dict(label.partition("=")[::2] for label in labels)
+    wanted = pb.Budget(
+        name=name,
+        service=service,
+        labels=pairs,
+        cluster=clusters,
+        min_ready=min_ready,
+        max_unavailable=max_unavailable,
+        reject_impossible=reject_impossible,
+    )
+    cms.run(_put(cms, [wanted]))
+
+
+@budget.command(short_help="Set budgets from YAML or JSON.")
+@click.option("-f", "--filename", "names", multiple=True, required=True, help="File, folder, or - for standard input.")
+@at_cms
+def apply(cms: Cms, names: tuple[str, ...]) -> None:
+    """Set budgets from YAML or JSON, each document one: name, service, minReady or maxUnavailable, …"""
+    from google.protobuf.json_format import ParseDict, ParseError
+
+    bad: list[str] = []
+    wanted: list[pb.Budget] = []
+    try:
+        found = [one for name, text in texts(names) for one in values(name, text, bad)]
+    except BadDocument as error:
+        raise click.UsageError(str(error)) from error
+    for place, value in found:
+        try:
+            wanted.append(ParseDict(_with_words(value), pb.Budget()))
+        except ParseError as error:
+            bad.append(f"{place}: {error}")
+    if bad:
+        for fault in bad:
+            complain(fault)
+        raise SystemExit(int(Exit.REFUSED))
+    cms.run(_put(cms, wanted))
+
+
+@budget.command(short_help="Delete a budget.")
+@click.argument("name")
+@at_cms
+def delete(cms: Cms, name: str) -> None:
+    """Delete budget NAME; its service comes under the default again."""
+
+    async def work() -> Exit:
+        await cms.call("DeleteBudget", pb.DeleteBudgetRequest(name=name))
+        click.echo(f"budget {name} deleted")
+        return Exit.OK
+
+    cms.run(work())
+
+
+async def _put(cms: Cms, wanted: list[pb.Budget]) -> Exit:
+    for one in wanted:
+        await cms.call("PutBudget", pb.PutBudgetRequest(budget=one))
+        click.echo(f"budget {one.name} set")
+    return Exit.OK
+
+
+def _row(state: pb.BudgetState) -> list[str]:
+    held = ",".join(holder.task_id for holder in state.holder) or "-"
+    margin = state.available - state.floor
+    counts = (state.total, state.floor, state.available, margin)
+    return [state.name, state.rule, *map(str, counts), held, str(state.not_ready_total)]
+
+
+def _with_words(value: Any) -> Any:
+    """People write amounts as numbers, too."""
+    amounts = ("minReady", "maxUnavailable", "min_ready", "max_unavailable")
+    if not isinstance(value, dict):
+        return value
+    return {key: str(one) if key in amounts else one for key, one in value.items()}

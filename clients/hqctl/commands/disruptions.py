@@ -1,0 +1,271 @@
+"""disruptions: who takes what down, who waits and why, and operators' orders to the CMS."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cmspb.v1 import cms_pb2 as pb
+from hqcli.options import Span
+from hqcli.readable import clock_time
+from hqctl.asking.cms import Cms, at_cms, ordering
+from hqctl.asking.exits import Exit
+from hqctl.output.formats import TEXTS, is_data, output_option, print_data
+from hqctl.output.tables import print_table
+
+_NAMES = ("TASK", "STATUS", "ACTION", "ISSUER", "SINCE", "TARGETS", "WHY")
+_STATUS = {
+    pb.TASK_STATUS_OK: "ok",
+    pb.TASK_STATUS_IN_PROCESS: "in-process",
+    pb.TASK_STATUS_REJECTED: "rejected",
+}
+
+
+@click.group(invoke_without_command=True, short_help="Show and order who may be taken down.")
+@click.option("--node", default="", help="Tasks that touch this host.")
+@click.option("--service", default="", help="Tasks that touch this service.")
+@click.option("--issuer", default="", help="Tasks of this issuer.")
+@output_option(*TEXTS)
+@at_cms
+@click.pass_context
+def disruptions(ctx: click.Context, cms: Cms, node: str, service: str, issuer: str, output: str) -> None:
+    """Show tasks at the CMS: who takes what down, who waits, and why."""
+    ctx.obj = cms
+    if ctx.invoked_subcommand is not None:
+        return
+
+    async def work() -> Exit:
+        answer: pb.ListTasksResponse = await cms.call(
+            "ListTasks", pb.ListTasksRequest(host=node, service=service, issuer=issuer)
+        )
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            print_table(_NAMES, [_row(state) for state in answer.state])
+        return Exit.OK
+
+    cms.run(work())
+
+
+def _command(short_help: str, name: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """A subcommand that is given the Cms of the group."""
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        return disruptions.command(name=name, short_help=short_help)(click.pass_obj(function))
+
+    return decorate
+
+
+@_command("Show why a task waits, and what would change that.")
+@click.argument("task")
+@output_option(*TEXTS)
+def why(cms: Cms, task: str, output: str) -> None:
+    """Show why TASK waits: floors, what is available, who holds, who is not ready, and what to do."""
+
+    async def work() -> Exit:
+        answer = await cms.call("WhyTask", pb.WhyTaskRequest(id=task))
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            for line in story(answer):
+                click.echo(line)
+        return Exit.OK
+
+    cms.run(work())
+
+
+@_command("Show in which waves work on hosts could be done.")
+@click.option("-f", "--filename", required=True, metavar="FILE", help="Hosts, one a line; - for standard input.")
+@click.option("--action", default="reboot", show_default=True, help="What is to be done.")
+@output_option(*TEXTS)
+def plan(cms: Cms, filename: str, action: str, output: str) -> None:
+    """Show the waves in which work on the hosts of a file could be done, as things stand."""
+    text = sys.stdin.read() if filename == "-" else Path(filename).read_text()
+    hosts = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+
+    async def work() -> Exit:
+        answer: pb.PlanResponse = await cms.call("Plan", pb.PlanRequest(host=hosts, action=action))
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            rows = [(str(n), str(len(wave.host)), ",".join(wave.host)) for n, wave in enumerate(answer.wave, 1)]
+            rows += [("-", "1", f"{misfit.host}: {misfit.reason}") for misfit in answer.misfit]
+            print_table(("WAVE", "HOSTS", "NAMES"), rows)
+        return Exit.REFUSED if answer.misfit else Exit.OK
+
+    cms.run(work())
+
+
+@_command("Ask for leave.")
+@click.argument("hosts", nargs=-1, required=True)
+@click.option("--action", default="reboot", show_default=True, help="What is to be done.")
+@click.option(
+    "--id", "task_id", default=lambda: f"hqctl-{secrets.token_hex(4)}", help="Id of the task; default: made up."
+)
+@click.option("--group", default="", help="Decided as one with the other tasks of this group.")
+@click.option("--comment", default="", help="For people.")
+@click.option("--confirm", is_flag=True, help="The ok is provisional until `hqctl disruptions confirm`.")
+@click.option("--dry-run", is_flag=True, help="Say what would become of it; store nothing.")
+@ordering
+def ask(
+    cms: Cms,
+    hosts: tuple[str, ...],
+    action: str,
+    task_id: str,
+    group: str,
+    comment: str,
+    confirm: bool,
+    dry_run: bool,
+    reason: str,
+    by: str,
+) -> None:
+    """Ask for leave to work on HOSTS, as an operator. End it with `hqctl disruptions done` afterwards."""
+    task = pb.Task(
+        id=task_id,
+        action=action,
+        host=hosts,
+        issuer=by,
+        type="manual",
+        group_id=group,
+        comment=comment or reason,
+        confirm=confirm,
+    )
+
+    async def work() -> Exit:
+        answer = await cms.call("CreateTask", pb.CreateTaskRequest(task=task, dry_run=dry_run))
+        return _tell(answer.state)
+
+    cms.run(work())
+
+
+@_command("Make a provisional ok final.", "confirm")
+@click.argument("task")
+def confirm_task(cms: Cms, task: str) -> None:
+    """Make the provisional ok of TASK final, just before the work begins."""
+
+    async def work() -> Exit:
+        return _tell((await cms.call("ConfirmTask", pb.ConfirmTaskRequest(id=task))).state)
+
+    cms.run(work())
+
+
+@_command("End a task of your own: its work is done.")
+@click.argument("task")
+def done(cms: Cms, task: str) -> None:
+    """End TASK, which you created: its work is done, or not wanted any more."""
+    _order(cms, "DeleteTask", pb.DeleteTaskRequest(id=task), f"task {task} ended")
+
+
+@_command("End anybody's task, on record.")
+@click.argument("task")
+@ordering
+def end(cms: Cms, task: str, reason: str, by: str) -> None:
+    """End TASK, whoever created it: its work is over, whatever its issuer says."""
+    _order(cms, "EndTask", pb.EndTaskRequest(id=task, reason=reason, by=by), f"task {task} ended")
+
+
+@_command("Let a hold last longer, on record.")
+@click.argument("task")
+@click.option("--for", "span_s", type=Span(1), required=True, help="From now, e.g. 2h.")
+@ordering
+def extend(cms: Cms, task: str, span_s: float, reason: str, by: str) -> None:
+    """Let the work of TASK last longer before it counts as overdue."""
+    request = pb.ExtendTaskRequest(id=task, seconds=round(span_s), reason=reason, by=by)
+    _order(cms, "ExtendTask", request, f"task {task} extended")
+
+
+@_command("Grant nothing until it is lifted.")
+@ordering
+def freeze(cms: Cms, reason: str, by: str) -> None:
+    """Grant nothing, at any process, until `hqctl disruptions unfreeze`. What was granted goes on."""
+    _order(cms, "Freeze", pb.FreezeRequest(reason=reason, by=by), "frozen: nothing is granted")
+
+
+@_command("Grant again.")
+@ordering
+def unfreeze(cms: Cms, reason: str, by: str) -> None:
+    """Grant again after a freeze."""
+    _order(cms, "Unfreeze", pb.UnfreezeRequest(reason=reason, by=by), "no longer frozen")
+
+
+@_command("Grant in a new epoch, though not every issuer has declared its work.", "open")
+@ordering
+def open_epoch(cms: Cms, reason: str, by: str) -> None:
+    """Grant in a new epoch: you made sure that all work that is under way is known, or over."""
+    _order(cms, "Open", pb.OpenRequest(reason=reason, by=by), "open: grants go on")
+
+
+@_command("Show whether anything is granted, and what is known of HQ.")
+@output_option(*TEXTS)
+def status(cms: Cms, output: str) -> None:
+    """Show whether anything is granted now, who decides, and what is known of each location."""
+
+    async def work() -> Exit:
+        answer: pb.GetStatusResponse = await cms.call("GetStatus", pb.GetStatusRequest())
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            click.echo(f"closed: {answer.closed}" if answer.closed else "grants go on")
+            click.echo(f"decided by {answer.acting or 'nobody'}, epoch {answer.epoch}")
+            rows = [(one.name, str(one.instances), one.reason or "up to date") for one in answer.location]
+            print_table(("LOCATION", "INSTANCES", "STATE"), rows)
+        return Exit.REFUSED if answer.closed else Exit.OK
+
+    cms.run(work())
+
+
+def story(answer: pb.WhyTaskResponse) -> Iterator[str]:
+    """Everything about one task, as lines."""
+    state = answer.state
+    kind = " (provisional)" if state.is_provisional else " (overdue)" if state.is_overdue else ""
+    yield f"{state.task.id}: {_STATUS.get(state.status, '?')}{kind} since {clock_time(state.since_time)}"
+    yield f"  {state.message}"
+    for one in answer.budget:
+        mark = "blocks" if one.blocks else "allows"
+        yield (
+            f"budget {one.name} ({one.rule}) {mark}: floor {one.floor} of {one.total}, "
+            f"available {one.available}, needs {one.needs}"
+        )
+        for holder in one.holder:
+            late = ", overdue" if holder.is_overdue else ""
+            since = f"since {clock_time(holder.since_time)}{late}"
+            yield f"  held by {holder.task_id}: {holder.instances} for {holder.action} of {holder.issuer}, {since}"
+        for missing in one.not_ready:
+            yield f"  {missing.standing}: {missing.instance.id} on {missing.host}: {missing.reason}"
+        if one.not_ready_total > len(one.not_ready):
+            yield f"  and {one.not_ready_total - len(one.not_ready)} more"
+    for limit in answer.limit:
+        mark = "blocks" if limit.blocks else "allows"
+        yield f"limit {limit.name} {mark}: {len(limit.busy)} of {limit.most} {limit.kind}s under work"
+    for note in state.note:
+        yield f"note: {note}"
+    if state.retry_after_seconds:
+        yield f"ask again in {state.retry_after_seconds} s"
+
+
+def _order(cms: Cms, method: str, request: Any, told: str) -> None:
+    async def work() -> Exit:
+        await cms.call(method, request)
+        click.echo(told)
+        return Exit.OK
+
+    cms.run(work())
+
+
+def _tell(state: pb.TaskState) -> Exit:
+    kind = ", provisional" if state.is_provisional else ""
+    click.echo(f"{state.task.id}: {_STATUS.get(state.status, '?')}{kind}: {state.message}")
+    return Exit.OK if state.status == pb.TASK_STATUS_OK else Exit.REFUSED
+
+
+def _row(state: pb.TaskState) -> list[str]:
+    task = state.task
+    targets = [*task.host, *(one.id for one in task.instance)]
+    shown = ",".join(targets[:3]) + (f"+{len(targets) - 3}" if len(targets) > 3 else "")
+    status = _STATUS.get(state.status, "?") + ("?" if state.is_provisional else "!" if state.is_overdue else "")
+    return [task.id, status, task.action, task.issuer or "-", clock_time(state.since_time), shown, state.message]

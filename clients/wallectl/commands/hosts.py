@@ -1,0 +1,176 @@
+"""walle hosts, walle incidents"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wallectl.asking import call
+from wallectl.options import kind_named
+from wallectl.output import HOST_HEAD, host_lines, host_row, print_json, table
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_ASSIGNED,
+    HOST_STATE_FREE,
+    HOST_STATE_MAINTENANCE,
+    HOST_STATE_PROBATION,
+    HOST_STATUS_READY,
+    Location,
+)
+
+_STATES = {
+    "free": HOST_STATE_FREE,
+    "assigned": HOST_STATE_ASSIGNED,
+    "maintenance": HOST_STATE_MAINTENANCE,
+    "probation": HOST_STATE_PROBATION,
+}
+_ignore_cms = click.option("--ignore-cms", is_flag=True, help="Ask no CMS; you know why.")
+_reason = click.option("-m", "--reason", default="", help="Why.")
+
+
+@click.group()
+def hosts() -> None:
+    """Show, add, prepare, repair, move and remove hosts. HOST is a name or an inventory number."""
+
+
+@hosts.command("list")
+@click.option("--project", default="", help="Of this project.")
+@click.option("--rack", default="", help="In this rack.")
+@click.option("--switch", default="", help="Behind this switch.")
+@click.option("--troubled", is_flag=True, help="With a failing check, an operation, or not ready.")
+def list_(**where: Any) -> None:
+    """List hosts."""
+    shown = call("ListHosts", pb.ListHostsRequest(**where)).hosts
+    table(sorted(host_row(one) for one in shown), HOST_HEAD)
+
+
+@hosts.command()
+@click.argument("host")
+@click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
+def get(host: str, as_json: bool) -> None:
+    """Show a host: its checks, what would be done, what is in the way."""
+    shown = call("GetHost", pb.GetHostRequest(host=host))
+    if as_json:
+        print_json(shown)
+        return
+    click.echo("\n".join(host_lines(shown)))
+
+
+@hosts.command()
+@click.argument("host")
+@click.option("--project", required=True, help="Its project.")
+@click.option("--inventory", type=int, default=0, help="Inventory number.")
+@click.option("-S", "--state", type=click.Choice(["free", "assigned"]), default="assigned", show_default=True)
+@click.option("--dc", default="", help="Data centre.")
+@click.option("--rack", default="", help="Rack.")
+@click.option("--switch", default="", help="Switch.")
+@click.option("--bmc", default="", metavar="ADDRESS", help="Management controller.")
+@click.option("--address", multiple=True, help="What its name should resolve to; repeatable.")
+@click.option("--preordered", is_flag=True, help="It comes from a preorder.")
+@click.option("--prepare", is_flag=True, help="Of a preorder: take it into use.")
+@_ignore_cms
+def add(host: str, state: str, dc: str, rack: str, switch: str, **given: Any) -> None:
+    """Add a host. Assigned, it is prepared first, with leave of its CMS's; free, nobody is told."""
+    location = Location(dc=dc, rack=rack, switch=switch)
+    call("AddHost", pb.AddHostRequest(host=host, state=_STATES[state], location=location, **given))
+    click.echo(f"host {host} added")
+
+
+@hosts.command()
+@click.argument("host")
+@_ignore_cms
+@_reason
+def prepare(host: str, ignore_cms: bool, reason: str) -> None:
+    """Take a host into use."""
+    _change(host, pb.HOST_CHANGE_PREPARE, ignore_cms=ignore_cms, reason=reason)
+
+
+@hosts.command("switch-project")
+@click.argument("host")
+@click.argument("project")
+@click.option("--release", is_flag=True, help="Free it first, with leave of its present CMS's.")
+@_ignore_cms
+@_reason
+def switch_project(host: str, project: str, release: bool, ignore_cms: bool, reason: str) -> None:
+    """Move a host to another project."""
+    given: dict[str, Any] = {"project": project, "release": release}
+    _change(host, pb.HOST_CHANGE_MOVE, ignore_cms=ignore_cms, reason=reason, **given)
+
+
+@hosts.command()
+@click.argument("host")
+@_ignore_cms
+@_reason
+def remove(host: str, ignore_cms: bool, reason: str) -> None:
+    """Remove a host from Wall-E."""
+    _change(host, pb.HOST_CHANGE_REMOVE, ignore_cms=ignore_cms, reason=reason)
+
+
+@hosts.command("set-state")
+@click.argument("host")
+@click.argument("state", type=click.Choice(["assigned", "maintenance", "probation"]))
+@_reason
+def set_state(host: str, state: str, reason: str) -> None:
+    """Say what a host in use is there for."""
+    call("SetHostState", pb.SetHostStateRequest(host=host, state=_STATES[state], reason=reason))
+    click.echo(f"host {host}: {state}")
+
+
+@hosts.command("set-ready")
+@click.argument("host")
+@_reason
+def set_ready(host: str, reason: str) -> None:
+    """Take a dead or manual host back into automation."""
+    call("SetHostState", pb.SetHostStateRequest(host=host, status=HOST_STATUS_READY, reason=reason))
+    click.echo(f"host {host}: ready")
+
+
+@hosts.command()
+@click.argument("operation")
+@click.argument("host", nargs=-1, required=True)
+@click.option("--group", default="", help="Id shared by these operations.")
+@_ignore_cms
+@_reason
+def run(operation: str, host: tuple[str, ...], group: str, ignore_cms: bool, reason: str) -> None:
+    """Begin an operation: reboot, profile, redeploy, power-off, change-disk, change-memory, repair-link."""
+    kind = kind_named(operation)
+    for one in host:
+        order = pb.StartOperationRequest(host=one, kind=kind, ignore_cms=ignore_cms, reason=reason, group_id=group)
+        call("StartOperation", order)
+        click.echo(f"host {one}: {operation} requested")
+
+
+@hosts.command()
+@click.argument("host")
+@_reason
+def cancel(host: str, reason: str) -> None:
+    """Cancel an operation whose work has not begun."""
+    call("CancelOperation", pb.CancelOperationRequest(host=host, reason=reason))
+    click.echo(f"host {host}: cancelled")
+
+
+@hosts.command()
+@click.argument("host")
+@click.argument("check")
+@click.option("--failing/--fine", required=True)
+@click.option("--text", default="", help="What the check says.")
+def report(host: str, check: str, failing: bool, text: str) -> None:
+    """Report a check, as a monitoring system would."""
+    one = pb.CheckReport(name=check, failing=failing, text=text, source="walle")
+    answer = call("ReportChecks", pb.ReportChecksRequest(hosts=[pb.HostChecks(host=host, check=[one])]))
+    if answer.unknown:
+        raise click.UsageError(f"host {host} does not exist")
+    click.echo(f"host {host}: {check} {'fails' if failing else 'is fine'}")
+
+
+@click.command()
+def incidents() -> None:
+    """Show racks and switches whose hosts fail together."""
+    shown = call("ListIncidents", pb.ListIncidentsRequest()).incidents
+    click.echo("\n".join(shown) or "no incidents")
+
+
+def _change(host: str, change: Any, **given: Any) -> None:
+    call("ChangeHost", pb.ChangeHostRequest(host=host, change=change, **given))
+    click.echo(f"host {host}: {pb.HostChange.Name(change).removeprefix('HOST_CHANGE_').lower()} requested")

@@ -1,0 +1,32 @@
+"""walle limits"""
+
+from __future__ import annotations
+
+import click
+
+from wallectl.asking import call
+from wallectl.output import fuse_lines, table
+from wallepb.v1 import service_pb2 as pb
+
+
+@click.group()
+def limits() -> None:
+    """Show which host used what of a limit."""
+
+
+@limits.command()
+@click.argument("project", default="")
+def show(project: str) -> None:
+    """Show the limits of a project; without one, the global limits."""
+    shown = call("GetLimits", pb.GetLimitsRequest(project=project))
+    for line in fuse_lines(shown.fuse):
+        click.echo(line)
+    rows = [(use.counter, use.pair, str(use.used), ",".join(use.hosts[:5]) or "-") for use in shown.usage]
+    table(rows, ("COUNTER", "LIMIT", "USED", "HOSTS"))
+    for mark in shown.fuse.mark:
+        paid = " (credit)" if mark.by_credit else ""
+        click.echo(f"{mark.time.ToJsonString()}  {mark.counter}  {mark.host}{paid}")
+    for one in shown.fuse.switching[:10]:
+        turned = "off" if one.off else "on"
+        cleared = f", {one.marks_cleared} marks set back" if one.marks_cleared else ""
+        click.echo(f"{one.time.ToJsonString()}  {one.automation} {turned} by {one.by}: {one.reason}{cleared}")

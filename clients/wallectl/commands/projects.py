@@ -1,0 +1,143 @@
+"""walle projects"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from wallectl.asking import call
+from wallectl.commands.automation import automation
+from wallectl.options import kind_named
+from wallectl.output import fuse_lines, limit_text, print_json, table
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.project_pb2 import Cms, Notifications, Project, Recipient, Scheme
+
+_MODES = {"replace": pb.CHANGE_MODE_REPLACE, "add": pb.CHANGE_MODE_ADD, "remove": pb.CHANGE_MODE_REMOVE}
+
+
+@click.group()
+def projects() -> None:
+    """Show and change projects: CMS's, limits, automation."""
+
+
+projects.add_command(automation)
+
+
+@projects.command("list")
+def list_() -> None:
+    """List all projects."""
+    shown = call("ListProjects", pb.ListProjectsRequest()).projects
+    rows = [(s.project.id, str(s.hosts), _state(s.fuse.healing.off), _state(s.fuse.dns.off)) for s in shown]
+    table(sorted(rows), ("PROJECT", "HOSTS", "HEALING", "DNS"))
+
+
+@projects.command()
+@click.argument("project")
+@click.option("--json", "as_json", is_flag=True, help="The whole answer as JSON.")
+def get(project: str, as_json: bool) -> None:
+    """Show a project: CMS's, limits, switches, warnings."""
+    shown = call("GetProject", pb.GetProjectRequest(project=project))
+    if as_json:
+        print_json(shown)
+        return
+    click.echo(f"{shown.project.id}: {shown.hosts} hosts, owners {', '.join(shown.project.owners) or 'none'}")
+    for cms in shown.project.cms:
+        click.echo(
+            f"cms {cms.url} {cms.version}" + (f" max_busy_hosts={cms.max_busy_hosts}" * bool(cms.max_busy_hosts))
+        )
+    for counter, limit in sorted(shown.project.limits.items()):
+        click.echo(f"limit {counter}: {limit_text(limit)}")
+    for line in (*fuse_lines(shown.fuse), *(f"warning: {text}" for text in shown.warnings)):
+        click.echo(line)
+
+
+@projects.command()
+@click.argument("project")
+@click.option("--name", default="", help="Name for people.")
+@click.option("--owner", multiple=True, help="Identity that may change it; repeatable. Default: who creates it.")
+@click.option("--cms", default="", metavar="URL", help="`default`, or a URL.  [default: default]")
+@click.option("-v", "--version", default="", metavar="v1.N", help="Version of the protocol.")
+@click.option("--tvm-app-id", default="", help="Names the token that is shown to this CMS.")
+@click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: hosts at a time.")
+def add(project: str, name: str, owner: tuple[str, ...], cms: str, **setting: Any) -> None:
+    """Add a project."""
+    made = Project(id=project, name=name, owners=owner)
+    if cms:
+        made.cms.append(_cms(cms, setting))
+    call("CreateProject", pb.CreateProjectRequest(project=made))
+    click.echo(f"project {project} added")
+
+
+@projects.command()
+@click.argument("project")
+def remove(project: str) -> None:
+    """Remove a project without hosts."""
+    call("DeleteProject", pb.DeleteProjectRequest(project=project))
+    click.echo(f"project {project} removed")
+
+
+@projects.command("modify-project-cms")
+@click.argument("mode", type=click.Choice(list(_MODES)))
+@click.argument("project")
+@click.option("--cms", required=True, metavar="URL", help="`default`, or a URL.")
+@click.option("-v", "--version", default="", metavar="v1.N", help="Version of the protocol, for a URL.")
+@click.option("--tvm-app-id", default="", help="Names the token that is shown to this CMS.")
+@click.option("--max-busy-hosts", type=int, default=0, help="Default CMS: hosts at a time, at least 1.")
+def modify_cms(mode: str, project: str, cms: str, **setting: Any) -> None:
+    """Replace the CMS's of a project, add one, or remove one."""
+    if setting["max_busy_hosts"] < 0:
+        raise click.BadParameter("--max-busy-hosts: at least 1")
+    order = pb.UpdateProjectRequest(project=project, cms_mode=_MODES[mode], cms=[_cms(cms, setting)])
+    call("UpdateProject", order)
+    click.echo(f"project {project}: CMS {cms}: {mode}")
+
+
+@projects.command("modify-owners")
+@click.argument("project")
+@click.argument("owner", nargs=-1)
+def modify_owners(project: str, owner: tuple[str, ...]) -> None:
+    """Set the identities that may change a project."""
+    call("UpdateProject", pb.UpdateProjectRequest(project=project, set_owners=True, owners=owner))
+    click.echo(f"project {project}: owners {', '.join(owner) or 'none'}")
+
+
+@projects.command("modify-notifications")
+@click.argument("project")
+@click.option("--info", multiple=True, metavar="ADDRESS", help="Hears everything.")
+@click.option("--warning", multiple=True, metavar="ADDRESS", help="Hears warnings and above.")
+@click.option("--error", multiple=True, metavar="ADDRESS", help="Hears errors and above.")
+@click.option("--critical", multiple=True, metavar="ADDRESS", help="Hears of fuses that went out.")
+def modify_notifications(project: str, **by_severity: tuple[str, ...]) -> None:
+    """Set who is told: mail addresses, or URLs of webhooks."""
+    recipients = [
+        Recipient(severity=f"SEVERITY_{name.upper()}", address=address)
+        for name, addresses in by_severity.items()
+        for address in addresses
+    ]
+    notifications = Notifications(recipient=recipients)
+    call("UpdateProject", pb.UpdateProjectRequest(project=project, set_notifications=True, notifications=notifications))
+    click.echo(f"project {project}: {len(recipients)} recipients")
+
+
+@projects.command("modify-scheme")
+@click.argument("project")
+@click.option("-o", "schemes", nargs=2, multiple=True, metavar="CHECK STEP,STEP", help="Steps of a check, in order.")
+def modify_scheme(project: str, schemes: tuple[tuple[str, str], ...]) -> None:
+    """Set what is done about checks; those not named keep Wall-E's own scheme."""
+    made = [Scheme(check=check, step=[kind_named(one) for one in steps.split(",")]) for check, steps in schemes]
+    call("UpdateProject", pb.UpdateProjectRequest(project=project, set_scheme=True, scheme=made))
+    click.echo(f"project {project}: scheme of {len(made)} checks")
+
+
+def _cms(url: str, setting: dict[str, Any]) -> Cms:
+    return Cms(
+        url=url,
+        version=setting["version"],
+        tvm_app_id=setting["tvm_app_id"],
+        max_busy_hosts=setting["max_busy_hosts"],
+    )
+
+
+def _state(off: bool) -> str:
+    return "off" if off else "on"

@@ -1,0 +1,90 @@
+"""walle scenarios"""
+
+from __future__ import annotations
+
+import click
+
+from wallectl.asking import call
+from wallectl.output import scenario_row, table
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.project_pb2 import SCENARIO_KIND_PROFILE, SCENARIO_KIND_REBOOT, SCENARIO_KIND_SWITCH_MAINTENANCE
+
+_HEAD = ("SCENARIO", "STAGE", "TICKET", "HOSTS", "MESSAGE")
+_reason = click.option("-m", "--reason", default="", help="Why.")
+
+
+@click.group()
+def scenarios() -> None:
+    """Plan work on a switch or on many hosts."""
+
+
+@scenarios.group()
+def add() -> None:
+    """Begin planned work."""
+
+
+@add.command("switch-maintenance")
+@click.argument("scenario", default="")
+@click.option("--switch", required=True, help="The switch.")
+@click.option("--dc", default="", help="Its data centre.")
+@click.option("--ticket", required=True, help="The work's reference in an issue tracker; names the scenario.")
+@_reason
+def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason: str) -> None:
+    """Ask for leave to make the hosts of a switch unreachable for some minutes within an hour."""
+    name, kind = scenario or ticket, SCENARIO_KIND_SWITCH_MAINTENANCE
+    order = pb.AddScenarioRequest(scenario=name, kind=kind, switch=switch, dc=dc, ticket=ticket, reason=reason)
+    call("AddScenario", order)
+    click.echo(f"scenario {name}: asking; see `walle scenarios get {name}`")
+
+
+@add.command("mass-reboot")
+@click.argument("scenario")
+@click.argument("host", nargs=-1, required=True)
+@click.option("--at-once", default=1, show_default=True, help="Hosts in work at a time.")
+@click.option("--firmware", is_flag=True, help="Profile the hosts instead.")
+@click.option("--ticket", default="", help="The work's reference in an issue tracker.")
+@_reason
+def mass_reboot(scenario: str, host: tuple[str, ...], at_once: int, firmware: bool, ticket: str, reason: str) -> None:
+    """Reboot hosts, a few at a time, each with leave of its CMS's."""
+    kind = SCENARIO_KIND_PROFILE if firmware else SCENARIO_KIND_REBOOT
+    order = pb.AddScenarioRequest(scenario=scenario, kind=kind, hosts=host, at_once=at_once)
+    order.ticket, order.reason = ticket, reason
+    call("AddScenario", order)
+    click.echo(f"scenario {scenario}: {len(host)} hosts, {at_once} at a time")
+
+
+@scenarios.command("list")
+def list_() -> None:
+    """List scenarios."""
+    table(sorted(scenario_row(one) for one in call("ListScenarios", pb.ListScenariosRequest()).scenarios), _HEAD)
+
+
+@scenarios.command()
+@click.argument("scenario")
+def get(scenario: str) -> None:
+    """Show a scenario, and who stands in its way."""
+    shown = call("GetScenario", pb.GetScenarioRequest(scenario=scenario))
+    table([scenario_row(shown.scenario)], _HEAD)
+    for host in shown.scenario.host:
+        if host.not_needed:
+            click.echo(f"{host.name}: no leave needed: {host.not_needed}")
+    for line in shown.blocking:
+        click.echo(line)
+
+
+@scenarios.command()
+@click.argument("scenario")
+@_reason
+def done(scenario: str, reason: str) -> None:
+    """Say that the work is done: the hosts go back to automation."""
+    call("EndScenario", pb.EndScenarioRequest(scenario=scenario, done=True, reason=reason))
+    click.echo(f"scenario {scenario}: done")
+
+
+@scenarios.command()
+@click.argument("scenario")
+@_reason
+def cancel(scenario: str, reason: str) -> None:
+    """Give the work up."""
+    call("EndScenario", pb.EndScenarioRequest(scenario=scenario, done=False, reason=reason))
+    click.echo(f"scenario {scenario}: cancelled")

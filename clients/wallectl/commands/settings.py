@@ -1,0 +1,72 @@
+"""walle settings, walle kill"""
+
+from __future__ import annotations
+
+import click
+
+from wallectl.asking import call
+from wallectl.output import fuse_lines
+from wallepb.v1 import service_pb2 as pb
+
+# Setting: the automation that it switches off; empty: both.
+_SETTINGS = {
+    "disable_automation": "",
+    "disable_healing_automation": "healing",
+    "disable_dns_automation": "dns",
+}
+_reason = click.option("-m", "--reason", default="", help="Why; kept on record.")
+
+
+@click.group()
+def settings() -> None:
+    """Show and set what concerns all projects."""
+
+
+@settings.command()
+def get() -> None:
+    """Show which process acts, what is switched off, and why nothing begins."""
+    shown = call("GetSettings", pb.GetSettingsRequest())
+    click.echo(f"installation {shown.installation}, acting: {shown.acting or 'nobody'}")
+    for line in fuse_lines(shown.fuse):
+        click.echo(line)
+    if shown.stopped:
+        click.echo(f"nothing begins at this process: {shown.stopped}")
+
+
+@settings.command("set")
+@click.argument("setting", type=click.Choice(list(_SETTINGS)))
+@click.argument("value", type=bool)
+@_reason
+def set_(setting: str, value: bool, reason: str) -> None:
+    """Switch the automation of all projects: `disable_automation false` switches it on again. For administrators."""
+    order = pb.SwitchAutomationRequest(automation=_SETTINGS[setting], on=not value)
+    order.reason = reason or f"{setting} {str(value).lower()}"
+    call("SwitchAutomation", order)
+    click.echo(f"{setting}: {str(value).lower()}")
+
+
+@click.command()
+@_reason
+def kill(reason: str) -> None:
+    """Stop: nothing more begins, anywhere; work that runs ends.
+
+    Without the store, send SIGUSR1 to the processes, or create their --stop-file.
+    """
+    call("Freeze", pb.FreezeRequest(frozen=True, reason=reason))
+    click.echo("nothing more begins; `walle unkill` takes it back")
+
+
+@click.command()
+@_reason
+def unkill(reason: str) -> None:
+    """Take back `kill`."""
+    call("Freeze", pb.FreezeRequest(frozen=False, reason=reason))
+    click.echo("automation may begin work again")
+
+
+@click.command("open-epoch")
+@_reason
+def open_epoch(reason: str) -> None:
+    """Act on a store that was restored or replaced, after you have looked at what it holds."""
+    call("OpenEpoch", pb.OpenEpochRequest(reason=reason))
+    click.echo("the epoch is open")

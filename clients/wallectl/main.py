@@ -1,0 +1,62 @@
+"""The command line: what commands there are. Each is imported when it is used, so that help comes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+from hqcli.group import LazyGroup
+from wallectl.asking import Connection, complain, servers_of
+
+# Name: module, attribute, help in one line.
+COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "projects": ("projects", "projects", "Show and change projects: CMS's, limits, automation."),
+    "hosts": ("hosts", "hosts", "Show, add, prepare, repair, move and remove hosts."),
+    "limits": ("limits", "limits", "Show which host used what of a limit."),
+    "scenarios": ("scenarios", "scenarios", "Plan work on a switch or on many hosts."),
+    "incidents": ("hosts", "incidents", "Show racks and switches whose hosts fail together."),
+    "settings": ("settings", "settings", "Show and set what concerns all projects."),
+    "kill": ("settings", "kill", "Stop: nothing more begins, anywhere."),
+    "unkill": ("settings", "unkill", "Take back `kill`."),
+    "open-epoch": ("settings", "open_epoch", "Act on a store that was restored or replaced."),
+}
+_EPILOG: Final = """\b
+Servers: --server HOST:PORT (repeatable), else WALLE_SERVER (separated by
+commas), else 127.0.0.1:7471.
+
+\b
+Exit codes:
+    1  refused
+    2  the command line is wrong
+    3  there is no such thing
+    4  no server answers"""
+
+
+def group(kind: type[LazyGroup], more: Mapping[str, tuple[str, str, str]]) -> click.Group:
+    """The command with further commands, which `kind` knows how to import."""
+
+    @click.command(
+        cls=kind,
+        package="wallectl.commands",
+        commands_by_name=COMMANDS | dict(more),
+        complain=complain,
+        epilog=_EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    @click.option("--server", multiple=True, metavar="HOST:PORT", help="Process of Wall-E to ask; repeatable.")
+    @click.option("--timeout", default=15.0, show_default=True, metavar="SECONDS", help="Longest time of a call.")
+    @click.option("--ca", default="", envvar="WALLE_CA", metavar="FILE", help="Use TLS and trust this CA (PEM).")
+    @click.option("--token-file", default="", envvar="WALLE_TOKEN_FILE", metavar="FILE", help="File with a token.")
+    @click.version_option(package_name="hq", prog_name="walle")
+    @click.pass_context
+    def cli(context: click.Context, server: tuple[str, ...], timeout: float, ca: str, token_file: str) -> None:
+        """Heal hosts without destroying the cluster.
+
+        See `walle COMMAND --help` for each command.
+        """
+        context.obj = Connection(servers_of(server), timeout, ca, token_file)
+
+    assert isinstance(cli, click.Group)
+    return cli

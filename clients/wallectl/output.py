@@ -1,0 +1,91 @@
+"""What commands print: lines for people, or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from wallepb.v1.host_pb2 import HostState, HostStatus, OperationKind, Stage
+from wallepb.v1.project_pb2 import Fuse, Limit, Scenario, ScenarioStage
+from wallepb.v1.service_pb2 import GetHostResponse
+
+
+def print_json(message: Message) -> None:
+    click.echo(json.dumps(json_format.MessageToDict(message), indent=2, ensure_ascii=False))
+
+
+def word(enum: Any, value: int) -> str:
+    """`HOST_STATE_FREE` is `free`."""
+    prefix = _PREFIXES[enum]
+    return str(enum.Name(value)).removeprefix(prefix).lower().replace("_", "-")
+
+
+_PREFIXES = {
+    HostState: "HOST_STATE_",
+    HostStatus: "HOST_STATUS_",
+    OperationKind: "OPERATION_KIND_",
+    Stage: "STAGE_",
+    ScenarioStage: "SCENARIO_STAGE_",
+}
+
+
+def table(rows: Iterable[Sequence[str]], head: Sequence[str]) -> None:
+    """Columns as wide as they need to be."""
+    lines = [tuple(head), *(tuple(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    for line in lines:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def host_row(shown: GetHostResponse) -> tuple[str, ...]:
+    host = shown.host
+    failing = ",".join(check.name for check in host.check if check.failing)
+    doing = f"{word(OperationKind, host.operation.kind)}/{word(Stage, host.operation.stage)}"
+    status = doing if host.HasField("operation") else word(HostStatus, host.status)
+    place = "/".join(filter(None, (host.location.dc, host.location.rack, host.location.switch)))
+    return host.name, host.project, word(HostState, host.state), status, failing or "-", place or "-"
+
+
+HOST_HEAD = ("HOST", "PROJECT", "STATE", "STATUS", "FAILING", "PLACE")
+
+
+def host_lines(shown: GetHostResponse) -> list[str]:
+    """Everything about one host."""
+    host = shown.host
+    lines = ["  ".join(host_row(shown)), f"would do: {shown.decision}"]
+    lines += [f"not done: {shown.blocked}"] if shown.blocked else []
+    lines += [f"reason: {host.status_reason}"] if host.status_reason else []
+    if host.HasField("operation"):
+        lines.append(f"operation {host.operation.id} by {host.operation.by}: {host.operation.message}")
+        lines += [f"  task {task.id} at {task.cms}: {task.message or 'ok'}" for task in host.operation.task]
+    lines += [f"check {c.name}: {'fails' if c.failing else 'fine'} ({c.source}) {c.text}".rstrip() for c in host.check]
+    lines += [f"before: {word(OperationKind, one.kind)}: {one.message}" for one in host.history[:5]]
+    return lines
+
+
+def fuse_lines(fuse: Fuse) -> list[str]:
+    lines = []
+    for name, switch in (("healing", fuse.healing), ("dns", fuse.dns)):
+        lines.append(f"{name}: off, {switch.reason} ({switch.by})" if switch.off else f"{name}: on")
+    lines += [f"credit {credit.counter}: {credit.left} left" for credit in fuse.credit if credit.left]
+    return lines
+
+
+def limit_text(limit: Limit) -> str:
+    return ", ".join(f"{_period(pair.period_s)}:{pair.count}" for pair in limit.pair)
+
+
+def scenario_row(scenario: Scenario) -> tuple[str, ...]:
+    return scenario.id, word(ScenarioStage, scenario.stage), scenario.ticket, str(len(scenario.host)), scenario.message
+
+
+def _period(seconds: int) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"

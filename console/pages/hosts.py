@@ -1,0 +1,121 @@
+"""Hosts (Wall-E): racks as a picture, one host with its checks and its operation in steps, and what people order."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from console.backends.asking import good, missing, status_of, troubles
+from console.backends.servers import Servers
+from console.pages import orders
+from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.views import hosts as views
+from console.views.urls import url
+from wallepb.v1 import host_pb2 as hpb
+from wallepb.v1 import service_pb2 as pb
+
+MISSING: Final = missing("Wall-E", "--walle")
+_MOST: Final = 200
+_MOST_RACKS: Final = 60
+_STATES: Final = ("ASSIGNED", "MAINTENANCE", "PROBATION")
+
+
+class Hosts:
+    """`/hosts` and what is below."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._walle = servers.walle
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [
+            Route("GET", "/hosts", self.all),
+            Route("GET", "/hosts/{host}", self.one),
+            Route("POST", "/hosts/{host}/{order}", self.order),
+        ]
+
+    async def all(self, visit: Visit) -> Page:
+        """Racks as a picture, those with trouble first; then the hosts with trouble."""
+        if self._walle is None:
+            return Page("missing.html", "Hosts", {"troubles": [MISSING]})
+        given = {name: visit.query.get(name, "") for name in ("project", "rack", "switch")}
+        listed, incidents, settings = await asyncio.gather(
+            self._walle.hosts(given["project"], given["rack"], given["switch"]),
+            self._walle.incidents(),
+            self._walle.settings(),
+        )
+        rows = [views.host_row(one) for one in good(listed, pb.ListHostsResponse()).hosts]
+        troubled = [row for row in rows if row.level not in ("good", "unknown")]
+        racks = views.racks(rows)
+        shown = {
+            "given": given,
+            "racks": racks[:_MOST_RACKS],
+            "total_racks": len(racks),
+            "total": len(rows),
+            "rows": (troubled or rows)[:_MOST],
+            "troubled": len(troubled),
+            "incidents": good(incidents, pb.ListIncidentsResponse()).incidents,
+            "settings": good(settings, pb.GetSettingsResponse()),
+            "troubles": troubles(listed, incidents, settings),
+        }
+        return Page("hosts.html", "Hosts", shown)
+
+    async def one(self, visit: Visit, host: str) -> Page:
+        """Its checks, its operation in steps, its history."""
+        if self._walle is None:
+            return Page("missing.html", host, {"troubles": [MISSING]})
+        found = await self._walle.host(host)
+        answer = good(found, pb.GetHostResponse())
+        is_there = bool(answer.host.name)
+        project = good(await self._walle.project(answer.host.project), pb.GetProjectResponse()) if is_there else None
+        shown = {
+            "row": views.host_row(answer) if is_there else None,
+            "steps": views.STEPS,
+            "kind_of": views.kind_of,
+            "outcome_of": views.outcome_of,
+            "verdict_of": views.verdict_of,
+            "kinds": _kind_words(),
+            "states": _STATES,
+            "may_order": project is not None and await self._walle.may_order(project.project.owners),
+            "troubles": troubles(found),
+        }
+        return Page("host.html", host, shown, status_of(is_there, found))
+
+    async def order(self, visit: Visit, host: str, order: str) -> Redirect:
+        """Set its state, begin an operation, or cancel one."""
+        reason = orders.reason(visit)
+        known: dict[str, tuple[str, Any]] = {
+            "state": ("SetHostState", lambda: pb.SetHostStateRequest(host=host, state=_state(visit), reason=reason)),
+            "operation": (
+                "StartOperation",
+                lambda: pb.StartOperationRequest(host=host, kind=_kind(visit), reason=reason),
+            ),
+            "cancel": ("CancelOperation", lambda: pb.CancelOperationRequest(host=host, reason=reason)),
+        }
+        if order not in known:
+            raise Refused(404, "the orders are state, operation and cancel")
+        name, made = known[order]
+        request = made()
+        failed = MISSING if self._walle is None else await self._walle.order(name, request)
+        return orders.told(url("hosts", host), failed, f"Ordered for {host}. It takes effect soon.")
+
+
+def _kind_words() -> list[str]:
+    names = hpb.OperationKind.keys()[1:-1]
+    return [name.removeprefix("OPERATION_KIND_").lower().replace("_", "-") for name in names]
+
+
+def _kind(visit: Visit) -> hpb.OperationKind:
+    """Raises Refused."""
+    word = visit.form.get("kind", "")
+    if word not in _kind_words():
+        raise Refused(400, f"kind: choose one of {', '.join(_kind_words())}")
+    name = f"OPERATION_KIND_{word.upper().replace('-', '_')}"
+    return hpb.OperationKind.Value(name)  # type: ignore[return-value,unused-ignore]
+
+
+def _state(visit: Visit) -> hpb.HostState:
+    """Raises Refused."""
+    if (word := visit.form.get("state", "")) not in _STATES:
+        raise Refused(400, f"state: choose one of {', '.join(_STATES)}")
+    return hpb.HostState.Value(f"HOST_STATE_{word}")  # type: ignore[return-value,unused-ignore]

@@ -1,0 +1,163 @@
+"""Projects (Wall-E): fuses with their ledger, and what switching on would do; scenarios of planned work."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from google.protobuf.duration_pb2 import Duration
+
+from console.backends.asking import good, status_of, troubles
+from console.backends.servers import Servers
+from console.pages import orders
+from console.pages.hosts import MISSING
+from console.site.visits import Page, Redirect, Refused, Route, Visit
+from console.views import hosts as views
+from console.views.urls import url
+from wallepb.v1 import project_pb2 as ppb
+from wallepb.v1 import service_pb2 as pb
+
+_CREDITS: Final = re.compile(r"([\w.:-]{1,100})=(\d{1,6})")
+_MARKS: Final = 50
+_AUTOMATIONS: Final = ("healing", "dns")
+
+
+class Projects:
+    """`/projects`, `/scenarios` and what is below."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._walle = servers.walle
+
+    def routes(self) -> list[Route]:
+        """Their addresses."""
+        return [
+            Route("GET", "/projects", self.all),
+            Route("GET", "/projects/{project}", self.one),
+            Route("POST", "/projects/{project}/automation", self.switch),
+            Route("GET", "/scenarios", self.scenarios),
+            Route("GET", "/scenarios/{scenario}", self.scenario),
+            Route("POST", "/scenarios", self.add_scenario),
+            Route("POST", "/scenarios/{scenario}/end", self.end_scenario),
+        ]
+
+    async def all(self, visit: Visit) -> Page:
+        """Each project with its two fuses."""
+        if self._walle is None:
+            return Page("missing.html", "Projects", {"troubles": [MISSING]})
+        listed, settings = await asyncio.gather(self._walle.projects(), self._walle.settings())
+        shown = {
+            "projects": good(listed, pb.ListProjectsResponse()).projects,
+            "settings": good(settings, pb.GetSettingsResponse()),
+            "troubles": troubles(listed, settings),
+        }
+        return Page("projects.html", "Projects", shown)
+
+    async def one(self, visit: Visit, project: str) -> Page:
+        """Its fuses, what used the limits, and the forecast."""
+        if self._walle is None:
+            return Page("missing.html", project, {"troubles": [MISSING]})
+        credits_ = _credits(visit.query)
+        found, limits, forecast = await asyncio.gather(
+            self._walle.project(project), self._walle.limits(project), self._walle.forecast(project, credits_)
+        )
+        answer = good(found, pb.GetProjectResponse())
+        is_there = bool(answer.project.id)
+        fuse = answer.fuse
+        shown = {
+            "project": project,
+            "answer": answer if is_there else None,
+            "fuses": [("healing", fuse.healing), ("dns", fuse.dns)],
+            "usage": good(limits, pb.GetLimitsResponse()).usage,
+            "marks": list(reversed(fuse.mark))[:_MARKS],
+            "forecast": good(forecast, pb.GetForecastResponse()),
+            "credits": " ".join(f"{name}={count}" for name, count in credits_.items()),
+            "may_order": is_there and await self._walle.may_order(answer.project.owners),
+            "troubles": troubles(found, limits, forecast),
+        }
+        return Page("project.html", project, shown, status_of(is_there, found))
+
+    async def switch(self, visit: Visit, project: str) -> Redirect:
+        """Turn healing or DNS on, with credits or without, or off."""
+        automation, on = visit.form.get("automation", ""), visit.form.get("on") == "yes"
+        if automation not in _AUTOMATIONS:
+            raise Refused(400, "automation: choose healing or dns")
+        request = pb.SwitchAutomationRequest(project=project, automation=automation, on=on, reason=orders.reason(visit))
+        if credits_ := _credits(visit.form):
+            request.credits.update(credits_)
+            request.credit_time.CopyFrom(Duration(seconds=3_600 * orders.hours(visit)))
+        said = f"{automation} of {project} is switched {'on' if on else 'off'}."
+        return await self._order(url("projects", project), "SwitchAutomation", request, said)
+
+    async def scenarios(self, visit: Visit) -> Page:
+        """Planned work, what is under way first."""
+        if self._walle is None:
+            return Page("missing.html", "Scenarios", {"troubles": [MISSING]})
+        found = await self._walle.scenarios()
+        over = (ppb.SCENARIO_STAGE_FINISHED, ppb.SCENARIO_STAGE_CANCELLED, ppb.SCENARIO_STAGE_REFUSED)
+        listed = sorted(good(found, pb.ListScenariosResponse()).scenarios, key=lambda one: one.stage in over)
+        shown = {
+            "scenarios": listed,
+            "scenario_state": views.scenario_state,
+            "may_order": await self._walle.may_order(),
+            "troubles": troubles(found),
+        }
+        return Page("scenarios.html", "Scenarios", shown)
+
+    async def scenario(self, visit: Visit, scenario: str) -> Page:
+        """How far it is, who blocks it and why, and each host's leave."""
+        if self._walle is None:
+            return Page("missing.html", scenario, {"troubles": [MISSING]})
+        found = await self._walle.scenario(scenario)
+        answer = good(found, pb.GetScenarioResponse())
+        is_there = bool(answer.scenario.id)
+        shown = {
+            "id": scenario,
+            "one": answer.scenario if is_there else None,
+            "blocking": answer.blocking,
+            "state": views.scenario_state(answer.scenario),
+            "verdict_of": views.verdict_of,
+            "is_over": answer.scenario.stage >= ppb.SCENARIO_STAGE_RETURNING,
+            "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING,
+            "may_order": await self._walle.may_order(),
+            "troubles": troubles(found),
+        }
+        return Page("scenario.html", scenario, shown, status_of(is_there, found))
+
+    async def add_scenario(self, visit: Visit) -> Redirect:
+        """Maintenance of a switch."""
+        form = visit.form
+        if not form.get("scenario") or not form.get("switch"):
+            raise Refused(400, "scenario and switch: both are needed")
+        request = pb.AddScenarioRequest(
+            scenario=form["scenario"],
+            kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE,
+            switch=form["switch"],
+            dc=form.get("dc", ""),
+            ticket=form.get("ticket", ""),
+            reason=orders.reason(visit),
+        )
+        return await self._order(
+            url("scenarios", form["scenario"]), "AddScenario", request, "Leave is being asked for."
+        )
+
+    async def end_scenario(self, visit: Visit, scenario: str) -> Redirect:
+        """The work is done, or given up."""
+        done = visit.form.get("done") == "yes"
+        request = pb.EndScenarioRequest(scenario=scenario, done=done, reason=orders.reason(visit))
+        said = "The hosts are being given back." if done else "It is being cancelled: the hosts are given back."
+        return await self._order(url("scenarios", scenario), "EndScenario", request, said)
+
+    async def _order(self, to: str, name: str, request: Any, said: str) -> Redirect:
+        return orders.told(to, MISSING if self._walle is None else await self._walle.order(name, request), said)
+
+
+def _credits(given: Mapping[str, str]) -> dict[str, int]:
+    """`ssh=100 dns-fixes=5`. Raises Refused."""
+    found = {}
+    for part in given.get("credits", "").replace(",", " ").split():
+        if (match := _CREDITS.fullmatch(part)) is None:
+            raise Refused(400, f"credits: {part!r} is not a check and a number, as in ssh=100")
+        found[match[1]] = int(match[2])
+    return found

@@ -1,0 +1,197 @@
+"""Hosts, racks, operations and fuses of Wall-E as pages show them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from console.views.problems import Problem
+from console.views.urls import url
+from console.views.words import plural, seconds, span
+from wallepb.v1 import host_pb2 as hpb
+from wallepb.v1 import project_pb2 as ppb
+from wallepb.v1 import service_pb2 as pb
+
+STEPS: Final = (
+    (hpb.STAGE_REQUESTED, "requested"),
+    (hpb.STAGE_APPROVAL, "approval"),
+    (hpb.STAGE_CONFIRMING, "confirming"),
+    (hpb.STAGE_RUNNING, "running"),
+    (hpb.STAGE_VERIFYING, "verifying"),
+    (hpb.STAGE_ENDING, "ending"),
+)
+_STATUS: Final = {
+    hpb.HOST_STATUS_READY: ("good", "ready"),
+    hpb.HOST_STATUS_MANUAL: ("warn", "manual"),
+    hpb.HOST_STATUS_DEAD: ("bad", "dead"),
+    hpb.HOST_STATUS_INVALID: ("warn", "invalid"),
+}
+_STATE: Final = {
+    hpb.HOST_STATE_FREE: "free",
+    hpb.HOST_STATE_ASSIGNED: "assigned",
+    hpb.HOST_STATE_MAINTENANCE: "maintenance",
+    hpb.HOST_STATE_PROBATION: "probation",
+}
+_SCENARIO: Final = {
+    ppb.SCENARIO_STAGE_ASKING: ("busy", "asking"),
+    ppb.SCENARIO_STAGE_CONFIRMING: ("busy", "confirming"),
+    ppb.SCENARIO_STAGE_WORKING: ("good", "the work may be done"),
+    ppb.SCENARIO_STAGE_RETURNING: ("busy", "returning"),
+    ppb.SCENARIO_STAGE_FINISHED: ("note", "finished"),
+    ppb.SCENARIO_STAGE_REFUSED: ("bad", "refused"),
+    ppb.SCENARIO_STAGE_CANCELLED: ("note", "cancelled"),
+}
+_VERDICTS: Final = {
+    hpb.VERDICT_OK: ("good", "ok"),
+    hpb.VERDICT_IN_PROCESS: ("unknown", "waits"),
+    hpb.VERDICT_REJECTED: ("bad", "rejected"),
+}
+_ASKING_LONG_S: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostRow:
+    """One host. `level` and `word`: how it is; `state`: what it is there for."""
+
+    name: str
+    href: str
+    host: hpb.Host
+    level: str
+    word: str
+    state: str
+    failing: list[hpb.Check]
+    decision: str
+    blocked: str
+
+
+def host_row(answer: pb.GetHostResponse) -> HostRow:
+    """What a table says of it."""
+    host = answer.host
+    failing = [one for one in host.check if one.failing]
+    level, word = _STATUS.get(host.status, ("unknown", "unknown"))
+    if host.HasField("operation"):
+        level, word = "busy", f"{kind_of(host.operation.kind)}, {stage_of(host.operation.stage)}"
+    elif host.scenario:
+        level, word = "busy", "in planned work"
+    elif level == "good" and failing:
+        level, word = "warn", ", ".join(one.name for one in failing)
+    state = _STATE.get(host.state, "")
+    return HostRow(
+        host.name, url("hosts", host.name), host, level, word, state, failing, answer.decision, answer.blocked
+    )
+
+
+def kind_of(kind: hpb.OperationKind) -> str:
+    """power-off, as on the CMS wire."""
+    return hpb.OperationKind.Name(kind).removeprefix("OPERATION_KIND_").lower().replace("_", "-")
+
+
+def stage_of(stage: hpb.Stage) -> str:
+    """Its word."""
+    return dict(STEPS).get(stage, "unknown")
+
+
+def outcome_of(outcome: hpb.Outcome) -> tuple[str, str]:
+    """Level and word."""
+    word = hpb.Outcome.Name(outcome).removeprefix("OUTCOME_").lower()
+    return {"done": "good", "failed": "bad", "rejected": "bad"}.get(word, "note"), word
+
+
+def verdict_of(verdict: hpb.Verdict) -> tuple[str, str]:
+    """Level and word."""
+    return _VERDICTS.get(verdict, ("unknown", "not asked yet"))
+
+
+def scenario_state(scenario: ppb.Scenario) -> tuple[str, str]:
+    """Level and word."""
+    return _SCENARIO.get(scenario.stage, ("unknown", "unknown"))
+
+
+@dataclass(frozen=True, slots=True)
+class Rack:
+    """The picture of one rack: its hosts, and how many are under work or broken."""
+
+    dc: str
+    name: str
+    rows: list[HostRow]
+    busy: int
+    bad: int
+
+
+def racks(rows: Iterable[HostRow]) -> list[Rack]:
+    """Those with trouble or work first."""
+    grouped: dict[tuple[str, str], list[HostRow]] = defaultdict(list)
+    for row in rows:
+        grouped[row.host.location.dc, row.host.location.rack].append(row)
+    made = [
+        Rack(
+            dc,
+            rack,
+            sorted(those, key=lambda row: row.name),
+            sum(row.level == "busy" for row in those),
+            sum(row.level in ("bad", "warn") for row in those),
+        )
+        for (dc, rack), those in grouped.items()
+    ]
+    return sorted(made, key=lambda one: (-one.bad - one.busy, one.dc, one.name))
+
+
+@dataclass(frozen=True, slots=True)
+class FuseRow:
+    """One switch of a project, or of all."""
+
+    project: str
+    automation: str
+    switch: ppb.Switch
+
+
+def fuses_out(projects: Iterable[pb.GetProjectResponse], everywhere: ppb.Fuse | None) -> list[FuseRow]:
+    """The switches that are off."""
+    named = [(one.project.id, one.fuse) for one in projects]
+    if everywhere is not None:
+        named.insert(0, ("", everywhere))
+    return [
+        FuseRow(name, automation, switch)
+        for name, fuse in named
+        for automation, switch in (("healing", fuse.healing), ("dns", fuse.dns))
+        if switch.off
+    ]
+
+
+def walle_problems(
+    out: Iterable[FuseRow],
+    incidents: Iterable[str],
+    scenarios: Iterable[ppb.Scenario],
+    settings: pb.GetSettingsResponse | None,
+    now_s: float,
+) -> list[Problem]:
+    """Fuses that are out, racks that fail together, planned work that waits, a Wall-E that does nothing."""
+    found = (
+        [Problem("bad", "Wall-E does nothing", settings.stopped, "", url("hosts"))]
+        if settings and settings.stopped
+        else []
+    )
+    found += map(_of_fuse, out)
+    together = "They fail together, so no host of it is touched."
+    found += [Problem("bad", incident, together, "", url("hosts")) for incident in incidents]
+    for one in scenarios:
+        waited_s = now_s - seconds(one.created)
+        if one.stage == ppb.SCENARIO_STAGE_ASKING and waited_s > _ASKING_LONG_S:
+            title = f"{one.id} has waited for leave for {span(waited_s)}"
+            found.append(Problem("warn", title, one.message, f"Asked for by {one.by}.", url("scenarios", one.id)))
+        elif one.stage == ppb.SCENARIO_STAGE_WORKING:
+            why = f"{plural(len(one.host), 'host')}, by {one.by}: {one.reason or one.ticket}"
+            found.append(Problem("note", f"{one.id}: planned work goes on", why, "", url("scenarios", one.id)))
+    return found
+
+
+def _of_fuse(row: FuseRow) -> Problem:
+    by = f"{row.switch.tripped_by} was over its limit" if row.switch.tripped_by else f"by {row.switch.by}"
+    why = f"{by}: {row.switch.reason}" if row.switch.reason else f"{by}."
+    where = f"of {row.project}" if row.project else "everywhere"
+    level = "bad" if row.switch.tripped_by else "warn"
+    ways = "Look at the ledger and the forecast before you switch it on."
+    href = url("projects", row.project) if row.project else url("projects")
+    return Problem(level, f"{row.automation} {where} is off", why, ways, href, seconds(row.switch.time))

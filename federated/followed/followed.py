@@ -1,0 +1,193 @@
+"""Filters that are asked for often: which are followed, by whose watch, and when memory may answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from federated.calls.asking import Asking
+from federated.calls.following import Follower
+from federated.clock import Clock
+from federated.encoded import scan
+from federated.errors import Silence
+from federated.followed.demand import Bounds, Demand
+from federated.followed.joined import FollowedAnswer, Joined
+from federated.followed.picture import Picture
+from federated.locations.location import Kept
+from federated.locations.locations import Locations
+from hqclient.errors import HqApiError
+from hqpb.v1 import service_pb2 as pb
+from serving.errors import ServiceError, invalid
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 1.0
+
+
+class Followed:
+    """Answers from memory what is followed.
+
+    The watches use the gateway's own identity, never a caller's token. So memory answers only whom the gateway's own
+    policy lets read everything that the filter can match; without such a policy, only callers without a token.
+
+    Attributes:
+        answers: given from memory; for metrics.
+    """
+
+    def __init__(
+        self, locations: Locations, clock: Clock, rng: random.Random, page_bytes: int, bounds: Bounds | None = None
+    ) -> None:
+        self._locations, self._clock, self._rng, self._page_bytes = locations, clock, rng, page_bytes
+        self._bounds = bounds or Bounds()
+        self._demand = Demand(self._bounds)
+        self._filters: dict[bytes, _Filter] = {}
+        self.answers = 0
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all frames that are held."""
+        return sum(one.size_bytes for one in self._filters.values())
+
+    def answer(self, message: pb.FindInstancesRequest, key: bytes, ask: Asking) -> FollowedAnswer | None:
+        """The answer from memory; None: ask the locations. Counts as a question for this filter either way."""
+        if not _is_plain(message) or list(ask.names) != list(self._locations.by_name) or not _may(message, ask):
+            return None
+        now = self._clock.now()
+        identity = ask.access.identity
+        if self._demand.asked(key, identity.name if identity else "", now):
+            share = self._bounds.max_bytes // 10
+            self._filters[key] = _Filter(self._locations, message.filter, self._clock, self._rng, share)
+        one = self._filters.get(key)
+        found = one.answer(now, message.page_size, self._page_bytes) if one is not None else None
+        self.answers += found is not None
+        return found
+
+    def kept(self, key: bytes, name: str) -> Kept | None:
+        """The last that a silent location showed of a filter; the caller sees to it that the asker may read it."""
+        one = self._filters.get(key)
+        return one.kept(name) if one is not None else None
+
+    async def run(self) -> None:
+        """Drop what nobody asks for, what grew too large and what cannot be followed, until cancelled."""
+        try:
+            names = list(self._locations.by_name)
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._locations.changed()
+                if self._locations.closing.is_set():
+                    return
+                if names != (now_names := list(self._locations.by_name)):
+                    names = now_names
+                    self._drop(list(self._filters))
+                self._tidy(self._clock.now())
+        finally:
+            self._drop(list(self._filters))
+
+    def _tidy(self, now: float) -> None:
+        self._drop(self._demand.idle(now))
+        for key, one in list(self._filters.items()):
+            if one.refused:
+                log.info("a filter is not followed: %s", one.refused)
+                self._drop([key])
+                self._demand.bar(key, now)
+        while self.size_bytes > self._bounds.max_bytes:
+            self._drop([min(self._filters, key=lambda key: self._demand.followed[key][1])])
+
+    def _drop(self, keys: Sequence[bytes]) -> None:
+        for key in keys:
+            self._demand.drop(key)
+            if (one := self._filters.pop(key, None)) is not None:
+                one.end()
+
+
+class _Filter:
+    """One filter, followed at every location."""
+
+    def __init__(
+        self, locations: Locations, where: pb.InstanceFilter, clock: Clock, rng: random.Random, max_bytes: int
+    ) -> None:
+        self._locations, self._clock, self._max_bytes = locations, clock, max_bytes
+        self._pictures = {name: Picture() for name in locations.by_name}
+        self._joined = Joined(self._pictures)
+        self.refused = ""
+        followers = [Follower(name, locations, where, "", clock, rng) for name in self._pictures]
+        self._tasks = [asyncio.create_task(self._follow(one), name=f"follow in {one.name}") for one in followers]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(picture.size_bytes for picture in self._pictures.values()) + self._joined.json_bytes
+
+    def answer(self, now: float, page_size: int, page_bytes: int) -> FollowedAnswer | None:
+        """None: it is not known for sure, or is more than one page."""
+        if not all(picture.is_usable(now) for picture in self._pictures.values()):
+            return None
+        if not all(location.health.is_up for location in self._locations.by_name.values()):
+            return None
+        body = self._joined.body()
+        if len(body.frames) > page_bytes or 0 < page_size < body.instances:
+            return None
+        sources = b"".join(scan.delimited(3, picture.source(now)) for _, picture in sorted(self._pictures.items()))
+        return FollowedAnswer(self._joined, sources)
+
+    def kept(self, name: str) -> Kept | None:
+        picture = self._pictures.get(name)
+        if picture is None or not picture.was_complete:
+            return None
+        frames = [picture.frames[one] for one in sorted(picture.frames)]
+        return Kept(b"".join(frames) + scan.delimited(3, picture.source(picture.last_at)), picture.last_at)
+
+    def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+
+    async def _follow(self, follower: Follower) -> None:
+        picture = self._pictures[follower.name]
+        try:
+            while True:
+                await self._stream(follower, picture)
+                picture.broke()
+                await follower.pause()
+        except ServiceError as error:
+            self.refused = str(error)
+        except Exception as error:
+            log.exception("following a filter in %s ended", follower.name)
+            self.refused = f"{type(error).__name__}: {error}"
+
+    async def _stream(self, follower: Follower, picture: Picture) -> None:
+        """One stream, until it ends. Raises ServiceError: there can never be one."""
+        location = self._locations.get(follower.name)
+        if location is None:
+            return
+        try:
+            async for body in location.stream("WatchInstances", follower.request(), location.own()):
+                for portion in follower.received(body):
+                    picture.took(portion, self._clock.now())
+                if self.size_bytes > self._max_bytes:
+                    raise invalid("filter", "its instances take too many bytes")
+        except (HqApiError, Silence) as error:
+            for portion in follower.failed(error):
+                if portion.forget:
+                    picture.took(portion, self._clock.now())
+
+
+def _is_plain(message: pb.FindInstancesRequest) -> bool:
+    """A whole list, of whatever freshness."""
+    read = message.read
+    demands = read.min_version or read.epoch or read.consistency or read.require_trusted
+    return not (message.page_token or message.HasField("field_mask") or demands)
+
+
+def _may(message: pb.FindInstancesRequest, ask: Asking) -> bool:
+    """Memory may answer this caller."""
+    if not ask.access.is_checked:
+        return not ask.metadata
+    where = message.filter
+    return all(ask.access.within(name).proves(where.service_id, where.node_name) for name in ask.names)

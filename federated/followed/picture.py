@@ -1,0 +1,122 @@
+"""What one location has of one filter, as its watch shows it: encoded instances by id. Pure: the time is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from federated.calls.following import Portion
+from federated.encoded import scan
+from federated.encoded.merge import instance_id
+from hqpb.v1 import service_pb2 as pb
+
+QUIET_S: Final = 6.0  # a replica sends a bookmark at least every five seconds
+_SOURCE_KEPT_S: Final = 0.1
+
+
+class Picture:
+    """Frames (fields `instances = 1` as an answer holds them) of one location.
+
+    Attributes:
+        frames: by id.
+        changed: ids whose frame changed or went since they were last taken from here; None: all may have.
+        size_bytes: of the frames, and of those that come in a snapshot.
+        last_at: when the last message came.
+    """
+
+    def __init__(self) -> None:
+        self.frames: dict[bytes, bytes] = {}
+        self.changed: set[bytes] | None = None
+        self.size_bytes = 0
+        self.last_at = float("-inf")
+        self._is_open = False
+        self._is_complete = False
+        self._coming: dict[bytes, bytes] = {}
+        self._source = pb.Source()
+        self._encoded, self._encoded_at = b"", float("-inf")
+
+    def is_usable(self, now: float) -> bool:
+        """It may answer: complete, heard of a moment ago, and its source has nothing to say against itself."""
+        is_fresh = self._is_open and self._is_complete and now - self.last_at < QUIET_S
+        source = self._source
+        return is_fresh and not (source.stale or source.error or source.trust == pb.EPOCH_TRUST_DOUBTED)
+
+    @property
+    def was_complete(self) -> bool:
+        """It was complete once: what it has is a last good answer."""
+        return self._is_complete or bool(self.frames)
+
+    def source(self, now: float) -> bytes:
+        """The encoded Source of an answer that is given now; its staleness grows until the next message."""
+        if now - self._encoded_at > _SOURCE_KEPT_S:
+            source = pb.Source()
+            source.CopyFrom(self._source)
+            if source.HasField("staleness"):
+                late_s = now - self.last_at + _SOURCE_KEPT_S
+                source.staleness.FromMilliseconds(round(self._source.staleness.ToMilliseconds() + late_s * 1000))
+            self._encoded, self._encoded_at = source.SerializeToString(), now
+        return self._encoded
+
+    def took(self, portion: Portion, now: float) -> None:
+        """The watch gave this out. Raises Malformed."""
+        if portion.forget:
+            self._is_complete = False
+            self.size_bytes -= sum(map(len, self._coming.values()))
+            self._coming = {}
+        for body in portion.bodies:
+            self._took(body, now)
+
+    def broke(self) -> None:
+        """The watch ended; the next one goes on or begins anew, and says so."""
+        self._is_open = False
+
+    def _took(self, body: bytes, now: float) -> None:
+        kind, events, source = _apart(body)
+        if kind == pb.WATCH_KIND_RESYNC:
+            return
+        if source:
+            self._source = pb.Source.FromString(source)
+            self._is_open, self.last_at, self._encoded_at = True, now, float("-inf")
+        target = self._coming if kind == pb.WATCH_KIND_SNAPSHOT else self.frames
+        for at, end in events:
+            for one, frame in _changes(body, at, end):
+                self._put(target, one, frame)
+        if kind == pb.WATCH_KIND_SYNCED and not self._is_complete:
+            self._swap()
+
+    def _swap(self) -> None:
+        self.frames, self._coming = self._coming, {}
+        self.size_bytes = sum(map(len, self.frames.values()))
+        self.changed, self._is_complete = None, True
+
+    def _put(self, target: dict[bytes, bytes], one: bytes, frame: bytes) -> None:
+        before = target.pop(one, b"") if not frame else target.get(one, b"")
+        if frame:
+            target[one] = frame
+        self.size_bytes += len(frame) - len(before)
+        if target is self.frames and self.changed is not None:
+            self.changed.add(one)
+
+
+def _apart(body: bytes) -> tuple[int, list[tuple[int, int]], bytes]:
+    """Kind, places of the events and last source of an encoded WatchInstancesResponse. Raises Malformed."""
+    kind, source = 0, b""
+    events = []
+    for field in scan.fields(body):
+        if field.number == 1:
+            kind = field.value
+        elif field.number == 2:
+            events.append((field.value_at, field.end))
+        elif field.number == 4:
+            source = body[field.value_at : field.end]
+    return kind, events, source
+
+
+def _changes(body: bytes, at: int, end: int) -> Iterator[tuple[bytes, bytes]]:
+    """The id and the new frame (empty: it is gone) of the WatchEvent in body[at:end]."""
+    for field in scan.fields(body, at, end):
+        if field.number == 2:
+            yield instance_id(body, field.value_at, field.end), scan.delimited(1, body[field.value_at : field.end])
+        elif field.number in (3, 4):
+            mention = scan.fields(body, field.value_at, field.end)
+            yield next((body[f.value_at : f.end] for f in mention if f.number == 1), b""), b""

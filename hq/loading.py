@@ -1,0 +1,88 @@
+"""Whether memory holds what the store holds, and waits until it holds what a caller needs."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from hq.memory.cache import Cache
+from serving.errors import NotLoaded
+from store.fence import Fence
+from store.port import Unavailable
+
+_SHOWN_S: Final = 1.0
+
+
+class Loading:
+    """How far this replica has read the store.
+
+    Attributes:
+        loaded: set when everything was read and a fence proved it; cleared when the store turns out to be another one.
+        unloaded: set while `loaded` is not.
+        restoring: a backup is being put back into the store; what is there is not everything.
+    """
+
+    def __init__(self) -> None:
+        self.loaded, self.unloaded = asyncio.Event(), asyncio.Event()
+        self.unloaded.set()
+        self.restoring = False
+
+    def done(self) -> None:
+        """Reads can be served."""
+        self.loaded.set()
+        self.unloaded.clear()
+
+    def again(self) -> None:
+        """Everything is to be read anew."""
+        self.loaded.clear()
+        self.unloaded.set()
+        self.restoring = False
+
+    def check(self) -> None:
+        """Raises NotLoaded until reads can be served."""
+        if not self.loaded.is_set():
+            raise NotLoaded(f"{self.why_not()}; use another one or retry", 0.5)
+
+    def why_not(self) -> str:
+        """As a message for callers and operators."""
+        if self.restoring:
+            return "a backup is being restored, or that was interrupted: `hq restore` must be completed"
+        return "this replica is still loading"
+
+
+class CatchUp:
+    """Waits until memory holds what a caller needs."""
+
+    def __init__(self, cache: Cache, fence: Fence, loading: Loading) -> None:
+        self._cache, self._fence, self._loading = cache, fence, loading
+
+    async def proven(self) -> None:
+        """Return when memory has everything that was acknowledged before this call.
+
+        Raises StoreUnavailable, and NotLoaded: meanwhile the store became another one that is not read yet, or a backup
+        is being put back into it, and what memory has is not everything.
+        """
+        await self._fence.passed()
+        self._loading.check()
+
+    async def until(self, version: int, timeout_s: float) -> None:
+        """Return when memory is at a version, or when the time is over: the caller looks at what memory has then."""
+        if self._cache.version >= version:
+            return
+        try:
+            async with asyncio.timeout(max(0.0, timeout_s)):
+                await self._cache.wait_for(version)
+        except (TimeoutError, NotLoaded):
+            pass
+
+    async def shown(self, version: int) -> None:
+        """Return when whoever wrote this version can read it here; soon in any case, for it is stored."""
+        await self.until(version, _SHOWN_S)
+
+
+async def watched(cache: Cache, version: int) -> None:
+    """Return when everything up to a version has come through the watch. Raises Unavailable on a new epoch."""
+    try:
+        await cache.wait_for(version)
+    except NotLoaded as error:
+        raise Unavailable(str(error)) from error

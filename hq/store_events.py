@@ -1,0 +1,178 @@
+"""What comes out of the store's ordered stream, taken to the parts that it concerns. The sink of the follower.
+
+For one batch, in this order: the committer (did it bring a write of unknown outcome?), the cache, liveness, history and
+watches, then fences: whoever waits for a fence finds everything before it in place.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+from google.protobuf.message import DecodeError
+
+from hq import keys as k
+from hq.epoch_trust import EpochTrust
+from hq.liveness.heartbeats import Heartbeats
+from hq.liveness.orders import Orders
+from hq.liveness.refusals import PublishedRefusals
+from hq.liveness.tracker import Tracker
+from hq.loading import Loading
+from hq.memory.cache import Cache
+from hq.memory.decoder import Quarantined
+from hq.memory.fanout import Fanout
+from hq.memory.history import History, Step, WatchedEvent
+from serving.clock import Clock
+from store.commit import Committer
+from store.compaction import Compactor
+from store.epoch import Epoch
+from store.fence import Fence
+from store.keys import word_of
+from store.port import Batch, Change, Record
+
+log = logging.getLogger(__name__)
+
+_PEERS_KEPT = 1_000
+
+
+class StoreEvents:
+    """Routes each event by the kind of its key.
+
+    Attributes:
+        peers: by replica, when a sign of life of it was last seen, on the injected clock.
+    """
+
+    _epoch: Epoch
+    _trust: EpochTrust
+    _committer: Committer
+    _fence: Fence
+    _compactor: Compactor
+    _tracker: Tracker
+    _orders: Orders
+    _heartbeats: Heartbeats
+    _published: PublishedRefusals
+
+    def __init__(
+        self, names: k.Keys, clock: Clock, cache: Cache, history: History, fanout: Fanout, loading: Loading
+    ) -> None:
+        self._names, self._clock, self._loading = names, clock, loading
+        self._cache, self._history, self._fanout = cache, history, fanout
+        self.peers: OrderedDict[str, float] = OrderedDict()
+
+    def connect_store(self, epoch: Epoch, committer: Committer, fence: Fence, compactor: Compactor) -> None:
+        """The parts that read and write beside the follower; they need it, so they come after it."""
+        self._epoch, self._committer, self._fence, self._compactor = epoch, committer, fence, compactor
+
+    def connect_liveness(
+        self, trust: EpochTrust, tracker: Tracker, orders: Orders, heartbeats: Heartbeats, published: PublishedRefusals
+    ) -> None:
+        """The parts that judge silence and epochs."""
+        self._trust, self._tracker, self._orders = trust, tracker, orders
+        self._heartbeats, self._published = heartbeats, published
+
+    def reset(self) -> None:
+        is_first = not self._loading.loaded.is_set()
+        if not is_first:
+            self._epoch.remember(self._trust.standing().remembered().encoded())
+            self._trust.strangers.clear()
+        self._loading.again()
+        self._fence.forget()
+        self._cache.reset()
+        self._committer.forget()
+        self._tracker.reset()
+        self._orders.reset()
+        self._history.reset(0)
+        self._fanout.lose_all("the store has a new history")
+        if not is_first:
+            log.warning("reading everything again: the store has a new history")
+
+    def load(self, records: list[Record]) -> None:
+        for name, record in self._cache.load(records):
+            if name.kind == k.OPS:
+                self._take_order(Change(record.key, record.value, record.created, record.modified), name, live=False)
+            elif name.kind == k.COMPACTION:
+                self._compactor.seen(record)
+            elif name.kind == k.RESTORE:
+                self._loading.restoring = True
+
+    def listed(self, revision: int) -> None:
+        self._cache.advance(revision)
+        self._history.reset(revision)
+        self._fanout.version = self._fanout.changed = revision
+
+    def apply(self, batch: Batch, *, collapsed: bool) -> None:
+        self._committer.observe(batch, collapsed=collapsed)
+        if collapsed:
+            # Also if nothing differs in the end: what came and went in between was seen by others' watchers.
+            self._history.reset(batch.revision)
+            self._apply_version(batch, collapsed=True)
+            because = "the store's history was compacted past this replica's position"
+            self._tracker.deadlines.restart(self._clock.now(), because)
+            return
+        # Version by version: a heartbeat is judged by the status that was current at its place in the store's order.
+        for version, changes in groupby(batch.changes, key=lambda change: change.revision):
+            self._apply_version(Batch(version, list(changes)), collapsed=False)
+
+    def _apply_version(self, batch: Batch, *, collapsed: bool) -> None:
+        events = self._cache.apply(batch, collapsed=collapsed)
+        if self._loading.loaded.is_set():
+            for event in events:
+                self._tracker.observe(event)
+        if events:
+            step = Step(batch.revision, [WatchedEvent(event) for event in events], collapsed)
+            self._history.add(step)
+            self._fanout.publish(step)
+            self._fanout.forget(self._history.complete_after)
+        self._fanout.version = batch.revision
+        for change in batch.changes:
+            self._apply_other(change, collapsed=collapsed)
+
+    def connection(self, up: bool) -> None:
+        log.info("the watch on the store is %s", "open" if up else "closed")
+
+    def keys(self) -> Iterable[bytes]:
+        yield from self._cache.keys()
+        yield from (self._names.of(k.OPS, name) for name in self._orders.names())
+        if self._loading.restoring:
+            yield self._names.restore
+
+    def _apply_other(self, change: Change, *, collapsed: bool) -> None:
+        """Everything that is no instance: heartbeats, fences, orders, marks."""
+        name = self._names.name(change.key)
+        if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
+            return
+        if change.value is None:
+            self._cache.quarantine.release(*name)
+        if name.kind == k.FENCE and change.value is not None:
+            self._saw_peer(name.rest)
+            self._fence.seen(change.key, word_of(change.value), change.revision)
+        elif name.kind in (k.BEATS, k.HEARING) and change.value is not None:
+            part = self._heartbeats if name.kind == k.BEATS else self._published
+            self._saw_peer(name.rest)
+            self._take(change, name, lambda: part.observe(name.rest, change.value or b""))
+        elif name.kind == k.OPS:
+            self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
+        elif name.kind == k.RESTORE:
+            self._loading.restoring = change.value is not None
+        elif name.kind == k.COMPACTION and change.value is not None:
+            self._compactor.seen(Record(change.key, change.value, change.created, change.revision))
+
+    def _take_order(self, change: Change, name: k.Name, *, live: bool) -> None:
+        live = live and self._loading.loaded.is_set()
+        self._take(change, name, lambda: self._orders.take(name.rest, change.value, live=live))
+
+    def _take(self, change: Change, name: k.Name, take: Callable[[], None]) -> None:
+        """Take a record in, or put it into quarantine."""
+        try:
+            take()
+            self._cache.quarantine.release(*name)
+        except DecodeError as error:
+            self._cache.quarantine.put(Quarantined(*name, change.revision, str(error), served_from_older=False))
+
+    def _saw_peer(self, replica: str) -> None:
+        self.peers[replica] = self._clock.now()
+        self.peers.move_to_end(replica)
+        while len(self.peers) > _PEERS_KEPT:
+            self.peers.popitem(last=False)

@@ -1,0 +1,87 @@
+"""`hqctl budget` and `hqctl disruptions` as commands, against a real CMS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+from tests.cms.cloud import Cms, service_of
+
+
+async def hqctl(cms: Cms, *words: str, stdin: str = "") -> tuple[int, str]:
+    """The exit code and all that was printed."""
+    where = ("--cms", f"127.0.0.1:{cms.port}")
+    group, *rest = words
+    command = [group, *rest, *where] if group == "budget" else [group, *where, *rest]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "hqctl.main", *command),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin", "HOME": "/nonexistent"},
+    )
+    told, _ = await process.communicate(stdin.encode())
+    assert process.returncode is not None
+    return process.returncode, told.decode()
+
+
+async def test_budgets_are_applied_from_yaml_listed_and_deleted(tmp_path: Path) -> None:
+    file = tmp_path / "budgets.yaml"
+    file.write_text("name: web\nservice: web\nmaxUnavailable: 1\n---\nname: front\nlabels: {tier: a}\nminReady: 50%\n")
+    async with service_of(4) as (_, cms):
+        assert await hqctl(cms, "budget", "apply", "-f", str(file)) == (0, "budget web set\nbudget front set\n")
+        code, told = await hqctl(cms, "budget", "list")
+        assert code == 0
+        assert told.splitlines()[1].split() == ["web", "max_unavailable", "1", "4", "3", "4", "1", "-", "0"]
+        code, told = await hqctl(cms, "budget", "list", "-o", "json")
+        assert {one["name"] for one in json.loads(told)["budget"]} == {"front", "web"}
+        assert (await hqctl(cms, "budget", "delete", "web"))[0] == 0
+        assert (await hqctl(cms, "budget", "delete", "web"))[0] == 3
+
+
+async def test_a_bad_budget_is_refused_by_its_field() -> None:
+    async with service_of(1) as (_, cms):
+        code, told = await hqctl(cms, "budget", "put", "web", "--service", "web", "--min-ready", "many")
+        assert code != 0
+        assert "min_ready" in told
+
+
+async def test_why_tells_the_whole_story_and_an_operator_can_end_it(tmp_path: Path) -> None:
+    async with service_of(10) as (_, cms):
+        reason = ("--reason", "kernel", "--by", "ann")
+        assert (await hqctl(cms, "disruptions", "ask", "h0", "--id", "t1", *reason))[0] == 0
+        code, told = await hqctl(cms, "disruptions", "ask", "h1", "--id", "t2", *reason)
+        assert (code, "in-process" in told) == (1, True)
+        code, told = await hqctl(cms, "disruptions", "why", "t2")
+        assert code == 0
+        for words in ("floor 9 of 10", "held by t1", "ask again in"):
+            assert words in told
+        code, told = await hqctl(cms, "disruptions")
+        assert [line.split()[:2] for line in told.splitlines()[1:]] == [["t1", "ok"], ["t2", "in-process"]]
+        assert len((await hqctl(cms, "disruptions", "--node", "h1"))[1].splitlines()) == 2
+        assert (await hqctl(cms, "disruptions", "extend", "t1", "--for", "2h", *reason))[0] == 0
+        assert (await hqctl(cms, "disruptions", "end", "t1", *reason))[0] == 0
+        await cms.becomes_granted("t2")
+        hosts = tmp_path / "hosts.txt"
+        hosts.write_text("# two of them\nh5\nh6\n")
+        code, told = await hqctl(cms, "disruptions", "plan", "-f", str(hosts))
+        assert code in (0, 1)
+        assert (await hqctl(cms, "disruptions", "done", "t2"))[0] == 0
+
+
+async def test_a_freeze_shows_in_the_status() -> None:
+    async with service_of(1) as (_, cms):
+        assert (await hqctl(cms, "disruptions", "status"))[0] == 0
+        assert (await hqctl(cms, "disruptions", "freeze", "--reason", "drill"))[0] == 0
+        code, told = await hqctl(cms, "disruptions", "status")
+        assert (code, "drill" in told) == (1, True)
+        assert (await hqctl(cms, "disruptions", "unfreeze", "--reason", "over"))[0] == 0
+
+
+async def test_a_cms_that_is_away_is_one_line_that_says_how_to_name_it() -> None:
+    nobody = Cms(None, 9)  # type: ignore[arg-type]
+    code, told = await hqctl(nobody, "budget", "list")
+    assert code == 5
+    assert "--cms" in told

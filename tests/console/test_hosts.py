@@ -1,0 +1,169 @@
+"""The pages of Wall-E: racks, a host's operation in steps, fuses with ledger and forecast, scenarios."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from console.backends.registry import Registry
+from console.backends.remote import Remote
+from console.backends.servers import Servers
+from console.backends.walle import Walle
+from hqclient import CredentialFiles, Credentials
+from tests.console.fake_walle import FakeWalle
+from tests.console.fakes import serving
+from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
+from tests.support.secured import Secured, served
+from wallepb.v1 import host_pb2 as hpb
+from wallepb.v1 import project_pb2 as ppb
+
+PAGES = (
+    *("/hosts", "/hosts/host-01", "/hosts/host-02", "/hosts/host-04", "/projects", "/projects/search"),
+    *("/scenarios", "/scenarios/s1-upgrade"),
+)
+
+
+@dataclass
+class WithWalle:
+    """A cloud with the stand-in."""
+
+    cloud: Cloud
+    walle: FakeWalle
+
+    @property
+    def browser(self) -> Browser:
+        return self.cloud.browser
+
+
+@pytest.fixture
+async def at() -> AsyncIterator[WithWalle]:
+    walle = FakeWalle()
+    async with (
+        serving(walle.methods()) as address,
+        cloud(walle=lambda: Walle(Remote("Wall-E", [address], None))) as made,
+    ):
+        yield WithWalle(made, walle)
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_hostile_texts_stay_texts(at: WithWalle, path: str) -> None:
+    page = await at.browser.get(path)
+    assert page.status_code == 200
+    assert HOSTILE not in page.text
+
+
+async def test_racks_are_a_picture_and_troubled_hosts_stand_below(at: WithWalle) -> None:
+    page = (await at.browser.get("/hosts")).text
+    assert 'aria-label="12 hosts, 1 under work, 1 with trouble"' in page
+    assert "3 hosts with trouble or under work" in page
+    assert "rack-9 of dc: 12 of 12 fail" in page
+    assert HOSTILE in html.unescape(page)
+
+
+async def test_an_operation_shows_its_step_and_who_keeps_it_waiting(at: WithWalle) -> None:
+    page = (await at.browser.get("/hosts/host-02")).text
+    assert '<li class="past">requested</li>' in page
+    assert '<li class="now" aria-current="step">approval</li>' in page
+    assert "web has no room" in page
+    assert "Cancel the operation" in page
+
+
+async def test_a_host_says_what_would_be_done_and_why_it_is_not(at: WithWalle) -> None:
+    page = (await at.browser.get("/hosts/host-04")).text
+    assert "reboot for ssh" in page
+    assert "healing is off" in page
+
+
+async def test_a_fuse_shows_ledger_limits_and_forecast_with_credits(at: WithWalle) -> None:
+    page = (await at.browser.get("/projects/search")).text
+    assert "It went off by itself: ssh was over its limit" in page
+    assert "140 hosts wait, the limit is 10" in page
+    assert "it would trip at once" in page
+    assert "1d:10" in page
+    assert "it would hold" in (await at.browser.get("/projects/search?credits=ssh%3D200")).text
+    assert (await at.browser.get("/projects/search?credits=nonsense")).status_code == 400
+
+
+async def test_a_fuse_is_switched_on_with_credits(at: WithWalle) -> None:
+    form = {"automation": "healing", "on": "yes", "credits": "ssh=200", "hours": "2", "reason": "the switch is back"}
+    await at.browser.submit("/projects/search/automation", form)
+    name, sent = at.walle.orders[-1]
+    assert name == "SwitchAutomation"
+    assert (sent.on, dict(sent.credits), sent.credit_time.seconds) == (True, {"ssh": 200}, 7_200)
+    assert "Switch off…" in (await at.browser.get("/projects/search")).text
+    assert (await at.browser.submit("/projects/search/automation", {**form, "reason": ""})).status_code == 400
+
+
+async def test_a_scenario_says_who_blocks_it_and_is_ended(at: WithWalle) -> None:
+    page = (await at.browser.get("/scenarios/s1-upgrade")).text
+    assert "Who blocks it" in page
+    assert "bob holds rack-7" in page
+    assert "agree by hand" in page
+    assert "The work is done…" not in page  # it has not begun
+    at.walle.scenario.stage = ppb.SCENARIO_STAGE_WORKING
+    assert "The work is done…" in (await at.browser.get("/scenarios/s1-upgrade")).text
+    await at.browser.submit("/scenarios/s1-upgrade/end", {"done": "yes", "reason": "upgraded"})
+    assert at.walle.orders[-1][1].done
+    assert "Cancel…" not in (await at.browser.get("/scenarios/s1-upgrade")).text
+
+
+async def test_orders_to_a_host_and_a_new_scenario(at: WithWalle) -> None:
+    await at.browser.submit("/hosts/host-00/operation", {"kind": "power-off", "reason": "noise"})
+    assert at.walle.orders[-1][1].kind == hpb.OPERATION_KIND_POWER_OFF
+    await at.browser.submit("/hosts/host-00/state", {"state": "MAINTENANCE", "reason": "bench"})
+    assert at.walle.orders[-1][1].state == hpb.HOST_STATE_MAINTENANCE
+    await at.browser.submit("/scenarios", {"scenario": "s2", "switch": "s2", "reason": "upgrade"})
+    assert at.walle.orders[-1][0] == "AddScenario"
+    orders = len(at.walle.orders)
+    for path, form in (
+        ("/hosts/host-00/operation", {"kind": "explode", "reason": "x"}),
+        ("/hosts/host-00/state", {"state": "GONE", "reason": "x"}),
+        ("/scenarios", {"reason": "x"}),
+    ):
+        assert (await at.browser.submit(path, form)).status_code == 400
+    assert len(at.walle.orders) == orders
+
+
+async def test_the_first_page_tells_fuses_incidents_and_work_that_waits(at: WithWalle) -> None:
+    page = (await at.browser.get("/")).text
+    assert "healing of search is off" in page
+    assert "rack-9 of dc: 12 of 12 fail" in page
+    assert "s1-upgrade has waited for leave for 20 min" in page
+    assert "Asked for by bob." in page
+
+
+@pytest.mark.parametrize("path", ["/hosts/none", "/projects/none", "/scenarios/none"])
+async def test_what_is_not_there_is_not_found(at: WithWalle, path: str) -> None:
+    assert (await at.browser.get(path)).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/hosts", "/hosts/x", "/projects", "/projects/x", "/scenarios", "/scenarios/x"])
+async def test_without_or_with_a_silent_walle_the_page_says_so(path: str) -> None:
+    async with cloud() as at:
+        assert "--walle HOST:PORT" in (await at.browser.get(path)).text
+    async with cloud(walle=lambda: Walle(Remote("Wall-E", ["127.0.0.1:1"], None))) as at:
+        assert "Wall-E does not answer" in (await at.browser.get(path)).text
+        assert "cart: 1 of 4 ready" in (await at.browser.get("/")).text
+
+
+@pytest.mark.parametrize(("who", "may"), [("reader/anna", False), ("web-uploader", True), ("operator", True)])
+async def test_owners_and_operators_order_and_forged_orders_fail(tmp_path: Path, who: str, *, may: bool) -> None:
+    files, walle = Secured(tmp_path), FakeWalle()
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+    own = files.security(audit_log=str(tmp_path / "walle.jsonl"))
+    async with served(files.security()) as hq, serving(walle.methods(), own) as address:
+        servers = Servers(
+            Registry([hq.addresses.grpc], {}, credentials), walle=Walle(Remote("Wall-E", [address], credentials))
+        )
+        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
+            await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})
+            assert ("Switch on…" in (await browser.get("/projects/search")).text) == may
+            assert ("Operation…" in (await browser.get("/hosts/host-00")).text) == may
+            form = {"automation": "healing", "on": "yes", "reason": "x"}
+            await browser.submit("/projects/search/automation", form)
+            assert ("Nothing was done" in await browser.flash()) == (not may)
+            assert bool(walle.orders) == may

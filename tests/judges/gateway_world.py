@@ -1,0 +1,115 @@
+"""An HQ, servers that say who they are, and a gateway: what the judges of gateways follow, and what happens to it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.judges.processes import started
+from tests.judges.verdict import Verdict
+from tests.support.gateway_process import GatewayProcess, Programs, Registry, programs
+
+PAIR: Final = ("web-1", "web-2")
+_PATIENCE_S: Final = 30.0
+_QUIET_S: Final = 3.0  # in which a client shows that it goes on undisturbed
+
+
+@dataclass(slots=True)
+class World:
+    """Two instances of `web`, of which one is ready at a time after the first change.
+
+    Attributes:
+        ports: of the servers that the instances are, by id.
+    """
+
+    programs: Programs
+    hq: Registry
+    gateway: GatewayProcess
+    ports: dict[str, int]
+    ready: str = ""
+
+    async def only(self, id_: str) -> None:
+        """This one is ready from now on, and then the other one is not: as a roll-out does it."""
+        other = next(one for one in PAIR if one != id_)
+        await self.hq.report(id_, is_ready=True)
+        await self.hq.report(other, is_ready=False)
+        self.ready = id_
+
+    async def flip(self) -> None:
+        """Two changes: the other one is ready."""
+        await self.only(PAIR[self.ready == PAIR[0]])
+
+
+@asynccontextmanager
+async def world(directory: Path, kind: str, *flags: str) -> AsyncIterator[World]:
+    """Both instances are ready."""
+    log = directory / "who.log"
+    async with (
+        programs(directory) as running,
+        started((sys.executable, "-m", "tests.judges.who_server", *PAIR), log),
+    ):
+        ports = await _ports(log)
+        hq = await running.registry()
+        for number, (id_, port) in enumerate(ports.items(), 1):
+            await hq.put(id_, host=f"127.0.0.{number}", port=port)
+        yield World(running, hq, await running.gateway(kind, hq, *flags), ports)
+
+
+async def _ports(log: Path) -> dict[str, int]:
+    async with asyncio.timeout(_PATIENCE_S):
+        while True:
+            lines = [line.split() for line in log.read_text().splitlines() if line.startswith("listening ")]
+            if len(lines) == len(PAIR):
+                return {name: int(port) for _, name, port in lines}
+            await asyncio.sleep(0.05)
+
+
+Shows = Callable[[str], Awaitable[None]]
+"""Returns when the judge uses or shows this instance, and no other. Raises TimeoutError."""
+
+
+async def follow(verdict: Verdict, at: World, shows: Shows, flips: int = 100, prefix: str = "") -> None:
+    """The cases of every judge that follows: changes, a killed gateway, an HQ that is away."""
+
+    async def changes() -> None:
+        for _ in range(flips):
+            await at.flip()
+            await shows(at.ready)
+
+    async def killed() -> None:
+        await at.gateway.kill()
+        await asyncio.sleep(_QUIET_S)
+        await at.gateway.again()
+        await at.flip()
+        await shows(at.ready)
+
+    async def away() -> None:
+        await at.gateway.is_saved('"is_ready":false')
+        await asyncio.sleep(_QUIET_S)
+        at.hq.pause()
+        try:
+            await asyncio.sleep(_QUIET_S)
+            await shows(at.ready)
+            await at.gateway.kill()
+            await at.gateway.again()
+            await shows(at.ready)
+        finally:
+            at.hq.resume()
+        await at.flip()
+        await shows(at.ready)
+
+    await verdict.case(f"{prefix}{2 * flips} changes", changes(), 240.0)
+    await verdict.case(f"{prefix}a killed gateway", killed(), 90.0)
+    await verdict.case(f"{prefix}HQ away, and the gateway killed meanwhile", away(), 90.0)
+
+
+async def within(what: Callable[[], bool], at_most_s: float = _PATIENCE_S) -> None:
+    """Return when it holds. Raises TimeoutError."""
+    async with asyncio.timeout(at_most_s):
+        while not what():
+            await asyncio.sleep(0.005)

@@ -1,0 +1,115 @@
+"""A description with faults is refused whole, with all faults; what is accepted has one id whatever its spelling."""
+
+from __future__ import annotations
+
+import pytest
+
+from hqpb.v1 import instance_pb2
+from nanny.snapshots import wanted
+from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
+from nannyctl.plans.held import Held, held
+from serving.errors import InvalidRequest, TooLarge
+
+GOOD = b"""
+service: web
+resources: {ports: [http]}
+instances:
+  - {id: web-1, node: n1, installation: sas, allocation: {host: h1, ports: {http: 81}}}
+  - {id: web-2, node: n2, installation: man}
+revisions:
+  - {id: v1, container: [{name: web, command: [run]}]}
+"""
+KEY = ("sas", "web-1")
+LOCATIONS = ("sas", "man")
+
+
+def content(text: bytes = GOOD) -> Content:
+    return read_content("web", text, LOCATIONS)
+
+
+def faults(text: bytes) -> list[str]:
+    with pytest.raises(InvalidRequest) as caught:
+        content(text)
+    return [f"{fault.field}: {fault.description}" for fault in caught.value.violations]
+
+
+def test_all_faults_are_told_at_once_each_under_its_field() -> None:
+    told = "\n".join(
+        faults(b"service: web\nready: v1\ninstances: [{id: 'a b'}, {id: c, installation: vla}]\nfrob: 1\n")
+    )
+    for part in ("content.instances[0].id", "unknown location vla", "content.ready", "content.frob", "0 entries"):
+        assert part in told, told
+
+
+def test_a_description_of_another_service_is_refused() -> None:
+    assert any("is other" in fault for fault in faults(GOOD.replace(b"service: web", b"service: other")))
+
+
+@pytest.mark.parametrize("text", [b"", b"a: [", b"\xff", b"- a", b"a: 1\n---\nb: 2\n", b"[" * 5000], ids=range(6))
+def test_what_is_no_description_is_refused(text: bytes) -> None:
+    assert faults(text)
+
+
+def test_a_description_over_the_limit_is_refused() -> None:
+    with pytest.raises(TooLarge, match="the limit is 8388608"):
+        content(b"#" * (MAX_CONTENT_BYTES + 1))
+
+
+def test_aliases_that_write_out_to_more_than_the_limit_are_refused() -> None:
+    bomb = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"
+    bomb += b"".join(b"a%d: &a%d [%s]\n" % (n, n, b",".join([b"*a%d" % (n - 1)] * 10)) for n in range(1, 9))
+    with pytest.raises(TooLarge, match="aliases"):
+        content(bomb)
+
+
+def test_the_id_follows_from_what_is_said_not_from_how() -> None:
+    other = b"# a comment\n" + GOOD.replace(b"{id: web-2, node: n2,", b"{node: n2, id: web-2,")
+    assert content(other).id == content().id
+    assert content(GOOD.replace(b"command: [run]", b"command: [walk]")).id != content().id
+
+
+def test_the_text_comes_back_from_its_chunks() -> None:
+    text = bytes(range(256)) * 5000
+    assert text_of(chunks_of(text)) == text
+
+
+def of(instance: instance_pb2.Instance | None) -> Held:
+    assert instance is not None
+    return held(instance, "epoch")
+
+
+def test_a_new_instance_is_prepared_with_everything_that_is_described() -> None:
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, 7)
+    assert made is not None
+    assert made.spec.allocation.host == "h1"
+    assert wanted.target_of(made, content().id) == wanted.INSTALLED
+    assert wanted.generation_of(made) == 7
+
+
+def test_preparing_touches_neither_labels_nor_what_runs() -> None:
+    running = instance_pb2.Instance()
+    running.meta.id, running.meta.service_id = "web-1", "web"
+    running.spec.revision.add(id="old", target=wanted.READY)
+    after = wanted.with_revision(content(), KEY, of(running), wanted.INSTALLED, 1)
+    assert after is not None
+    assert not after.spec.allocation.host
+    assert wanted.target_of(after, "old") == wanted.READY
+
+
+def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
+    running = instance_pb2.Instance()
+    running.meta.id, running.meta.service_id = "web-1", "web"
+    running.spec.revision.add(id="old", target=wanted.READY)
+    after = wanted.switched(content(), KEY, of(running), 1)
+    assert after is not None
+    assert wanted.target_of(after, "old") == wanted.INSTALLED
+    assert wanted.target_of(after, content().id) == wanted.READY
+    assert wanted.switched(content(), KEY, of(after), 1) is None
+
+
+def test_lowering_never_raises() -> None:
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, 1)
+    assert wanted.lowered(content().id, of(made), wanted.INSTALLED, 1) is None
+    gone = wanted.lowered(content().id, of(made), None, 1)
+    assert gone is not None
+    assert not gone.spec.revision

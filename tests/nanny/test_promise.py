@@ -1,0 +1,105 @@
+"""An outside reader never sees fewer ready instances than the floor, whatever is ordered and whoever is killed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from nannypb.v1 import service_pb2 as pb
+from tests.nanny.cloud import BAD, LOCATIONS, Cloud, Reader, cloud_of
+from tests.support.etcd import SharedEtcd
+
+pytestmark = [
+    pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True),
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+]
+NAMES = [f"{location}-{number}" for location in LOCATIONS for number in range(2)]
+
+
+@pytest.fixture
+async def scene(tmp_path: Path, etcd: SharedEtcd) -> AsyncIterator[tuple[Cloud, Reader]]:
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2) as (cloud, reader):
+        await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=10)
+        yield cloud, reader
+
+
+async def first(cloud: Cloud, reader: Reader) -> str:
+    """The first snapshot runs everywhere, and the floor holds from now on."""
+    snapshot = await cloud.add("v1", NAMES)
+    await cloud.target(snapshot)
+    await cloud.until(snapshot, pb.CURRENT_STATE_ACTIVE)
+    reader.floor = len(NAMES) - 1
+    return snapshot
+
+
+def assert_held(reader: Reader) -> None:
+    assert not reader.below, reader.below[:5]
+    assert reader.seen
+
+
+async def test_activate_roll_back_and_a_bad_revision(scene: tuple[Cloud, Reader]) -> None:
+    cloud, reader = scene
+    v1 = await first(cloud, reader)
+    reader.during = "activate"
+    v2 = await cloud.add("v2", NAMES)
+    await cloud.target(v2)
+    await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+    reader.during = "roll-back"
+    await cloud.target(v1)
+    await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
+    reader.during = "a bad revision"
+    bad = await cloud.add("bad", NAMES, BAD)
+    await cloud.target(bad)
+    service = await cloud.until(bad, pb.CURRENT_STATE_BROKEN)
+    assert "in the first batch" in next(one.message for one in service.snapshot if one.snapshot_id == bad)
+    reader.during = "back from a bad revision"
+    await cloud.target(v1)
+    await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
+    assert_held(reader)
+    assert reader.seen[-1] >= len(NAMES) - 1
+
+
+async def test_scale_up_and_down(scene: tuple[Cloud, Reader]) -> None:
+    cloud, reader = scene
+    await first(cloud, reader)
+    more = [*NAMES, *(f"{location}-2" for location in LOCATIONS)]
+    for name in more[len(NAMES) :]:
+        await cloud.add_agent(name.split("-")[0], name)
+    reader.during = "scale up"
+    v2 = await cloud.add("v2", more)
+    await cloud.target(v2)
+    await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+    reader.during = "scale down"
+    v3 = await cloud.add("v3", NAMES)
+    await cloud.target(v3)
+    await cloud.until(v3, pb.CURRENT_STATE_ACTIVE)
+    service = await cloud.until(v2, pb.CURRENT_STATE_PREPARED)
+    assert service.state == pb.SERVICE_STATE_ONLINE
+    assert_held(reader)
+
+
+@pytest.mark.parametrize(
+    "phase",
+    [pb.CURRENT_STATE_PREPARING, pb.CURRENT_STATE_ACTIVATING],
+    ids=["preparing", "activating"],
+)
+async def test_nanny_killed_in_a_phase_is_succeeded_and_the_roll_out_ends(
+    scene: tuple[Cloud, Reader], phase: pb.CurrentState
+) -> None:
+    cloud, reader = scene
+    v1 = await first(cloud, reader)
+    await cloud.start_nanny()
+    reader.during = f"killed in {pb.CurrentState.Name(phase)}"
+    v2 = await cloud.add("v2", NAMES, "exec sleep 1000" if phase != pb.CURRENT_STATE_PREPARING else "exec sleep 1001")
+    await cloud.target(v2)
+    await cloud.until(v2, phase)
+    await cloud.kill_acting()
+    await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+    await cloud.until(v1, pb.CURRENT_STATE_PREPARED)
+    history = (await cloud.call("ListHistory", pb.ListHistoryRequest(service_id="web"))).entry
+    ordered = [entry for entry in history if entry.snapshot_id == v2 and entry.what == "target ACTIVE"]
+    assert len(ordered) == 1
+    assert_held(reader)

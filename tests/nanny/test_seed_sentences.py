@@ -1,0 +1,305 @@
+"""What the description of snapshots and their states promises, sentence by sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from control import Refused
+from nanny.automaton.showing import ServiceState
+from nanny.automaton.states import Action, Current, Event, Target
+from nanny.automaton.step import Step
+from nanny.records import kinds
+from nanny.records.services import tuple_of
+from tests.nanny.orders import SERVICE, Ordered, refused
+
+C, T = Current, Target
+
+
+class TestHead:
+    def test_head_is_what_edits_are_made_on_and_need_not_be_active(self) -> None:
+        web = Ordered().add("a").activate("a").settle().add("b")
+        assert web.record.head == "b"
+        assert web.current("b") is None
+
+    def test_a_new_snapshot_becomes_head(self) -> None:
+        assert Ordered().add("a", "b").record.head == "b"
+
+    def test_by_default_an_activated_snapshot_does_not_become_head(self) -> None:
+        assert Ordered().add("a", "b").activate("a").record.head == "b"
+
+    def test_with_the_flag_it_becomes_head_when_its_activation_begins(self) -> None:
+        web = Ordered(set_snapshot_as_current_upon_activation=True).add("a", "b").activate("a")
+        assert web.record.head == "a"
+        assert web.current("a") is C.GENERATING
+
+    def test_the_same_content_again_is_the_old_snapshot_made_head(self) -> None:
+        web = Ordered().add("a", "b", "a")
+        assert web.record.head == "a"
+        assert list(web.record.known) == ["b", "a"]
+
+    def test_a_snapshot_over_another_head_than_its_author_saw_is_refused(self) -> None:
+        web = Ordered().add("a", "b")
+        with pytest.raises(Refused, match="HEAD is b, not a"):
+            web.send(snapshot={"snapshot": {"id": "c", "parent": "a"}})
+
+
+class TestTargetState:
+    def test_destroyed_takes_the_snapshot_out_of_the_tuples(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).settle().target("a", T.DESTROYED).settle()
+        assert web.current("a") is None
+        assert web.wanted("a") is None
+
+    def test_created_generates_the_configuration_if_it_was_not(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED)
+        assert web.running == [("a", Action.GENERATE)]
+        assert web.settle().current("a") is C.CREATED
+
+    def test_created_tells_agents_that_what_is_prepared_is_not_needed(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).settle().target("a", T.CREATED)
+        assert web.running == [("a", Action.REMOVE)]
+        assert web.settle().current("a") is C.CREATED
+
+    def test_prepared_includes_created(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED)
+        assert web.running == [("a", Action.GENERATE)]
+        web.ended("a", Event.DONE)
+        assert web.running == [("a", Action.PREPARE)]
+        assert web.settle().current("a") is C.PREPARED
+
+    def test_one_snapshot_at_most_is_active_and_the_former_one_becomes_prepared(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle().activate("b")
+        assert web.wanted("a") is T.PREPARED
+        assert web.wanted("b") is T.ACTIVE
+        web.settle()
+        assert (web.current("a"), web.current("b")) == (C.PREPARED, C.ACTIVE)
+
+
+class TestCurrentState:
+    def test_generating_while_the_configuration_is_made(self) -> None:
+        assert Ordered().add("a").target("a", T.CREATED).current("a") is C.GENERATING
+
+    def test_only_one_snapshot_is_activating(self) -> None:
+        web = Ordered().add("a", "b").activate("a").until("a", C.ACTIVATING).activate("b")
+        assert web.current("a") is C.DEACTIVATE_PENDING
+        assert web.until("b", C.ACTIVATING).running == [("b", Action.ACTIVATE)]
+
+    def test_deactivating_while_it_is_switched_off(self) -> None:
+        assert Ordered().add("a").activate("a").settle().stop().current("a") is C.DEACTIVATING
+
+    def test_one_is_active_though_instances_of_several_may_be(self) -> None:
+        web = Ordered().add("a", "b", "c").activate("a").settle()
+        web.activate("b").until("b", C.ACTIVATING).ended("b", Event.FAILED)
+        web.activate("c").until("c", C.ACTIVE)
+        assert [web.current(one) for one in "abc"] == [C.DEACTIVATING, C.DEACTIVATING, C.ACTIVE]
+
+    def test_broken_when_a_roll_out_ended_badly(self) -> None:
+        web = Ordered().add("a").activate("a").until("a", C.ACTIVATING).ended("a", Event.FAILED, "web-1 is not ready")
+        assert web.current("a") is C.BROKEN
+        assert tuple_of(web.record, "a").message == "web-1 is not ready"  # type: ignore[union-attr]
+        assert web.state is ServiceState.BROKEN
+
+    def test_broken_when_another_one_was_activated_meanwhile(self) -> None:
+        passed: list[tuple[str, str]] = []
+        step = Step(passed=lambda snapshot, _, __, after: passed.append((snapshot, str(after))))
+        web = Ordered().add("a", "b").activate("a").until("a", C.ACTIVATING).activate("b").until("b", C.ACTIVATING)
+        step.ended(web.service, "b", web.service.tuples["b"].action, Event.DONE)
+        assert passed == [("b", "ACTIVE"), ("a", "BROKEN"), ("a", "DEACTIVATING")]
+
+    def test_preparing_then_prepared(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING)
+        assert web.ended("a", Event.DONE).current("a") is C.PREPARED
+
+    def test_partially_prepared_when_preparing_ended_badly_and_the_next_order_finishes_it(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", Event.FAILED)
+        assert web.current("a") is C.PARTIALLY_PREPARED
+        assert web.target("a", T.PREPARED).settle().current("a") is C.PREPARED
+
+    def test_removing_takes_it_from_the_nodes(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).settle().target("a", T.CREATED)
+        assert web.current("a") is C.REMOVING
+
+    def test_destroying_takes_it_out_of_hq(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.DESTROYED)
+        assert web.current("a") is C.DESTROYING
+
+    def test_partially_created_when_generating_ended_badly_and_the_next_order_finishes_it(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).ended("a", Event.FAILED)
+        assert web.current("a") is C.PARTIALLY_CREATED
+        assert web.target("a", T.CREATED).settle().current("a") is C.CREATED
+
+    def test_created_holds_nothing_on_the_nodes(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle()
+        assert web.current("a") is C.CREATED
+        assert web.state is ServiceState.OFFLINE
+
+    def test_deactivate_pending_tells_that_nothing_is_to_be_done(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle().activate("b")
+        assert web.current("a") is C.DEACTIVATE_PENDING
+        assert [snapshot for snapshot, _ in web.running] == ["b"]
+
+    def test_several_may_be_pending(self) -> None:
+        web = Ordered().add("a", "b", "c").activate("a").settle()
+        web.activate("b").until("b", C.ACTIVATING).activate("c")
+        assert [web.current(one) for one in "ab"] == [C.DEACTIVATE_PENDING] * 2
+
+    def test_after_the_activation_the_pending_ones_become_broken_and_are_deactivated(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle().activate("b").until("b", C.ACTIVE)
+        assert any("a DEACTIVATE_PENDING -> BROKEN" in line for line in web.history())
+        assert web.running == [("a", Action.DEACTIVATE)]
+
+    def test_destroyed_and_activation_must_be_cancelled_are_never_stored(self) -> None:
+        web = Ordered().add("a", "b").activate("a").until("a", C.ACTIVATING).activate("b").settle()
+        web.target("a", T.DESTROYED).settle()
+        assert web.current("a") is None
+        assert any("ACTIVATION_MUST_BE_CANCELLED -> DEACTIVATE_PENDING" in line for line in web.history())
+
+
+class TestManagingStates:
+    def test_the_active_snapshot_takes_no_lower_target(self) -> None:
+        web = Ordered().add("a").activate("a").settle()
+        for target in (T.DESTROYED, T.CREATED, T.PREPARED):
+            why = refused(lambda target=target: web.target("a", target))
+            assert "only left by activating another snapshot or by stopping the service" in why
+        assert web.current("a") is C.ACTIVE
+
+    def test_another_one_is_activated_explicitly(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle()
+        assert web.activate("b").settle().current("b") is C.ACTIVE
+
+    def test_a_target_shows_who_set_it_when_and_the_ticket(self) -> None:
+        web = Ordered().add("a").target("a", T.ACTIVE, author="bob", ticket="OPS-1", comment="release")
+        told = tuple_of(web.record, "a").target_set  # type: ignore[union-attr]
+        assert (told.author, told.ticket, told.comment) == ("bob", "OPS-1", "release")
+        assert told.time.ToMilliseconds() == web.clock_ms
+
+    def test_a_target_of_an_unknown_snapshot_is_refused(self) -> None:
+        assert "no snapshot x" in refused(lambda: Ordered().activate("x"))
+
+    def test_what_has_no_state_cannot_be_destroyed(self) -> None:
+        assert "no state" in refused(lambda: Ordered().add("a").target("a", T.DESTROYED))
+
+    def test_the_snapshots_state_does_not_follow_its_instances(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).settle().instance("a", "web-1", T.ACTIVE)
+        assert web.current("a") is C.PREPARED
+
+    def test_a_roll_out_or_roll_back_wipes_the_targets_of_instances(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle().instance("a", "web-1", T.PREPARED)
+        web.activate("b").settle()
+        stored = web.change.kept[kinds.INSTANCE_TARGET.name, kinds.of_instance(SERVICE, ("sas", "web-1"))]
+        assert web.service.tuples["a"].overrides != stored.overrides
+
+    def test_activating_the_active_one_again_wipes_them_too(self) -> None:
+        web = Ordered().add("a").activate("a").settle().instance("a", "web-1", T.PREPARED).activate("a")
+        assert web.running == [("a", Action.ACTIVATE)]
+        assert not web.service.tuples["a"].overrides
+
+    def test_an_instance_takes_no_target_while_its_snapshot_is_worked_on(self) -> None:
+        web = Ordered().add("a").activate("a").until("a", C.ACTIVATING)
+        assert "ACTIVATING" in refused(lambda: web.instance("a", "web-1", T.ACTIVE))
+
+
+class TestYpLite:
+    def test_without_the_flag_instances_get_no_configuration_before_preparing(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle()
+        assert not web.service.tuples["a"].fill
+
+    def test_with_the_fill_flag_the_configuration_is_brought_before_preparing(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED, fill=True)
+        assert web.service.tuples["a"].fill
+        assert web.running == [("a", Action.GENERATE)]
+
+    def test_the_flag_may_come_later(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.CREATED, fill=True)
+        assert web.running == [("a", Action.GENERATE)]
+        assert web.settle().current("a") is C.CREATED
+
+
+class TestReactionsToEvents:
+    def test_a_paused_service_handles_events_and_does_nothing(self) -> None:
+        web = Ordered().add("a").pause().activate("a")
+        assert web.current("a") is C.GENERATING
+        assert web.running == []
+
+    def test_resume_goes_on(self) -> None:
+        web = Ordered().add("a").pause().activate("a").pause(paused=False)
+        assert web.running == [("a", Action.GENERATE)]
+
+    def test_who_paused_when_and_why_stands_beside_the_state(self) -> None:
+        paused = Ordered().add("a").pause().record.paused
+        assert (paused.author, paused.comment) == ("ann", "looking")
+
+    def test_an_order_that_another_one_overtook_is_refused_when_it_is_handled(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.DESTROYED).settle()
+        assert "no state" in refused(lambda: web.target("a", T.DESTROYED))
+
+    def test_an_outcome_of_a_superseded_action_changes_nothing(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING)
+        number = web.service.tuples["a"].action
+        web.target("a", T.CREATED)
+        end = {"snapshot_id": "a", "number": number, "outcome": 1}
+        assert "is over" in refused(lambda: web.send(ended=end))
+        assert web.current("a") is C.REMOVING
+
+
+class TestStoppingAService:
+    def test_the_active_snapshot_gets_the_target_prepared(self) -> None:
+        web = Ordered().add("a").activate("a").settle().stop()
+        assert web.wanted("a") is T.PREPARED
+        assert web.settle().current("a") is C.PREPARED
+        assert web.state is ServiceState.OFFLINE
+
+    def test_everything_that_is_active_is_deactivated(self) -> None:
+        web = Ordered().add("a", "b").activate("a").settle().activate("b").until("b", C.ACTIVATING).stop()
+        assert [web.current(one) for one in "ab"] == [C.DEACTIVATING] * 2
+
+    def test_actions_on_these_snapshots_are_cancelled(self) -> None:
+        web = Ordered().add("a").activate("a").until("a", C.ACTIVATING)
+        before = web.service.tuples["a"].action
+        assert web.stop().service.tuples["a"].action != before
+        assert web.running == [("a", Action.DEACTIVATE)]
+
+    def test_instances_that_run_by_targets_of_their_own_are_deactivated_too(self) -> None:
+        web = Ordered().add("a").target("a", T.PREPARED).settle().instance("a", "web-1", T.ACTIVE)
+        assert web.state is ServiceState.BROKEN
+        assert web.stop().running == [("a", Action.DEACTIVATE)]
+
+    def test_an_offline_service_cannot_be_stopped(self) -> None:
+        assert "Offline" in refused(lambda: Ordered().add("a").stop())
+
+
+class TestRollBackByPolicy:
+    def ordered(self) -> Ordered:
+        web = Ordered(rollout={"roll_back": True}).add("a", "b").activate("a").settle()
+        return web.activate("b").until("b", C.ACTIVATING)
+
+    def test_a_failed_roll_out_goes_back_to_the_snapshot_that_reached_active_last(self) -> None:
+        web = self.ordered().ended("b", Event.FAILED)
+        assert (web.wanted("a"), web.current("a")) == (T.ACTIVE, C.ACTIVATING)
+        web.settle()
+        assert (web.current("a"), web.current("b")) == (C.ACTIVE, C.PREPARED)
+
+    def test_a_roll_back_that_fails_is_not_rolled_back(self) -> None:
+        web = self.ordered().ended("b", Event.FAILED).ended("a", Event.FAILED)
+        assert web.current("a") is C.BROKEN
+        assert web.running == []
+
+    def test_after_a_stop_there_is_nothing_to_go_back_to(self) -> None:
+        web = self.ordered().stop().settle().activate("b").until("b", C.ACTIVATING).ended("b", Event.FAILED)
+        assert web.current("b") is C.BROKEN
+        assert web.running == []
+
+
+class TestBounds:
+    def test_history_and_snapshots_are_bounded_and_what_is_used_stays(self) -> None:
+        web = Ordered().add("used").activate("used").settle()
+        web.add(*[f"s{n}" for n in range(300)])
+        assert len(web.record.known) <= 201
+        assert "used" in web.record.known
+        assert len(web.history()) == 300
+        assert (kinds.SNAPSHOT.name, kinds.of_snapshot(SERVICE, "s0")) not in web.change.kept
+
+    def test_a_service_with_states_is_not_forgotten(self) -> None:
+        web = Ordered().add("a").target("a", T.CREATED).settle()
+        assert "still has states of a" in refused(lambda: web.send(deleted=True))
+        web.target("a", T.DESTROYED).settle().send(deleted=True)
+        assert not web.change.kept

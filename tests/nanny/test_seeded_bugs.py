@@ -1,0 +1,72 @@
+"""Bugs that were put in are found: by the search over the table, or by the model of roll-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from nanny.automaton.states import Current, Event
+from nanny.automaton.table import TABLE, State
+from nanny.rollout import plan
+from nanny.rollout.policy import Policy
+from tests.nanny import test_automaton as promises
+from tests.nanny import test_rollout as model
+from tests.nanny.search import Search
+
+C, E = Current, Event
+WRONG_ROWS: dict[str, tuple[tuple[State, Event], State]] = {
+    "the active one goes on while another is activated": ((C.ACTIVE, E.REPLACED), C.ACTIVE),
+    "clearing up goes on under a roll-out": ((C.DEACTIVATING, E.REPLACED), C.DEACTIVATING),
+    "what waited is never released": ((C.DEACTIVATE_PENDING, E.RELEASED), C.DEACTIVATE_PENDING),
+    "a broken prepare is not finished by the next order": (
+        (C.PARTIALLY_PREPARED, E.TO_PREPARED),
+        C.PARTIALLY_PREPARED,
+    ),
+    "stop forgets what is pending": ((C.DEACTIVATE_PENDING, E.STOPPED), C.DEACTIVATE_PENDING),
+}
+PROMISES: list[Callable[[Search], None]] = [
+    promises.test_at_most_one_is_active_one_activating_and_one_wanted_active,
+    promises.test_what_is_live_is_left_alone_until_the_one_ordered_active_is_active,
+    promises.test_one_is_pending_only_while_another_is_ordered_active_and_is_not,
+    promises.test_when_actions_succeed_every_order_ends_with_its_target,
+    promises.test_a_new_target_always_supersedes_a_stuck_one,
+    promises.test_stop_is_offered_unless_nothing_is_live_and_ends_offline,
+]
+
+
+@pytest.mark.parametrize("bug", WRONG_ROWS)
+def test_the_search_finds_a_wrong_row(bug: str) -> None:
+    row, after = WRONG_ROWS[bug]
+    try:
+        search = Search(("a", "b"), {**TABLE, row: after}).run()
+    except (KeyError, RecursionError):
+        return  # it came to a state from which there is no way
+    assert any(_breaks(promise, search) for promise in PROMISES), f"nobody found: {bug}"
+
+
+def _breaks(promise: Callable[[Search], None], search: Search) -> bool:
+    try:
+        promise(search)
+    except (AssertionError, KeyError, RecursionError):
+        return True
+    return False
+
+
+def test_the_model_finds_a_first_batch_that_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Policy, "failures", lambda self, total, batches_done: self.max_failures.of(total))
+    with pytest.raises(AssertionError):
+        model.test_a_bad_revision_costs_one_batch_in_any_service()
+
+
+def test_the_model_finds_room_that_forgets_what_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "_room", lambda policy, views, progress: policy.unavailable(len(views)))
+    with pytest.raises(AssertionError):
+        model.test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(4, 0, 1)
+
+
+def test_the_model_finds_a_batch_larger_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = plan._room
+    monkeypatch.setattr(plan, "_room", lambda *told: right(*told) + 1)
+    with pytest.raises(AssertionError):
+        model.test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(4, 0, 1)

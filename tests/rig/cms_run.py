@@ -1,0 +1,286 @@
+"""The CMS under faults: real processes of it, HQ and etcd, agents that report, clients that use what they are granted.
+
+Faults: a process is killed, paused, cut off from HQ, or cut off from etcd; HQ is paused. What clients did is judged by
+tests/checker/leave.py; a run that granted too little has said nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from hqclient import Client
+from store.embedded import EmbeddedEtcd
+from tests.checker.leave import Service, Work
+from tests.cms.cloud import Crew, http, task
+from tests.judges.processes import ROOT, environment
+from tests.support.faulty_proxy import Proxy
+
+TERM_S: Final = 2.0
+REPORT_S: Final = 1.0
+_LISTENING: Final = re.compile(r"listening: gRPC (\S+), HTTP ([^\s,]+)")
+LEAST_GRANTS_PER_MINUTE: Final = 10
+_HOSTS: Final = 12
+_START_S: Final = 30.0
+
+
+@dataclass
+class Process:
+    """A program of ours that may be killed and started again. `log` grows over all of its lives."""
+
+    words: tuple[str, ...]
+    log: Path
+    running: asyncio.subprocess.Process | None = None
+    http: str = ""
+    grpc: str = ""
+
+    async def start(self) -> None:
+        began = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as out:
+            self.running = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", *self.words), stdout=out, stderr=out, env=environment(), cwd=ROOT
+            )
+        async with asyncio.timeout(_START_S):
+            while (found := _LISTENING.search(self.log.read_text()[began:])) is None:
+                assert self.running.returncode is None, self.log.read_text()[-2_000:]
+                await asyncio.sleep(0.05)
+        self.grpc, self.http = found[1], found[2]
+
+    def send(self, number: int) -> None:
+        assert self.running is not None
+        with suppress(ProcessLookupError):
+            self.running.send_signal(number)
+
+    async def kill(self) -> None:
+        if self.running is not None and self.running.returncode is None:
+            self.send(signal.SIGKILL)
+            await self.running.wait()
+
+
+@dataclass
+class Seat:
+    """A process of the CMS with the two networks it needs."""
+
+    process: Process
+    to_etcd: Proxy
+    to_hq: Proxy
+
+
+@dataclass
+class CmsRun:
+    """One run. `works` and `services` are for the checker."""
+
+    directory: Path
+    seed: int
+    say: Callable[[str], None] = print
+    works: list[Work] = field(default_factory=list)
+    services: list[Service] = field(default_factory=list)
+    struck: Counter[str] = field(default_factory=Counter)
+    answers: Counter[str] = field(default_factory=Counter)
+    grants: int = 0
+    _serial: int = 0
+
+    async def run(self, duration_s: float) -> None:
+        """Raises TimeoutError: it did not recover when the faults were over."""
+        self.rng = random.Random(self.seed)
+        async with AsyncExitStack() as stack:
+            await self._start(stack)
+            self.loop = asyncio.get_running_loop()
+            self._ends = self.loop.time() + duration_s
+            async with asyncio.TaskGroup() as tasks:
+                crew = tasks.create_task(self._crew.run())
+                clients = [tasks.create_task(self._client(number)) for number in range(4)]
+                await self._strike()
+                async with asyncio.timeout(90):
+                    await asyncio.gather(*clients)
+                crew.cancel()
+
+    # --- processes ----------------------------------------------------------------------------------------------------
+
+    async def _start(self, stack: AsyncExitStack) -> None:
+        etcd = EmbeddedEtcd(self.directory / "etcd")
+        await etcd.start()
+        stack.push_async_callback(etcd.stop)
+        where = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+        words = ("hq.main", "serve", "--etcd", etcd.endpoint, "--cluster", "ams", "--report-interval", f"{REPORT_S:g}s")
+        self._hq = await self._process(stack, "hq", (*words, *where))
+        self._seats = []
+        for name in ("cms-1", "cms-2"):
+            to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
+            to_hq = await stack.enter_async_context(Proxy(self._hq.grpc))
+            cms = ("cms.main", "serve", "--etcd", to_etcd.endpoint, "--location", f"ams={to_hq.endpoint}")
+            more = ("--term", f"{TERM_S:g}s", "--settle", "0.5s", "--lapse", "3s", "--fence", "500ms")
+            process = await self._process(stack, name, (*cms, *more, *where))
+            self._seats.append(Seat(process, to_etcd, to_hq))
+        self._crew = Crew(await stack.enter_async_context(Client([self._hq.grpc])))
+        await self._fill()
+
+    async def _process(self, stack: AsyncExitStack, name: str, words: tuple[str, ...]) -> Process:
+        process = Process(words, self.directory / f"{name}.log")
+        stack.push_async_callback(process.kill)
+        await process.start()
+        return process
+
+    async def _fill(self) -> None:
+        """Two services over the hosts; one instance of each is broken for good."""
+        for name, every, rule, floor in (
+            ("web", 1, {"maxUnavailable": "3"}, _HOSTS - 3),
+            ("db", 2, {"minReady": "4"}, 4),
+        ):
+            hosts = {f"{name}-{n}": f"h{n}" for n in range(0, _HOSTS, every)}
+            for instance_id, host in hosts.items():
+                await self._crew.add(instance_id, name, host)
+            await self._crew.report()
+            self._crew.ready[f"{name}-0"] = False
+            await self._crew.report()
+            self.services.append(Service(name, hosts, frozenset({f"{name}-0"}), floor))
+            async with asyncio.timeout(_START_S):
+                while (await self._connect("PutBudget", {"budget": {"name": name, "service": name, **rule}})) != 200:
+                    await asyncio.sleep(0.2)
+
+    # --- faults -------------------------------------------------------------------------------------------------------
+
+    async def _strike(self) -> None:
+        faults = (self._killed, self._paused, self._without_hq, self._without_etcd, self._hq_paused, self._etcd_stalls)
+        while self.loop.time() < self._ends:
+            await asyncio.sleep(self.rng.uniform(0.5, 2.5))
+            fault, seat = self.rng.choice(faults), self.rng.choice(self._seats)
+            name = fault.__name__.strip("_")
+            self.struck[name] += 1
+            self.say(f"{name} {seat.process.log.stem}")
+            async with fault(seat):
+                await asyncio.sleep(self.rng.uniform(0.5, 2.5 * TERM_S))
+
+    @asynccontextmanager
+    async def _killed(self, seat: Seat) -> AsyncIterator[None]:
+        await seat.process.kill()
+        try:
+            yield
+        finally:
+            await seat.process.start()
+
+    @asynccontextmanager
+    async def _paused(self, seat: Seat) -> AsyncIterator[None]:
+        seat.process.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            seat.process.send(signal.SIGCONT)
+
+    @asynccontextmanager
+    async def _without_hq(self, seat: Seat) -> AsyncIterator[None]:
+        seat.to_hq.cut()
+        try:
+            yield
+        finally:
+            seat.to_hq.heal()
+
+    @asynccontextmanager
+    async def _without_etcd(self, seat: Seat) -> AsyncIterator[None]:
+        seat.to_etcd.cut()
+        try:
+            yield
+        finally:
+            seat.to_etcd.heal()
+
+    @asynccontextmanager
+    async def _etcd_stalls(self, seat: Seat) -> AsyncIterator[None]:
+        seat.to_etcd.stall()
+        try:
+            yield
+        finally:
+            seat.to_etcd.heal()
+
+    @asynccontextmanager
+    async def _hq_paused(self, _: Seat) -> AsyncIterator[None]:
+        self._hq.send(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._hq.send(signal.SIGCONT)
+
+    # --- clients ------------------------------------------------------------------------------------------------------
+
+    async def _client(self, number: int) -> None:
+        rng = random.Random(f"{self.seed} {number}")
+        while self.loop.time() < self._ends:
+            ids = await self._ask(rng)
+            try:
+                if await self._granted(rng, ids):
+                    await self._work(rng, ids)
+            finally:
+                for task_id in ids:
+                    await self._end(rng, task_id)
+
+    async def _ask(self, rng: random.Random) -> dict[str, tuple[str, ...]]:
+        """A task, or two of a group."""
+        ids: dict[str, tuple[str, ...]] = {}
+        self._serial += 1
+        group = f"g{self._serial}" if rng.random() < 0.3 else ""
+        confirm = rng.random() < 0.5
+        for part in range(2 if group else 1):
+            task_id = f"t{self._serial}-{part}"
+            ids[task_id] = tuple(rng.sample([f"h{n}" for n in range(_HOSTS)], rng.choice((1, 1, 2))))
+            body = task(task_id, *ids[task_id], confirm=confirm, **({"host_group_id": group} if group else {}))
+            while (await self._call(rng, "POST", "", body))[0] != 200:
+                await asyncio.sleep(0.2)
+        return ids
+
+    async def _granted(self, rng: random.Random, ids: dict[str, tuple[str, ...]]) -> bool:
+        """Poll, and confirm; patient as people are."""
+        patience_s = self.loop.time() + rng.uniform(5, 20)
+        first = next(iter(ids))
+        while self.loop.time() < patience_s:
+            replies = [await self._call(rng, "GET", f"/{task_id}") for task_id in ids]
+            if all(status == 200 and body["status"] == "ok" for status, body in replies):
+                provisional = any(body["details"]["provisional"] for _, body in replies)
+                if not provisional:
+                    return True
+                if (await self._call(rng, "POST", f"/{first}/confirm"))[0] == 200:
+                    continue  # look once more: all of the group must be final
+            await asyncio.sleep(rng.uniform(0.1, 0.4))
+        return False
+
+    async def _work(self, rng: random.Random, ids: dict[str, tuple[str, ...]]) -> None:
+        hosts = tuple({host for each in ids.values() for host in each})
+        self.grants += 1
+        began = self.loop.time()
+        touched = [name for service in self.services for name, host in service.hosts.items() if host in hosts]
+        self._crew.silent.update(touched)
+        await asyncio.sleep(rng.uniform(0.2, 1.5))
+        self._crew.silent.difference_update(touched)
+        self.works.append(Work("+".join(ids), hosts, began, self.loop.time()))
+
+    async def _end(self, rng: random.Random, task_id: str) -> None:
+        while (await self._call(rng, "DELETE", f"/{task_id}"))[0] not in (204, 404):
+            await asyncio.sleep(0.2)
+
+    async def _call(self, rng: random.Random, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """At either process; 0: it did not answer."""
+        seat = rng.choice(self._seats)
+        url = f"http://{seat.process.http}/v1.4/tasks{path}"
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            async with asyncio.timeout(4):
+                reply = await asyncio.to_thread(http, method, url, data, 3.0)
+        except (OSError, TimeoutError, ValueError):
+            self.answers[f"{method} none"] += 1
+            return 0, None
+        self.answers[f"{method} {reply.status}"] += 1
+        return reply.status, reply.body
+
+    async def _connect(self, name: str, body: object) -> int:
+        url = f"http://{self._seats[0].process.http}/cms.v1.CmsService/{name}"
+        with suppress(OSError):
+            return (await asyncio.to_thread(http, "POST", url, json.dumps(body).encode())).status
+        return 0

@@ -1,0 +1,209 @@
+"""The client of CMS's: the protocol, the same against a fake one and our own, and what breaks the schema."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.cms.cloud import service_of
+from tests.support.walle.fake_cms import FakeCms, fake_cms
+from walle.approval.client import HttpCms
+from walle.approval.events import CmsEvent, cms_name, event_of
+from walle.approval.garbage import Collector
+from walle.approval.port import CmsFailure, Request, UnknownTask
+from wallepb.v1.host_pb2 import VERDICT_IN_PROCESS, VERDICT_OK, VERDICT_REJECTED
+
+
+class Heard:
+    """Events of calls."""
+
+    def __init__(self) -> None:
+        self.events: list[CmsEvent] = []
+
+    def send(self, event: CmsEvent, project: str) -> None:
+        self.events.append(event)
+
+
+def client_of(http: httpx.AsyncClient, url: str, heard: Heard | None = None, **more: object) -> HttpCms:
+    return HttpCms(http, heard or Heard(), "web", url, "v1.4", **more)  # type: ignore[arg-type]
+
+
+def a_request(task_id: str = "walle-test.op1-0-0", host: str = "h1", **more: object) -> Request:
+    return Request(task_id, (host,), "reboot", "automation", **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient() as client:
+        yield client
+
+
+@pytest.fixture(params=["a fake one", "our own"])
+async def url(request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A CMS that knows ten hosts, h0 to h9."""
+    if request.param == "a fake one":
+        with fake_cms() as cms:
+            yield cms.url
+        return
+    async with service_of(10) as (_, ours):
+        yield f"http://127.0.0.1:{ours.port}"
+
+
+async def test_a_dry_run_stores_nothing(http: httpx.AsyncClient, url: str) -> None:
+    cms = client_of(http, url)
+    await cms.dry_run(a_request())
+    assert await cms.tasks() == []
+    with pytest.raises(UnknownTask):
+        await cms.poll(a_request().id)
+
+
+async def test_a_task_is_created_polled_listed_and_deleted_for_good(http: httpx.AsyncClient, url: str) -> None:
+    cms, task_id = client_of(http, url), a_request().id
+    await cms.create(a_request())
+    assert (await cms.poll(task_id)).verdict in (VERDICT_OK, VERDICT_IN_PROCESS)
+    assert await cms.tasks() == [task_id]
+    await cms.delete(task_id)
+    assert await cms.tasks() == []
+    with pytest.raises(UnknownTask):
+        await cms.poll(task_id)
+    await cms.delete(task_id)  # what is gone is deleted
+
+
+async def test_the_same_task_sent_twice_is_one(http: httpx.AsyncClient, url: str) -> None:
+    cms = client_of(http, url)
+    await cms.create(a_request())
+    await cms.create(a_request())
+    assert len(await cms.tasks()) == 1
+
+
+# --- a fake one with bad manners ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [("ok", VERDICT_OK), ("in-process", VERDICT_IN_PROCESS), ("rejected", VERDICT_REJECTED)],
+)
+async def test_verdicts_are_read(http: httpx.AsyncClient, status: str, verdict: int) -> None:
+    with fake_cms(verdict=status) as cms:
+        answer = await client_of(http, cms.url).create(a_request())
+    assert (answer.verdict, answer.message) == (verdict, "because")
+
+
+async def test_a_provisional_ok_is_confirmed_or_taken_back(http: httpx.AsyncClient) -> None:
+    with fake_cms(provisional=True) as cms:
+        client = client_of(http, cms.url)
+        assert (await client.create(a_request())).provisional
+        assert (await client.confirm(a_request().id)).verdict == VERDICT_OK
+        cms.confirm_verdict = "in-process"
+        assert (await client.confirm(a_request().id)).verdict == VERDICT_IN_PROCESS
+
+
+async def test_what_is_sent_is_what_the_protocol_names(http: httpx.AsyncClient) -> None:
+    with fake_cms() as cms:
+        request = a_request(failure="UNREACHABLE", group_id="g1", comment="why", is_running=True)
+        await client_of(http, cms.url, token="secret").create(request)
+    assert cms.calls == [("POST", "/cms/v1.4/tasks")]
+    assert cms.tokens == ["Bearer secret"]
+    assert cms.bodies == [
+        {
+            "id": request.id,
+            "type": "automated",
+            "issuer": "automation",
+            "action": "reboot",
+            "hosts": ["h1"],
+            "confirm": True,
+            "comment": "why",
+            "failure": "UNREACHABLE",
+            "host_group_id": "g1",
+            "already_running": True,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        ((200, b"<html>"), "is not an object"),
+        ((200, b"[]"), "is not an object"),
+        ((200, b'{"id":"another","hosts":["h1"],"status":"ok"}'), "id is 'another'"),
+        ((200, b'{"id":"walle-test.op1-0-0","hosts":["h1"],"status":"OK"}'), "status is 'OK'"),
+        ((200, b'{"id":"walle-test.op1-0-0","hosts":["h1"],"status":["ok"]}'), "status is"),
+        ((200, b'{"id":"walle-test.op1-0-0","status":"ok"}'), "hosts is not a list"),
+        ((200, b'{"id":"walle-test.op1-0-0","hosts":["h1"],"status":"ok","message":7}'), "message is 7"),
+        ((500, b'{"message":"no database"}'), "HTTP 500: no database"),
+        ((409, b'{"message":"another content"}'), "HTTP 409: another content"),
+        ((302, b""), "HTTP 302"),
+    ],
+)
+async def test_what_breaks_the_schema_is_a_failure(http: httpx.AsyncClient, raw: tuple[int, bytes], why: str) -> None:
+    heard = Heard()
+    with fake_cms(raw=raw) as cms, pytest.raises(CmsFailure, match=why):
+        await client_of(http, cms.url, heard).create(a_request())
+    assert [event.is_ok for event in heard.events] == [False]
+    assert why in heard.events[0].description
+
+
+async def test_no_answer_in_time_is_a_failure(http: httpx.AsyncClient) -> None:
+    with fake_cms(stalls=True) as cms, pytest.raises(CmsFailure, match=r"no answer within 0\.2 s"):
+        await client_of(http, cms.url, timeout_s=0.2).poll("t")
+
+
+async def test_nobody_there_is_a_failure(http: httpx.AsyncClient) -> None:
+    with pytest.raises(CmsFailure, match="ConnectError"):
+        await client_of(http, "http://127.0.0.1:1").tasks()
+
+
+async def test_every_call_is_an_event_successful_or_not(http: httpx.AsyncClient) -> None:
+    heard = Heard()
+    with fake_cms() as cms:
+        await client_of(http, cms.url, heard).tasks()
+    (event,) = heard.events
+    name = cms_name(cms.url)
+    assert (event.service, event.host, event.is_ok) == ("wall-e-cms-request", f"wall-e.cms.{name}", True)
+    assert event.tags == ("wall-e.cms.get_tasks", "wall-e.cms.web", f"wall-e.cms.{name}", "wall-e.cms.version.v1.4")
+
+
+def test_events_are_named_as_the_protocols_own_example() -> None:
+    url = "http://cms.cloud.example.net/project/cloud-ext-web"
+    event = event_of("get_tasks", "cloud-ext-web", url, "v1.1")
+    assert event.host == "wall-e.cms.cms.cloud.example.net-project-cloud-ext-web"
+    assert event.tags == (
+        "wall-e.cms.get_tasks",
+        "wall-e.cms.cloud-ext-web",
+        "wall-e.cms.cms.cloud.example.net-project-cloud-ext-web",
+        "wall-e.cms.version.v1.1",
+    )
+
+
+# --- garbage --------------------------------------------------------------------------------------------------------
+
+
+def test_a_task_without_an_operation_is_deleted_once_it_was_seen_twice() -> None:
+    collector = Collector("prod")
+    assert collector.look("a", ["walle-prod.op1-0-0"], set()) == []
+    assert collector.look("a", ["walle-prod.op1-0-0"], set()) == ["walle-prod.op1-0-0"]
+
+
+def test_a_task_that_got_its_operation_meanwhile_stays() -> None:
+    collector = Collector("prod")
+    collector.look("a", ["walle-prod.op1-0-0"], set())
+    assert collector.look("a", ["walle-prod.op1-0-0"], {"walle-prod.op1-0-0"}) == []
+
+
+@pytest.mark.parametrize("foreign", ["nanny-batch-7", "walle-prod-2.op1-0-0", "walle-production.op1-0-0", "op1-0-0"])
+def test_tasks_of_others_are_never_deleted(foreign: str) -> None:
+    collector = Collector("prod")
+    for _ in range(3):
+        assert collector.look("a", [foreign], set()) == []
+
+
+def test_what_was_seen_in_one_cms_is_not_suspect_in_another() -> None:
+    collector = Collector("prod")
+    collector.look("a", ["walle-prod.op1-0-0"], set())
+    assert collector.look("b", ["walle-prod.op1-0-0"], set()) == []
+
+
+def test_a_fake_is_a_fake() -> None:
+    assert FakeCms().answer("GET", "/v1.4/tasks/none", "", {})[0] == 404

@@ -1,0 +1,271 @@
+"""Executors against real counterparts: a Redfish emulator, BIND, programs; and others' services."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.walle.counterparts import (
+    KEY,
+    NAMED,
+    NO_NAMED,
+    ZONE,
+    NameServer,
+    name_server,
+    power_of,
+    redfish_emulator,
+)
+from tests.support.walle.hosts import a_host
+from walle.executors.command import Command, CommandConfig
+from walle.executors.dns import Dns, DnsConfig
+from walle.executors.port import ExecutorFailure, Progress
+from walle.executors.redfish import Redfish, RedfishConfig
+from walle.executors.webhook import Webhook
+from wallepb.v1.host_pb2 import (
+    OPERATION_KIND_DNS_FIX,
+    OPERATION_KIND_POWER_OFF,
+    OPERATION_KIND_REBOOT,
+    Host,
+    Intent,
+    Operation,
+    OperationKind,
+)
+
+
+def in_work(kind: OperationKind = OPERATION_KIND_REBOOT, name: str = "h1", before: str = "", handle: str = "") -> Host:
+    host = a_host(name, "UNREACHABLE")
+    host.operation.CopyFrom(Operation(id="op1", kind=kind, check="UNREACHABLE"))
+    host.operation.intent.CopyFrom(Intent(before=before, handle=handle))
+    return host
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient() as client:
+        yield client
+
+
+# --- Redfish --------------------------------------------------------------------------------------------------------
+
+
+async def test_redfish_restarts_a_machine_and_recognises_it_by_its_boot_id(
+    http: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    async with redfish_emulator(tmp_path, "machine-1") as url:
+        executor, host = Redfish("bmc", RedfishConfig(url=url, system="{host}"), http), in_work(name="machine-1")
+        host.boot_id = "before"
+        host.operation.intent.before = await executor.before(host)
+        host.operation.intent.handle = await executor.begin(host)
+        assert host.operation.intent.handle == "ForceRestart"
+        assert (await executor.look(host, 1)).progress is Progress.RUNNING  # off for some seconds
+        while await power_of(url, "machine-1") != "On":
+            await asyncio.sleep(0.2)
+        assert (await executor.look(host, 20)).progress is Progress.RUNNING  # on, its agent has not reported yet
+        host.boot_id = "after"
+        assert (await executor.look(host, 30)).progress is Progress.DONE
+
+
+async def test_redfish_powers_off(http: httpx.AsyncClient, tmp_path: Path) -> None:
+    async with redfish_emulator(tmp_path, "machine-1") as url:
+        executor = Redfish("bmc", RedfishConfig(url=url), http)  # the only system needs no name
+        host = in_work(OPERATION_KIND_POWER_OFF)
+        host.operation.intent.handle = await executor.begin(host)
+        while await power_of(url, "machine-1") != "Off":
+            await asyncio.sleep(0.2)
+        assert (await executor.look(host, 20)).progress is Progress.DONE
+
+
+async def test_redfish_says_what_is_wrong(http: httpx.AsyncClient, tmp_path: Path) -> None:
+    async with redfish_emulator(tmp_path, "a", "b") as url:
+        with pytest.raises(ExecutorFailure, match="2 systems: configure `system`"):
+            await Redfish("bmc", RedfishConfig(url=url), http).before(in_work())
+        with pytest.raises(ExecutorFailure, match="HTTP 404"):
+            await Redfish("bmc", RedfishConfig(url=url, system="{host}"), http).before(in_work(name="c"))
+    with pytest.raises(ExecutorFailure, match="ConnectError"):
+        await Redfish("bmc", RedfishConfig(url=url, system="a"), http).before(in_work())
+
+
+def machine(power: str = "On", **more: object) -> httpx.AsyncClient:
+    """A controller that shows this; resets are taken."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        action = {"target": "/reset", "ResetType@Redfish.AllowableValues": ["On", "ForceOff", "ForceRestart"]}
+        shown = {"PowerState": power, "Actions": {"#ComputerSystem.Reset": action}, **more}
+        return httpx.Response(200, json=shown) if request.method == "GET" else httpx.Response(204)
+
+    return httpx.AsyncClient(transport=httpx.MockTransport(answer))
+
+
+@pytest.mark.parametrize(
+    ("before", "boot_id", "handle", "age_s", "progress"),
+    [
+        ("boot a", "b", "", 5, Progress.DONE),  # killed after the call: it took place
+        ("boot a", "a", "", 5, Progress.RUNNING),  # killed around the call: it may be starting
+        ("boot a", "a", "", 1000, Progress.NOT_BEGUN),  # it would have started by now
+        ("boot a", "a", "ForceRestart", 1000, Progress.RUNNING),  # it was sent: never a second one
+        ("", "", "ForceRestart", 5, Progress.DONE),  # nothing shows restarts: the check tells
+    ],
+)
+async def test_a_reset_is_not_sent_again_unless_it_surely_did_not_take_place(
+    before: str, boot_id: str, handle: str, age_s: float, progress: Progress
+) -> None:
+    host = in_work(before=before, handle=handle)
+    host.boot_id = boot_id
+    async with machine() as http:
+        executor = Redfish("bmc", RedfishConfig(url="http://bmc", system="1"), http)
+        assert (await executor.look(host, age_s)).progress is progress
+
+
+async def test_the_time_of_the_last_reset_is_believed_before_boot_ids() -> None:
+    async with machine(LastResetTime="2026-11-22T10:00:00Z") as http:
+        executor = Redfish("bmc", RedfishConfig(url="http://bmc", system="1"), http)
+        assert await executor.before(in_work()) == "reset 2026-11-22T10:00:00Z"
+        assert (await executor.look(in_work(before="reset earlier"), 1)).progress is Progress.DONE
+
+
+async def test_a_machine_that_is_off_is_switched_on() -> None:
+    async with machine(power="Off") as http:
+        assert await Redfish("bmc", RedfishConfig(url="http://bmc", system="1"), http).begin(in_work()) == "On"
+
+
+# --- DNS ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def bind(tmp_path: Path) -> AsyncIterator[NameServer]:
+    if NAMED is None:
+        pytest.skip(NO_NAMED)
+    async with name_server(tmp_path) as server:
+        yield server
+
+
+def dns_of(server: NameServer, key: str = KEY) -> Dns:
+    return Dns("dns", DnsConfig("127.0.0.1", ZONE, server.port, keys={"walle": key}))
+
+
+def named_host(*addresses: str, name: str = f"h1.{ZONE}") -> Host:
+    host = in_work(OPERATION_KIND_DNS_FIX, name)
+    host.address.extend(addresses)
+    return host
+
+
+async def test_records_become_what_walle_knows(bind: NameServer) -> None:
+    executor, host = dns_of(bind), named_host("10.0.0.1", "2001:db8::1")
+    assert (await executor.look(host, 0)).progress is Progress.NOT_BEGUN  # 10.0.0.99, and no AAAA
+    await executor.begin(host)
+    assert (await executor.look(host, 0)).progress is Progress.DONE
+    await executor.begin(host)  # sent again, nothing changes
+    assert (await executor.look(host, 0)).progress is Progress.DONE
+
+
+async def test_an_address_that_is_gone_goes_from_dns(bind: NameServer) -> None:
+    executor = dns_of(bind)
+    await executor.begin(named_host("10.0.0.1", "2001:db8::1"))
+    await executor.begin(named_host("10.0.0.1"))
+    assert (await executor.look(named_host("10.0.0.1"), 0)).progress is Progress.DONE
+
+
+async def test_an_update_that_is_refused_is_a_failure(bind: NameServer) -> None:
+    with pytest.raises(ExecutorFailure, match=r"NOTAUTH|BadSignature|REFUSED|PeerBad"):
+        await dns_of(bind, key="b3RoZXI=").begin(named_host("10.0.0.1"))
+
+
+@pytest.mark.parametrize(
+    ("host", "why"),
+    [
+        (named_host(), "has no addresses"),
+        (named_host("10.0.0.1", name="h1.elsewhere.example"), "is not in zone"),
+        (named_host("not-an-address"), "not-an-address"),
+    ],
+)
+async def test_what_cannot_be_fixed_is_said(host: Host, why: str) -> None:
+    with pytest.raises(ExecutorFailure, match=why):
+        await Dns("dns", DnsConfig("127.0.0.1", ZONE, 1)).begin(host)
+
+
+async def test_a_name_server_that_is_away_is_a_failure() -> None:
+    with pytest.raises(ExecutorFailure, match="ConnectionRefusedError"):
+        await Dns("dns", DnsConfig("127.0.0.1", ZONE, 1)).look(named_host("10.0.0.1"), 0)
+
+
+# --- programs -------------------------------------------------------------------------------------------------------
+
+
+async def run(executor: Command, host: Host) -> tuple[Progress, str]:
+    host.operation.intent.handle = await executor.begin(host)
+    while True:
+        seen = await executor.look(host, 0)
+        if seen.progress is not Progress.RUNNING:
+            return seen.progress, seen.output
+        await asyncio.sleep(0.05)
+
+
+async def test_a_program_gets_the_host_as_arguments_and_its_output_is_kept() -> None:
+    script = "import os, sys; print('fixing', *sys.argv[1:], os.environ['WALLE_OPERATION_ID'])"
+    config = CommandConfig([sys.executable, "-c", script, "{operation}", "{host}"])
+    assert await run(Command("script", config), in_work()) == (Progress.DONE, "exit code 0\nfixing reboot h1 op1\n")
+
+
+async def test_a_host_name_is_an_argument_never_shell() -> None:
+    config = CommandConfig([sys.executable, "-c", "import sys; print(sys.argv[1])", "{host}"])
+    assert "h1;touch" in (await run(Command("script", config), in_work(name="h1;touch /tmp/x")))[1]
+
+
+async def test_another_exit_code_is_a_failure_with_its_output() -> None:
+    config = CommandConfig([sys.executable, "-c", "print('no way'); raise SystemExit(3)"])
+    assert await run(Command("script", config), in_work()) == (Progress.FAILED, "exit code 3\nno way\n")
+
+
+async def test_a_program_that_does_not_end_is_ended() -> None:
+    config = CommandConfig([sys.executable, "-c", "import time; time.sleep(60)"], timeout_s=0.3)
+    progress, output = await run(Command("script", config), in_work())
+    assert progress is Progress.FAILED
+    assert "no end within 0.3 s" in output
+
+
+async def test_a_program_that_is_not_there_is_a_failure() -> None:
+    with pytest.raises(ExecutorFailure, match="No such file"):
+        await Command("script", CommandConfig(["/no/such/program"])).begin(in_work())
+
+
+@pytest.mark.parametrize(("repeatable", "progress"), [(True, Progress.NOT_BEGUN), (False, Progress.DONE)])
+async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(repeatable: bool, progress: Progress) -> None:
+    config = CommandConfig(["true"], repeatable=repeatable)
+    assert (await Command("script", config).look(in_work(handle="another-process"), 0)).progress is progress
+
+
+async def test_programs_end_with_walle() -> None:
+    executor = Command("script", CommandConfig([sys.executable, "-c", "import time; time.sleep(60)"]))
+    await executor.begin(in_work())
+    await asyncio.wait_for(executor.close(), 10)
+
+
+# --- others' services -----------------------------------------------------------------------------------------------
+
+
+async def test_a_service_is_asked_by_the_operations_id() -> None:
+    works: dict[str, str] = {}
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.method == "POST":
+            works.setdefault(json.loads(request.content)["id"], "running")
+            return httpx.Response(201)
+        state = works.get(request.url.path.rpartition("/")[2])
+        return httpx.Response(200, json={"state": state, "output": "log"}) if state else httpx.Response(404)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
+        executor = Webhook("deploy", "http://deploy/work", "token", http)
+        assert (await executor.look(in_work(), 0)).progress is Progress.NOT_BEGUN
+        await executor.begin(in_work())
+        assert (await executor.look(in_work(), 0)).progress is Progress.RUNNING
+        works["op1"] = "done"
+        assert (await executor.look(in_work(), 0)).progress is Progress.DONE
+        works["op1"] = "nonsense"
+        with pytest.raises(ExecutorFailure, match="no state"):
+            await executor.look(in_work(), 0)

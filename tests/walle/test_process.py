@@ -1,0 +1,152 @@
+"""A process of Wall-E over real sockets: orders, checks, CMS's, takeovers, the emergency stop."""
+
+from __future__ import annotations
+
+from tests.support.walle.fake_cms import fake_cms
+from tests.support.walle.running import LastingStore, Running, pretending, running
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import (
+    HOST_STATUS_DEAD,
+    OPERATION_KIND_PREPARE,
+    OPERATION_KIND_REBOOT,
+    OUTCOME_CANCELLED,
+    OUTCOME_REJECTED,
+    STAGE_APPROVAL,
+    STAGE_VERIFYING,
+)
+from wallepb.v1.project_pb2 import Cms, Project
+
+
+async def with_cms(walle: Running, url: str, version: str = "v1.4") -> None:
+    await walle.project(Project(id="web", cms=[Cms(url=url, version=version)]))
+
+
+async def test_a_host_is_repaired_with_leave_and_given_back() -> None:
+    with fake_cms(provisional=True) as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.report("h1", "UNREACHABLE")
+            await walle.until(lambda: walle.of("h1").operation.stage == STAGE_VERIFYING, "the work is done")
+            assert len(cms.tasks) == 1
+            await walle.report("h1", "UNREACHABLE", failing=False)
+            await walle.until(lambda: not walle.of("h1").HasField("operation"), "it is over")
+    methods = [(method, path.rpartition("/")[2]) for method, path in cms.calls]
+    assert methods[0] == ("POST", "tasks")  # the dry run comes first
+    assert ("POST", "confirm") in methods
+    assert not cms.tasks
+    assert walle.of("h1").history[0].kind == OPERATION_KIND_REBOOT
+
+
+async def test_a_rejected_repair_makes_the_host_dead_and_its_task_is_deleted() -> None:
+    with fake_cms(verdict="rejected", message="the last copy") as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.report("h1", "UNREACHABLE")
+            await walle.until(lambda: walle.of("h1").status == HOST_STATUS_DEAD, "it is dead")
+            assert walle.of("h1").history[0].outcome == OUTCOME_REJECTED
+            assert not cms.tasks
+
+
+async def test_a_rejected_dry_run_starts_nothing_and_leaves_the_host_as_it_was() -> None:
+    with fake_cms(dry_verdict="rejected", message="not today") as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.call(pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT))
+            await walle.until(lambda: len(walle.of("h1").history) == 2, "it is over")
+            assert walle.of("h1").history[0].outcome == OUTCOME_CANCELLED
+            assert "not today" in walle.of("h1").history[0].message
+            assert not cms.bodies  # no task was ever created
+
+
+async def test_a_v1_0_cms_is_not_told_that_a_host_is_prepared_and_a_v1_1_cms_is() -> None:
+    with fake_cms() as old, fake_cms() as new:
+        async with running() as walle:
+            both = [Cms(url=old.url, version="v1.0"), Cms(url=new.url, version="v1.1")]
+            await walle.project(Project(id="web", cms=both))
+            await walle.call(pb.AddHostRequest(host="h1", project="web"))
+            await walle.until(lambda: len(walle.of("h1").history) == 1, "it is prepared")
+    assert walle.of("h1").history[0].kind == OPERATION_KIND_PREPARE
+    assert [body["action"] for body in new.bodies] == ["prepare"]
+    assert not old.calls
+
+
+async def test_ignore_cms_asks_nobody() -> None:
+    with fake_cms(verdict="rejected") as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.call(pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT, ignore_cms=True))
+            await walle.until(lambda: len(walle.of("h1").history) == 2, "it is over")
+    assert not cms.calls
+
+
+async def test_tasks_of_ours_without_an_operation_are_deleted_and_others_stay() -> None:
+    with fake_cms() as cms:
+        for task_id in ("walle-test.old-0-0", "nanny-7", "walle-test-2.op-0-0"):
+            cms.tasks[task_id] = {"id": task_id, "hosts": ["h9"], "status": "ok"}
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            for _ in range(2):
+                await walle.server.automaton._collect("web")
+    assert sorted(cms.tasks) == ["nanny-7", "walle-test-2.op-0-0"]
+
+
+async def test_after_the_emergency_stop_nothing_begins() -> None:
+    with fake_cms() as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.call(pb.FreezeRequest(frozen=True, reason="everything is red"))
+            await walle.report("h1", "UNREACHABLE")
+            await walle.server.automaton.controller.proven()
+            assert not walle.of("h1").HasField("operation")
+            assert not cms.calls
+            await walle.call(pb.FreezeRequest(frozen=False, reason="over"))
+            await walle.report("h1", "ssh")
+            await walle.until(lambda: walle.of("h1").HasField("operation"), "it begins")
+
+
+async def test_another_process_takes_over_in_the_middle_of_an_approval() -> None:
+    store = LastingStore()
+    with fake_cms(verdict="in-process") as cms:
+        async with running(store, name="walle-1") as first, running(store, name="walle-2") as second:
+            await with_cms(first, cms.url)
+            await first.host("h1")
+            await first.report("h1", "UNREACHABLE")
+            await first.until(lambda: first.of("h1").operation.stage == STAGE_APPROVAL and bool(cms.tasks), "it asks")
+            await first.kill()
+            cms.decide("ok")
+            await second.until(lambda: second.of("h1").operation.stage == STAGE_VERIFYING, "the work is done")
+            assert second.server.controller.is_acting
+            assert len(cms.tasks) == 1
+
+
+async def test_orders_are_taken_by_a_process_that_does_not_act() -> None:
+    store = LastingStore()
+    async with running(store, name="walle-1") as first, running(store, name="walle-2") as second:
+        assert first.server.controller.is_acting
+        await second.project(Project(id="web"))
+        await first.until(lambda: "web" in first.server.automaton.projects, "both know it")
+
+
+async def test_what_is_wrong_with_an_order_is_named_and_nothing_is_stored() -> None:
+    async with running() as walle:
+        await walle.project(Project(id="web"))
+        refused = await walle.call(pb.CreateProjectRequest(project=Project(id="web")), 409)
+        assert "exists already" in refused["message"]
+        bad = Project(id="db", cms=[Cms(url="default", max_busy_hosts=0)])
+        refused = await walle.call(pb.CreateProjectRequest(project=bad), 400)
+        assert "max_busy_hosts of at least 1" in refused["message"]
+        twice = Project(id="db", cms=[Cms(url="default", max_busy_hosts=1)] * 2)
+        assert "at most one default" in (await walle.call(pb.CreateProjectRequest(project=twice), 400))["message"]
+        assert "db" not in walle.server.automaton.projects
+
+
+async def test_a_project_without_a_cms_gets_the_default_one_with_five_busy_hosts() -> None:
+    async with running(file=pretending()) as walle:
+        await walle.project(Project(id="web"))
+        (cms,) = walle.server.automaton.projects["web"].cms
+        assert (cms.url, cms.version, cms.max_busy_hosts) == ("default", "v1.0", 5)

@@ -1,0 +1,1 @@
+"""The calls of walle.v1: parsed requests in, answers out."""

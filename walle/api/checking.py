@@ -1,0 +1,118 @@
+"""Orders are checked here, before anything is stored: what is wrong is named by its field."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Final
+
+from serving.errors import invalid
+from walle.fuses.fuse import Automation
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE
+
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+_HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
+_CHECK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+MAX_CREDIT: Final = 100_000
+MAX_CREDIT_S: Final = 7 * 86_400
+MAX_AT_ONCE: Final = 100
+
+
+def check_id(field: str, text: str) -> str:
+    if not _ID.fullmatch(text):
+        raise invalid(field, f"{text[:40]!r}: write 1 to 63 letters, digits, dots, dashes or underscores")
+    return text
+
+
+def check_host(field: str, text: str) -> str:
+    if not _HOST.fullmatch(text):
+        raise invalid(field, f"{text[:40]!r} is not a valid host name")
+    return text
+
+
+def check_new_project(order: pb.CreateProjectRequest) -> None:
+    if check_id("project.id", order.project.id) == "global":
+        raise invalid("project.id", "global is the name of what concerns all projects")
+    _check_counters("project.limits", order.project.limits)
+
+
+def check_switching(order: pb.SwitchAutomationRequest) -> None:
+    if order.automation and order.automation not in list(Automation):
+        raise invalid("automation", f"{order.automation!r}: write healing or dns")
+    if not order.reason.strip():
+        raise invalid("reason", "say why; it is kept with the switching")
+    if order.credits and not (order.on and order.project):
+        raise invalid("credits", "are given to a project, when it is switched on")
+    if bool(order.credits) != (order.credit_time.ToMilliseconds() > 0):
+        raise invalid("credit_time", "credits need a time, and a time needs credits (--credit-time 1h --ssh 100)")
+    if order.credit_time.ToSeconds() > MAX_CREDIT_S:
+        raise invalid("credit_time", "at most 7d")
+    for counter, amount in order.credits.items():
+        check_counter("credits", counter)
+        if not 0 < amount <= MAX_CREDIT:
+            raise invalid(f"credits.{counter}", f"{amount}: write 1 to {MAX_CREDIT}")
+
+
+def check_new_host(order: pb.AddHostRequest) -> None:
+    check_host("host", order.host)
+    check_id("project", order.project)
+    if order.state not in (0, HOST_STATE_FREE, HOST_STATE_ASSIGNED):
+        raise invalid("state", "a host is added free or assigned")
+    if order.preordered and order.ignore_cms:
+        raise invalid("ignore_cms", "preorders cannot ignore CMS's")
+    if order.prepare and not order.preordered:
+        raise invalid("prepare", "belongs to a preorder; an assigned host is prepared anyway")
+    for text in order.address:
+        try:
+            ipaddress.ip_address(text)
+        except ValueError as error:
+            raise invalid("address", str(error)) from error
+
+
+def check_change(order: pb.ChangeHostRequest) -> None:
+    check_host("host", order.host)
+    if order.change not in (pb.HOST_CHANGE_PREPARE, pb.HOST_CHANGE_MOVE, pb.HOST_CHANGE_REMOVE):
+        raise invalid("change", "write PREPARE, MOVE or REMOVE")
+    if (order.change == pb.HOST_CHANGE_MOVE) != bool(order.project):
+        raise invalid("project", "a move needs a project, nothing else does")
+    if order.release and order.change != pb.HOST_CHANGE_MOVE:
+        raise invalid("release", "belongs to a move")
+
+
+def check_state(order: pb.SetHostStateRequest) -> None:
+    check_host("host", order.host)
+    if order.status not in (0, HOST_STATUS_READY):
+        raise invalid("status", "only READY can be set")
+    if not order.state and not order.status:
+        raise invalid("state", "write a state or a status")
+
+
+def check_scenario(order: pb.AddScenarioRequest) -> None:
+    check_id("scenario", order.scenario)
+    if not order.kind:
+        raise invalid("kind", "write SWITCH_MAINTENANCE, REBOOT or PROFILE")
+    is_switch = order.kind == SCENARIO_KIND_SWITCH_MAINTENANCE
+    if is_switch == bool(order.hosts) or is_switch != bool(order.switch):
+        raise invalid("switch", "switch maintenance names its switch, other scenarios name their hosts")
+    if order.at_once > MAX_AT_ONCE:
+        raise invalid("at_once", f"at most {MAX_AT_ONCE}")
+
+
+def check_checks(report: pb.HostChecks) -> None:
+    check_host("hosts.host", report.host)
+    if len(report.check) > 100:
+        raise invalid("hosts.check", f"{len(report.check)} checks; at most 100 per host")
+    for one in report.check:
+        check_counter("hosts.check.name", one.name)
+
+
+def check_counter(field: str, name: str) -> None:
+    if not _CHECK.fullmatch(name):
+        raise invalid(field, f"{name[:40]!r} is not a valid name of a check")
+
+
+def _check_counters(field: str, named: object) -> None:
+    for name in named:  # type: ignore[attr-defined]
+        check_counter(field, name)

@@ -1,0 +1,141 @@
+"""Orders: checked, stored as events, answered once they took effect."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.encoding.jsonio import MessageAnswer
+from walle.api import checking
+from walle.api.rights import ORDER, check_admin, check_owner, who
+from walle.process.automaton import Automaton
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE
+
+_DEFAULT_TIMEOUT_S: Final = 10.0
+
+
+class Orders:
+    """The ordering half of walle.v1.WalleService."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self._walle = automaton
+
+    def methods(self, service: Service) -> list[Method]:
+        return [
+            service.unary(pb.CreateProjectRequest, self._create_project, ORDER),
+            service.unary(pb.UpdateProjectRequest, self._update_project, ORDER),
+            service.unary(pb.DeleteProjectRequest, self._delete_project, ORDER),
+            service.unary(pb.SwitchAutomationRequest, self._switch, ORDER),
+            service.unary(pb.AddHostRequest, self._add_host, ORDER),
+            service.unary(pb.ChangeHostRequest, self._change_host, ORDER),
+            service.unary(pb.SetHostStateRequest, self._set_state, ORDER),
+            service.unary(pb.StartOperationRequest, self._start, ORDER),
+            service.unary(pb.CancelOperationRequest, self._cancel, ORDER),
+            service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER),
+            service.unary(pb.EndScenarioRequest, self._end_scenario, ORDER),
+            service.unary(pb.FreezeRequest, self._freeze, ORDER),
+            service.unary(pb.OpenEpochRequest, self._open, ORDER),
+        ]
+
+    async def _create_project(self, request: pb.CreateProjectRequest, call: Call) -> Answer:
+        checking.check_new_project(request)
+        await self._order(f"project/{request.project.id}", pb.Order(create_project=request), call)
+        return MessageAnswer(pb.CreateProjectResponse())
+
+    async def _update_project(self, request: pb.UpdateProjectRequest, call: Call) -> Answer:
+        for counter in request.limits:
+            checking.check_counter("limits", counter)
+        await self._in_project(request.project, pb.Order(update_project=request), call)
+        return MessageAnswer(pb.UpdateProjectResponse())
+
+    async def _delete_project(self, request: pb.DeleteProjectRequest, call: Call) -> Answer:
+        await self._in_project(request.project, pb.Order(delete_project=request), call)
+        return MessageAnswer(pb.DeleteProjectResponse())
+
+    async def _switch(self, request: pb.SwitchAutomationRequest, call: Call) -> Answer:
+        checking.check_switching(request)
+        if request.project:
+            await self._in_project(request.project, pb.Order(switch_automation=request), call)
+        else:
+            check_admin(call, "switch the automation of all projects")
+            await self._order("global", pb.Order(switch_automation=request), call)
+        return MessageAnswer(pb.SwitchAutomationResponse())
+
+    async def _add_host(self, request: pb.AddHostRequest, call: Call) -> Answer:
+        checking.check_new_host(request)
+        self._check_owner(request.project, call)
+        await self._order(f"host/{request.host}", pb.Order(add_host=request), call)
+        return MessageAnswer(pb.AddHostResponse())
+
+    async def _change_host(self, request: pb.ChangeHostRequest, call: Call) -> Answer:
+        checking.check_change(request)
+        if request.project:
+            self._check_owner(request.project, call)
+        await self._on_host(request.host, pb.Order(change_host=request), call)
+        return MessageAnswer(pb.ChangeHostResponse())
+
+    async def _set_state(self, request: pb.SetHostStateRequest, call: Call) -> Answer:
+        checking.check_state(request)
+        await self._on_host(request.host, pb.Order(set_host_state=request), call)
+        return MessageAnswer(pb.SetHostStateResponse())
+
+    async def _start(self, request: pb.StartOperationRequest, call: Call) -> Answer:
+        await self._on_host(request.host, pb.Order(start_operation=request), call)
+        return MessageAnswer(pb.StartOperationResponse())
+
+    async def _cancel(self, request: pb.CancelOperationRequest, call: Call) -> Answer:
+        await self._on_host(request.host, pb.Order(cancel_operation=request), call)
+        return MessageAnswer(pb.CancelOperationResponse())
+
+    async def _add_scenario(self, request: pb.AddScenarioRequest, call: Call) -> Answer:
+        checking.check_scenario(request)
+        if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
+            check_admin(call, "plan the maintenance of a switch")
+        for name in request.hosts:
+            self._check_host(name, call)
+        await self._order(f"scenario/{request.scenario}", pb.Order(add_scenario=request), call)
+        return MessageAnswer(pb.AddScenarioResponse())
+
+    async def _end_scenario(self, request: pb.EndScenarioRequest, call: Call) -> Answer:
+        checking.check_id("scenario", request.scenario)
+        found = self._walle.scenarios.get(request.scenario)
+        if found is not None and found.by != who(call):
+            check_admin(call, f"end scenario {request.scenario} of {found.by}")
+        await self._order(f"scenario/{request.scenario}", pb.Order(end_scenario=request), call)
+        return MessageAnswer(pb.EndScenarioResponse())
+
+    async def _freeze(self, request: pb.FreezeRequest, call: Call) -> Answer:
+        check_admin(call, "stop or start all of Wall-E")
+        controller = self._walle.controller
+        change = controller.freeze if request.frozen else controller.unfreeze
+        await change(who(call), request.reason or "no reason given")
+        return MessageAnswer(pb.FreezeResponse())
+
+    async def _open(self, request: pb.OpenEpochRequest, call: Call) -> Answer:
+        check_admin(call, "open the epoch of the store")
+        await self._walle.controller.open(who(call), request.reason or "no reason given")
+        return MessageAnswer(pb.OpenEpochResponse())
+
+    async def _on_host(self, name: str, order: pb.Order, call: Call) -> None:
+        checking.check_host("host", name)
+        self._check_host(name, call)
+        await self._order(f"host/{name}", order, call)
+
+    async def _in_project(self, name: str, order: pb.Order, call: Call) -> None:
+        checking.check_id("project", name)
+        self._check_owner(name, call)
+        await self._order(f"project/{name}", order, call)
+
+    def _check_host(self, name: str, call: Call) -> None:
+        host = self._walle.hosts.get(name)
+        self._check_owner(host.project if host is not None else "", call)
+
+    def _check_owner(self, project: str, call: Call) -> None:
+        check_owner(call, self._walle.projects.get(project), project)
+
+    async def _order(self, subject: str, order: pb.Order, call: Call) -> None:
+        order.by = who(call)
+        clock = self._walle.controller.clock
+        timeout_s = call.deadline - clock.now() if call.deadline is not None else _DEFAULT_TIMEOUT_S
+        await self._walle.orders.submit(subject, order, request_id=call.request_id, by=order.by, timeout_s=timeout_s)

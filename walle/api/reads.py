@@ -1,0 +1,144 @@
+"""Reads, answered by every process from memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from serving.calls.methods import Answer, Call, Method, Service
+from serving.encoding.jsonio import MessageAnswer
+from serving.errors import NotFound, invalid
+from serving.rights.rules import READ
+from walle.api.shown import decisions, forecast_of, shown_host, usages
+from walle.fuses.fuse import GLOBAL, Automation
+from walle.notices.outbox import warnings_of
+from walle.process.automaton import Automaton
+from walle.scenarios.switch import blocking, by_hand
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
+from wallepb.v1.project_pb2 import Credit, Fuse, Project
+
+MANY_ON_PROBATION = 10
+
+
+class Reads:
+    """The reading half of walle.v1.WalleService."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self._walle = automaton
+
+    def methods(self, service: Service) -> list[Method]:
+        return [
+            service.unary(pb.GetProjectRequest, self._project, READ),
+            service.unary(pb.ListProjectsRequest, self._projects, READ),
+            service.unary(pb.GetHostRequest, self._host, READ),
+            service.unary(pb.ListHostsRequest, self._hosts, READ),
+            service.unary(pb.GetLimitsRequest, self._limits, READ),
+            service.unary(pb.GetForecastRequest, self._forecast, READ),
+            service.unary(pb.ListIncidentsRequest, self._incidents, READ),
+            service.unary(pb.GetScenarioRequest, self._scenario, READ),
+            service.unary(pb.ListScenariosRequest, self._scenarios, READ),
+            service.unary(pb.GetSettingsRequest, self._settings, READ),
+        ]
+
+    def _project(self, request: pb.GetProjectRequest, call: Call) -> Answer:
+        return MessageAnswer(self._shown(self._known(request.project)))
+
+    def _projects(self, request: pb.ListProjectsRequest, call: Call) -> Answer:
+        self._walle.controller.check_loaded()
+        shown = [self._shown(project) for project in self._walle.projects.values()]
+        return MessageAnswer(pb.ListProjectsResponse(projects=shown))
+
+    def _host(self, request: pb.GetHostRequest, call: Call) -> Answer:
+        self._walle.controller.check_loaded()
+        found = self._walle.hosts.get(request.host) or self._by_inventory(request.host)
+        if found is None:
+            raise NotFound(f"host {request.host} does not exist")
+        return MessageAnswer(shown_host(self._walle, found))
+
+    def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
+        self._walle.controller.check_loaded()
+        found = [shown_host(self._walle, host) for host in self._walle.hosts.values() if _matches(host, request)]
+        return MessageAnswer(pb.ListHostsResponse(hosts=found))
+
+    def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
+        project = self._known(request.project) if request.project else None
+        fuse = self._fuse(request.project or GLOBAL)
+        limits = project.limits if project is not None else self._walle.world.global_limits
+        now_ms = self._walle.ledger.now().ms
+        shown = usages(fuse, limits, now_ms, is_global=project is None)
+        return MessageAnswer(pb.GetLimitsResponse(usage=shown, fuse=fuse))
+
+    def _forecast(self, request: pb.GetForecastRequest, call: Call) -> Answer:
+        project = self._known(request.project)
+        try:
+            automation = Automation(request.automation or Automation.HEALING)
+        except ValueError as error:
+            raise invalid("automation", f"{request.automation!r}: write healing or dns") from error
+        credits_ = [Credit(counter=name, left=left) for name, left in request.credits.items()]
+        lines = forecast_of(self._walle, project, automation, credits_)
+        answer = pb.GetForecastResponse(lines=[str(one) for one in lines], trips=any(one.trips for one in lines))
+        answer.decisions.extend(str(one) for _, one in decisions(self._walle, project) if one.step is not None)
+        return MessageAnswer(answer)
+
+    def _incidents(self, request: pb.ListIncidentsRequest, call: Call) -> Answer:
+        shown = [str(one) for one in self._walle.world.incidents.open.values()]
+        return MessageAnswer(pb.ListIncidentsResponse(incidents=sorted(shown)))
+
+    def _scenario(self, request: pb.GetScenarioRequest, call: Call) -> Answer:
+        self._walle.controller.check_loaded()
+        found = self._walle.scenarios.get(request.scenario)
+        if found is None:
+            raise NotFound(f"scenario {request.scenario} does not exist")
+        left = [f"by hand: {one}" for one in by_hand(found.host)]
+        return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=[*blocking(found), *left]))
+
+    def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
+        self._walle.controller.check_loaded()
+        return MessageAnswer(pb.ListScenariosResponse(scenarios=list(self._walle.scenarios.values())))
+
+    def _settings(self, request: pb.GetSettingsRequest, call: Call) -> Answer:
+        controller = self._walle.controller
+        answer = pb.GetSettingsResponse(
+            acting=controller.acting_process,
+            stopped=controller.why_nothing_begins(),
+            fuse=self._fuse(GLOBAL),
+            installation=self._walle.world.installation,
+        )
+        return MessageAnswer(answer)
+
+    def _known(self, name: str) -> Project:
+        self._walle.controller.check_loaded()
+        found = self._walle.projects.get(name)
+        if found is None:
+            raise NotFound(f"project {name} does not exist")
+        return found
+
+    def _fuse(self, fuse_id: str) -> Fuse:
+        return self._walle.fuses.get(fuse_id) or Fuse(id=fuse_id)
+
+    def _by_inventory(self, text: str) -> Host | None:
+        wanted = int(text) if text.isascii() and text.isdigit() else 0
+        return next((host for host in self._walle.hosts.values() if wanted and host.inventory == wanted), None)
+
+    def _shown(self, project: Project) -> pb.GetProjectResponse:
+        mine = [host for host in self._walle.hosts.values() if host.project == project.id]
+        warnings = [*warnings_of(project), *_probation(project, mine)]
+        fuse = self._fuse(project.id)
+        return pb.GetProjectResponse(project=project, fuse=fuse, hosts=len(mine), warnings=warnings)
+
+
+def _probation(project: Project, hosts: Iterable[Host]) -> list[str]:
+    count = sum(host.state == HOST_STATE_PROBATION for host in hosts)
+    if count < MANY_ON_PROBATION:
+        return []
+    return [f"project {project.id}: {count} hosts are on probation; no limit holds back what is done to them"]
+
+
+def _matches(host: Host, request: pb.ListHostsRequest) -> bool:
+    is_troubled = any(c.failing for c in host.check) or host.HasField("operation") or host.status != HOST_STATUS_READY
+    return (
+        request.project in ("", host.project)
+        and request.rack in ("", host.location.rack)
+        and request.switch in ("", host.location.switch)
+        and (is_troubled or not request.troubled)
+    )

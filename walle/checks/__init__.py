@@ -1,0 +1,1 @@
+"""What says that a host is broken: alerts, reports, and HQ's silent nodes."""

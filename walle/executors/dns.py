@@ -1,0 +1,101 @@
+"""Sets a host's A and AAAA records to its addresses, by DNS updates (RFC 2136) signed with TSIG."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import dns.asyncquery
+import dns.exception
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.tsig
+import dns.tsigkeyring
+import dns.update
+
+from walle.executors.port import ExecutorFailure, Progress, Seen
+from wallepb.v1.host_pb2 import Host
+
+_TIMEOUT_S: Final = 5.0
+_TYPES: Final = {4: "A", 6: "AAAA"}
+
+
+@dataclass(frozen=True, slots=True)
+class DnsConfig:
+    """The primary server of a zone. `keys`: TSIG secrets in base64 by name, at most one; none: unsigned."""
+
+    server: str
+    zone: str
+    port: int = 53
+    ttl_s: int = 300
+    keys: Mapping[str, str] = field(default_factory=dict)
+    algorithm: str = "hmac-sha256"
+
+
+class Dns:
+    """The executor. What is right already is done: sending the same update again changes nothing."""
+
+    def __init__(self, name: str, config: DnsConfig) -> None:
+        self.name, self._config = name, config
+        self._zone = dns.name.from_text(config.zone)
+
+    async def before(self, host: Host) -> str:
+        self._wanted(host)
+        return ""
+
+    async def begin(self, host: Host) -> str:
+        name = self._name(host)
+        update = dns.update.UpdateMessage(self._zone)
+        for kind, addresses in self._wanted(host).items():
+            update.delete(name, kind)
+            for address in sorted(addresses):
+                update.add(name, self._config.ttl_s, kind, address)
+        self._sign(update)
+        answer = await self._ask(update)
+        if answer.rcode() != dns.rcode.NOERROR:
+            raise ExecutorFailure(f"{self._config.server} refused the update: {dns.rcode.to_text(answer.rcode())}")
+        return "updated"
+
+    async def look(self, host: Host, age_s: float) -> Seen:
+        for kind, addresses in self._wanted(host).items():
+            answer = await self._ask(dns.message.make_query(self._name(host), kind))
+            found = {
+                str(item) for rrset in answer.answer if rrset.rdtype == dns.rdatatype.from_text(kind) for item in rrset
+            }
+            if found != addresses:
+                return Seen(Progress.NOT_BEGUN, f"{kind} is {', '.join(sorted(found)) or 'missing'}")
+        return Seen(Progress.DONE, f"{host.name} resolves to {', '.join(host.address)}")
+
+    def _wanted(self, host: Host) -> dict[str, set[str]]:
+        if not host.address:
+            raise ExecutorFailure(f"host {host.name} has no addresses in Wall-E: add them")
+        wanted: dict[str, set[str]] = {kind: set() for kind in _TYPES.values()}
+        for text in host.address:
+            try:
+                address = ipaddress.ip_address(text)
+            except ValueError as error:
+                raise ExecutorFailure(f"host {host.name}: {error}") from error
+            wanted[_TYPES[address.version]].add(str(address))
+        return wanted
+
+    def _name(self, host: Host) -> dns.name.Name:
+        name = dns.name.from_text(host.name)
+        if not name.is_subdomain(self._zone):
+            raise ExecutorFailure(f"host {host.name} is not in zone {self._config.zone}")
+        return name
+
+    def _sign(self, update: dns.update.UpdateMessage) -> None:
+        if self._config.keys:
+            keyring = dns.tsigkeyring.from_text(dict(self._config.keys))
+            update.use_tsig(keyring, algorithm=dns.name.from_text(self._config.algorithm))
+
+    async def _ask(self, message: dns.message.Message) -> dns.message.Message:
+        try:
+            return await dns.asyncquery.tcp(message, self._config.server, timeout=_TIMEOUT_S, port=self._config.port)
+        except (dns.exception.DNSException, OSError) as error:
+            raise ExecutorFailure(f"{self._config.server}: {type(error).__name__}: {error}") from error

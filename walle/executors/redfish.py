@@ -1,0 +1,127 @@
+"""Reboots and powers off by Redfish, the standard of management controllers.
+
+A reset that was sent is recognised by what the machine shows: the time of its last reset, where the controller tells
+it, else the boot id that its agent reports. So a process that died after the call does not send a second one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+
+from walle.executors.port import ExecutorFailure, Progress, Seen
+from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host
+
+_TIMEOUT_S: Final = 20.0
+_SYSTEMS: Final = "/redfish/v1/Systems"
+_RESTARTS: Final = ("ForceRestart", "GracefulRestart", "PowerCycle")
+_RESET_SHOWS_S: Final = 60.0  # a controller that tells the time of resets has told it by then
+_BOOT_SHOWS_S: Final = 900.0  # a machine has started, and its agent has reported, by then
+
+
+@dataclass(frozen=True, slots=True)
+class RedfishConfig:
+    """`url` and `system` may hold {bmc}, {host} and {inventory}; `system` empty: its only one."""
+
+    url: str = "https://{bmc}"
+    system: str = ""
+    user: str = ""
+    password: str = ""
+
+
+class Redfish:
+    """The executor."""
+
+    def __init__(self, name: str, config: RedfishConfig, http: httpx.AsyncClient) -> None:
+        self.name, self._config, self._http = name, config, http
+
+    async def before(self, host: Host) -> str:
+        return _shown(host, await self._system(host))
+
+    async def begin(self, host: Host) -> str:
+        system = await self._system(host)
+        wanted = ("ForceOff",) if host.operation.kind == OPERATION_KIND_POWER_OFF else _RESTARTS
+        target, allowed = _reset_action(system)
+        chosen = next((one for one in wanted if one in allowed), "")
+        if system.get("PowerState") == "Off" and host.operation.kind != OPERATION_KIND_POWER_OFF:
+            chosen = "On"  # what is off cannot be restarted
+        if not chosen:
+            raise ExecutorFailure(f"the controller offers {', '.join(allowed) or 'nothing'}, not {wanted[0]}")
+        await self._call("POST", host, target, {"ResetType": chosen})
+        return chosen
+
+    async def look(self, host: Host, age_s: float) -> Seen:
+        system = await self._system(host)
+        power, intent = system.get("PowerState"), host.operation.intent
+        if host.operation.kind == OPERATION_KIND_POWER_OFF:
+            return Seen(Progress.DONE if power == "Off" else _if_not_off(intent.handle, age_s))
+        if power != "On":
+            return Seen(Progress.RUNNING if intent.handle or age_s < _RESET_SHOWS_S else Progress.NOT_BEGUN)
+        shown = _shown(host, system)
+        if intent.before and shown != intent.before:
+            return Seen(Progress.DONE, f"was {intent.before}, is {shown}")
+        return _unchanged(intent.before, intent.handle, age_s)
+
+    async def _system(self, host: Host) -> dict[str, Any]:
+        path = self._filled(self._config.system, host)
+        if not path:
+            members = (await self._call("GET", host, _SYSTEMS)).get("Members") or []
+            if len(members) != 1:
+                raise ExecutorFailure(f"the controller has {len(members)} systems: configure `system`")
+            path = str(members[0].get("@odata.id", ""))
+        return await self._call("GET", host, path if path.startswith("/") else f"{_SYSTEMS}/{path}")
+
+    async def _call(self, method: str, host: Host, path: str, body: object = None) -> dict[str, Any]:
+        url = self._filled(self._config.url, host).rstrip("/") + path
+        auth = (self._config.user, self._config.password) if self._config.user else None
+        try:
+            response = await self._http.request(method, url, json=body, auth=auth, timeout=_TIMEOUT_S)
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise ExecutorFailure(f"{method} {path}: {type(error).__name__}: {error}".rstrip(": ")) from error
+        if not response.is_success:
+            raise ExecutorFailure(f"{method} {path}: HTTP {response.status_code}")
+        return _object(response)
+
+    def _filled(self, text: str, host: Host) -> str:
+        return text.format(bmc=host.bmc, host=host.name, inventory=host.inventory)
+
+
+def _shown(host: Host, system: dict[str, Any]) -> str:
+    reset = system.get("LastResetTime")
+    return f"reset {reset}" if reset else f"boot {host.boot_id}" if host.boot_id else ""
+
+
+def _unchanged(before: str, handle: str, age_s: float) -> Seen:
+    """The machine is on and shows what it showed before the work."""
+    if not before:
+        # Nothing tells whether it restarted. The check will: a second reset would be a guess.
+        return Seen(Progress.DONE, "this machine does not show restarts; its check tells whether it helped")
+    if age_s < (_RESET_SHOWS_S if before.startswith("reset") else _BOOT_SHOWS_S) or handle:
+        return Seen(Progress.RUNNING)
+    return Seen(Progress.NOT_BEGUN)
+
+
+def _if_not_off(handle: str, age_s: float) -> Progress:
+    return Progress.RUNNING if handle or age_s < _RESET_SHOWS_S else Progress.NOT_BEGUN
+
+
+def _reset_action(system: dict[str, Any]) -> tuple[str, list[str]]:
+    action = (system.get("Actions") or {}).get("#ComputerSystem.Reset") or {}
+    target = action.get("target")
+    if not isinstance(target, str) or not target.startswith("/"):
+        raise ExecutorFailure("the controller offers no ComputerSystem.Reset")
+    return target, list(action.get("ResetType@Redfish.AllowableValues") or _RESTARTS)
+
+
+def _object(response: httpx.Response) -> dict[str, Any]:
+    if not response.content:
+        return {}
+    try:
+        value = response.json()
+    except ValueError as error:
+        raise ExecutorFailure("the controller's answer is not JSON") from error
+    if not isinstance(value, dict):
+        raise ExecutorFailure("the controller's answer is not an object")
+    return value

@@ -1,0 +1,1 @@
+"""Telling people: by webhook and by mail, by severity."""

@@ -1,0 +1,101 @@
+"""Notices on their way: who hears what, and what could not be delivered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Protocol
+
+from walle.work.book import Notice
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, Project, Recipient, Severity
+
+log = logging.getLogger(__name__)
+
+_KEPT: Final = 1000
+_ATTEMPTS: Final = 3
+_RETRY_S: Final = 5.0
+_LEVELS: Final = {SEVERITY_ERROR: logging.ERROR, SEVERITY_CRITICAL: logging.ERROR}
+
+
+class Way(Protocol):
+    """How a notice gets to somebody."""
+
+    def takes(self, address: str) -> bool:
+        """Whether such an address is this way's."""
+
+    async def deliver(self, address: str, notice: Notice) -> None:
+        """Raises OSError: not delivered."""
+
+
+def severity_name(severity: Severity) -> str:
+    return Severity.Name(severity).removeprefix("SEVERITY_").lower()
+
+
+def heard_by(recipients: Iterable[Recipient], severity: Severity) -> list[str]:
+    """A recipient hears its own severity and everything above."""
+    return sorted({one.address for one in recipients if one.severity <= severity})
+
+
+def warnings_of(project: Project) -> list[str]:
+    """A fuse that goes out and tells nobody stays out."""
+    heard = heard_by(project.notifications.recipient, SEVERITY_CRITICAL)
+    return [] if heard else [f"project {project.id}: nobody hears critical notices; add a recipient"]
+
+
+class Outbox:
+    """Queues notices and delivers them, each to everybody who hears it.
+
+    Attributes:
+        recent: the last thousand, oldest first.
+        sent, lost: how many deliveries there were, by severity.
+    """
+
+    def __init__(
+        self, ways: Sequence[Way], recipients: Callable[[str], Sequence[Recipient]], retry_s: float = _RETRY_S
+    ) -> None:
+        """`recipients`: of a project; of the administrators for the empty name."""
+        self._ways, self._recipients, self._retry_s = ways, recipients, retry_s
+        self._queue: asyncio.Queue[Notice] = asyncio.Queue(maxsize=10_000)
+        self.recent: deque[Notice] = deque(maxlen=_KEPT)
+        self.sent: Counter[str] = Counter()
+        self.lost: Counter[str] = Counter()
+
+    def send(self, notices: Iterable[Notice]) -> None:
+        """Never waits; a full queue loses the notice, which is counted and logged."""
+        for notice in notices:
+            level = _LEVELS.get(notice.severity, logging.INFO)
+            log.log(level, "%s: %s", notice.project or "all", notice.text)
+            self.recent.append(notice)
+            try:
+                self._queue.put_nowait(notice)
+            except asyncio.QueueFull:
+                self.lost[severity_name(notice.severity)] += 1
+
+    async def run(self) -> None:
+        while True:
+            notice = await self._queue.get()
+            for address in heard_by(self._recipients(notice.project), notice.severity):
+                await self._deliver(address, notice)
+
+    async def _deliver(self, address: str, notice: Notice) -> None:
+        way = next((way for way in self._ways if way.takes(address)), None)
+        if way is None:
+            self._lose(address, notice, "no way to such an address is configured")
+            return
+        for attempt in range(_ATTEMPTS):
+            try:
+                await way.deliver(address, notice)
+            except OSError as error:
+                if attempt + 1 == _ATTEMPTS:
+                    self._lose(address, notice, str(error))
+                else:
+                    await asyncio.sleep(self._retry_s * 2**attempt)
+            else:
+                self.sent[severity_name(notice.severity)] += 1
+                return
+
+    def _lose(self, address: str, notice: Notice, why: str) -> None:
+        self.lost[severity_name(notice.severity)] += 1
+        log.error("notice to %s not delivered: %s: %s", address, why, notice.text)

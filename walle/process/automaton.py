@@ -1,0 +1,125 @@
+"""Wall-E on the kit: its records, orders and reconcilers. Only the acting process decides; all answer reads."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
+
+from control import Controller, Events
+from walle.approval.garbage import Collector
+from walle.approval.port import DEFAULT, CmsFailure
+from walle.fuses.limits import Limits
+from walle.healing.incidents import Incidents
+from walle.notices.outbox import Outbox
+from walle.process.handling import Handling
+from walle.process.healer import Healer
+from walle.process.ledger_clock import LedgerClock
+from walle.process.parts import CmsEvents, RealParts
+from walle.process.planner import Planner, Silence
+from walle.process.storing import Storing
+from walle.scenarios.switch import tasks
+from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, SCENARIO, Notice, World
+from walle.work.orders import says_news
+from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project
+from wallepb.v1.service_pb2 import HostChecks, Order
+
+LOOK_EVERY_S: Final = 5.0
+COLLECT_EVERY_S: Final = 300.0
+_WORKERS: Final = 32
+
+
+class Automaton:
+    """All of it. `run` ends with the error of a part that dies.
+
+    Attributes:
+        orders: subjects are `host/NAME`, `project/ID`, `scenario/ID` and `global`.
+        world: what decisions know beside the records.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        installation: str,
+        global_limits: Limits,
+        outbox: Outbox,
+        make_parts: Callable[[Storing, Mapping[str, Project]], RealParts],
+        silence: Silence,
+        rng: random.Random,
+        settle_ms: int,
+        cms_events: CmsEvents,
+    ) -> None:
+        self.controller, self.outbox, self.cms_events = controller, outbox, cms_events
+        self.hosts, self.projects = controller.records(HOST), controller.records(PROJECT)
+        self.fuses, self.scenarios = controller.records(FUSE), controller.records(SCENARIO)
+        controller.records(DEFAULT_TASKS)
+        self.ledger = LedgerClock(controller)
+        self.storing = Storing(controller)
+        self.world = World(installation, global_limits, lambda: secrets.token_hex(6), Incidents(), settle_ms)
+        self.parts = parts = make_parts(self.storing, self.projects)
+        self._collector = Collector(installation)
+        healer = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send)
+        planner = Planner(self.storing, self.scenarios.get, parts, silence, self.world, self.ledger.now, outbox.send)
+        handling = Handling(self.hosts, self.world, self.ledger.now)
+        self.orders: Events[Order] = controller.events("order", Order, handling.handle)
+        healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
+        planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
+        controller.reconcile("garbage", self._collect, lambda: list(self.projects))
+        self.hosts.listen(healing.trigger)
+        self.scenarios.listen(planning.trigger)
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.controller.run(), name="controller")
+            group.create_task(self.outbox.run(), name="notices")
+            group.create_task(self._look_at_racks(), name="racks")
+
+    async def close(self) -> None:
+        """After `run` has ended."""
+        await self.parts.close()
+
+    async def tell(self, reports: Iterable[HostChecks], by: str) -> list[str]:
+        """Store what changes something; returns the hosts that are not known."""
+        unknown = []
+        for report in reports:
+            host = self.hosts.get(report.host)
+            if host is None:
+                unknown.append(report.host)
+            elif says_news(host, report) or self.orders.pending(f"host/{report.host}"):
+                order = Order(checks=report, by=by)
+                await self.orders.store(f"host/{report.host}", order, request_id=secrets.token_hex(16), by=by)
+        return unknown
+
+    async def _look_at_racks(self) -> None:
+        """At every process, so that each can show incidents; the acting one acts on them."""
+        await self.controller.loaded.wait()
+        self.world.incidents.watched_since_ms = self.ledger.now().ms
+        while True:
+            began = self.world.incidents.observe(self.hosts.values(), self.ledger.now().ms)
+            if self.controller.is_acting:
+                self.outbox.send(Notice(SEVERITY_WARNING, "", f"incident: {one}") for one in began)
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _collect(self, project: str) -> float | None:
+        """Delete tasks of ours that belong to nothing, in the CMS's of one project."""
+        setting = self.projects.get(project)
+        for one in setting.cms if setting is not None else ():
+            if one.url == DEFAULT:
+                continue  # its tasks are deleted with their operations, in the same store
+            try:
+                cms = self.parts.cms(project, one.url)
+                listed = await cms.tasks()
+                for task_id in self._collector.look(f"{project} {one.url}", listed, set(self._wanted())):
+                    await cms.delete(task_id)
+            except CmsFailure:
+                continue  # its owners were told; the next look tries again
+        return COLLECT_EVERY_S if setting is not None else None
+
+    def _wanted(self) -> Iterator[str]:
+        """Ids of all tasks that belong to something."""
+        for host in self.hosts.values():
+            yield from (task.id for task in (*host.operation.task, *host.operation.old_task))
+        for scenario in self.scenarios.values():
+            yield from (task.id for _, task in tasks(scenario))

@@ -1,0 +1,109 @@
+"""What Prometheus sees of Wall-E; read from the records at each scrape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from serving.telemetry.metrics import Declared
+from walle.fuses.fuse import Automation, switch_of
+from walle.kinds import NAMES
+from walle.process.automaton import Automaton
+from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HostState, HostStatus, Stage
+from wallepb.v1.project_pb2 import ScenarioStage
+
+Counted = Mapping[tuple[str, ...], float]
+
+
+def _fuses_out(walle: Automaton) -> Counted:
+    """1 for those that are off; all projects are shown, so that an alert has something to compare."""
+    names = [*walle.projects, "global"]
+    shown: dict[tuple[str, ...], float] = {(name, str(one)): 0.0 for name in names for one in Automation}
+    for fuse in walle.fuses.values():
+        shown |= {(fuse.id, str(one)): 1.0 for one in Automation if switch_of(fuse, one).off}
+    return shown
+
+
+def _hosts(walle: Automaton) -> Counted:
+    return Counter(
+        (
+            host.project,
+            HostState.Name(host.state).removeprefix("HOST_STATE_").lower(),
+            HostStatus.Name(host.status).removeprefix("HOST_STATUS_").lower(),
+        )
+        for host in walle.hosts.values()
+    )
+
+
+def _operations(walle: Automaton) -> Counted:
+    return Counter(
+        (NAMES[host.operation.kind], Stage.Name(host.operation.stage).removeprefix("STAGE_").lower())
+        for host in walle.hosts.values()
+        if host.HasField("operation")
+    )
+
+
+def _failing(walle: Automaton) -> Counted:
+    return Counter(
+        (host.project, check.name)
+        for host in walle.hosts.values()
+        if host.status != HOST_STATUS_DEAD
+        for check in host.check
+        if check.failing
+    )
+
+
+def _oldest_s(walle: Automaton) -> float:
+    now_ms = walle.ledger.now().ms
+    since = [host.operation.since_ms for host in walle.hosts.values() if host.HasField("operation")]
+    return (now_ms - min(since)) / 1000 if since else 0.0
+
+
+def _scenarios(walle: Automaton) -> Counted:
+    stages = (ScenarioStage.Name(one.stage) for one in walle.scenarios.values())
+    return Counter((stage.removeprefix("SCENARIO_STAGE_").lower(),) for stage in stages)
+
+
+def _by_severity(counted: Callable[[Automaton], Mapping[str, int]]) -> Callable[[Automaton], Counted]:
+    return lambda walle: {(severity,): float(count) for severity, count in counted(walle).items()}
+
+
+METRICS: Final[tuple[Declared[Automaton], ...]] = (
+    Declared("gauge", "walle_acting", "1 at the process that acts.", lambda walle: float(walle.controller.is_acting)),
+    Declared(
+        "gauge",
+        "walle_stopped",
+        "1 if nothing may begin at this process: frozen, stopped, not opened; 0 elsewhere.",
+        lambda walle: float(walle.controller.is_acting and bool(walle.controller.why_nothing_begins())),
+    ),
+    Declared("gauge", "walle_fuse_out", "1 while an automation is off.", _fuses_out, ("fuse", "automation")),
+    Declared("gauge", "walle_hosts", "Hosts.", _hosts, ("project", "state", "status")),
+    Declared("gauge", "walle_operations", "Operations under way.", _operations, ("kind", "stage")),
+    Declared("gauge", "walle_oldest_stage_seconds", "Longest time of an operation in its stage.", _oldest_s),
+    Declared("gauge", "walle_failing_checks", "Failing checks of hosts not dead.", _failing, ("project", "check")),
+    Declared(
+        "gauge",
+        "walle_incidents",
+        "Racks and switches whose hosts fail together.",
+        lambda walle: float(len(walle.world.incidents.open)),
+    ),
+    Declared("gauge", "walle_scenarios", "Scenarios.", _scenarios, ("stage",)),
+    Declared(
+        "counter",
+        "walle_notices_sent",
+        "Notices delivered.",
+        _by_severity(lambda walle: walle.outbox.sent),
+        ("severity",),
+    ),
+    Declared(
+        "counter", "walle_notices_lost", "Notices not delivered.", _by_severity(lambda w: w.outbox.lost), ("severity",)
+    ),
+    Declared(
+        "counter",
+        "walle_cms_requests",
+        "Calls of CMS's.",
+        lambda walle: {labels: float(count) for labels, count in walle.cms_events.calls.items()},
+        ("cms", "action", "result"),
+    ),
+)

@@ -1,0 +1,109 @@
+"""Where an operation's CMS's and executors come from: the project's settings, and the configuration file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import httpx
+
+from walle.approval.client import HttpCms
+from walle.approval.events import CmsEvent
+from walle.approval.port import DEFAULT, Cms, CmsFailure
+from walle.executors.command import Command, CommandConfig
+from walle.executors.dns import Dns, DnsConfig
+from walle.executors.nothing import Nothing
+from walle.executors.port import Executor, ExecutorFailure
+from walle.executors.redfish import Redfish, RedfishConfig
+from walle.executors.webhook import Webhook
+from walle.kinds import NAMES
+from walle.process.config import FileConfig, WebhookConfig
+from walle.process.default_cms import DefaultCms
+from walle.process.storing import Storing
+from walle.work.book import Notice
+from wallepb.v1.host_pb2 import OPERATION_KIND_DEACTIVATE, OPERATION_KIND_PREPARE, OperationKind
+from wallepb.v1.project_pb2 import SEVERITY_ERROR, Project
+from wallepb.v1.project_pb2 import Cms as CmsSetting
+
+_WITHOUT_WORK: Final = (OPERATION_KIND_PREPARE, OPERATION_KIND_DEACTIVATE)
+_SAID_EVERY_S: Final = 600.0
+
+
+class CmsEvents:
+    """Counts the calls of CMS's, and tells owners of failures, at most every ten minutes per project and CMS.
+
+    Attributes:
+        calls: by CMS, action and result.
+    """
+
+    def __init__(self, now_s: Callable[[], float], notify: Callable[[Iterable[Notice]], None]) -> None:
+        self._now_s, self._notify = now_s, notify
+        self.calls: Counter[tuple[str, str, str]] = Counter()
+        self._said: dict[tuple[str, str], float] = {}
+
+    def send(self, event: CmsEvent, project: str) -> None:
+        action = event.tags[0].rpartition(".")[2]
+        self.calls[event.host, action, "ok" if event.is_ok else "failed"] += 1
+        now_s, key = self._now_s(), (project, event.host)
+        if not event.is_ok and now_s - self._said.get(key, -_SAID_EVERY_S) >= _SAID_EVERY_S:
+            self._said[key] = now_s
+            tags = " ".join(event.tags)
+            text = f"{event.service} {event.host}: {event.description} ({tags})"
+            self._notify([Notice(SEVERITY_ERROR, project, text)])
+
+
+class RealParts:
+    """CMS's of projects and executors of kinds, as configured."""
+
+    def __init__(
+        self,
+        config: FileConfig,
+        projects: Mapping[str, Project],
+        storing: Storing,
+        events: CmsEvents,
+        http: httpx.AsyncClient,
+    ) -> None:
+        self._config, self._projects, self._storing = config, projects, storing
+        self._events, self._http = events, http
+        self._executors = {name: self._made(name) for name in config.executors}
+        self._nothing = Nothing()
+
+    def cms(self, project: str, url: str) -> Cms:
+        setting = next((one for one in self._settings(project) if one.url == url), None)
+        if setting is None:
+            raise CmsFailure(f"project {project} has no such CMS any more")
+        if url == DEFAULT:
+            return DefaultCms(self._storing, project)
+        if setting.tvm_app_id and setting.tvm_app_id not in self._config.cms_tokens:
+            raise CmsFailure(f"no token is configured for tvm-app-id {setting.tvm_app_id}")
+        token = self._config.cms_tokens.get(setting.tvm_app_id, "")
+        return HttpCms(self._http, self._events, project, url, setting.version, token)
+
+    def executor(self, kind: OperationKind) -> Executor:
+        name = self._config.operations.get(kind)
+        if name is not None:
+            return self._executors[name]
+        if kind in _WITHOUT_WORK:
+            return self._nothing
+        raise ExecutorFailure(f"no executor is configured for {NAMES[kind]}: name one under operations")
+
+    async def close(self) -> None:
+        for executor in self._executors.values():
+            if isinstance(executor, Command):
+                await executor.close()
+        await self._http.aclose()
+
+    def _settings(self, project: str) -> list[CmsSetting]:
+        found = self._projects.get(project)
+        return list(found.cms) if found is not None else []
+
+    def _made(self, name: str) -> Executor:
+        config = self._config.executors[name]
+        if isinstance(config, RedfishConfig):
+            return Redfish(name, config, self._http)
+        if isinstance(config, CommandConfig):
+            return Command(name, config)
+        if isinstance(config, WebhookConfig):
+            return Webhook(name, config.url, config.token, self._http)
+        return Dns(name, config) if isinstance(config, DnsConfig) else Nothing()

@@ -1,0 +1,117 @@
+"""Wall-E as a server: the automaton and both transports, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+
+import httpx
+
+from control import Config, Controller
+from serving.context import ServerContext, process_metrics
+from serving.telemetry.metrics import Table
+from serving.transports import Addresses, Transports
+from store.port import Store
+from walle.api.service import methods
+from walle.healing.decision import SETTLE_MS
+from walle.notices.outbox import Outbox
+from walle.notices.ways import Mail, Webhook
+from walle.process.automaton import Automaton
+from walle.process.config import FileConfig
+from walle.process.hq import Hq, NoHq
+from walle.process.metrics import METRICS
+from walle.process.parts import CmsEvents, RealParts
+from wallepb.v1.project_pb2 import Recipient
+
+
+@dataclass(slots=True)
+class WalleHealth:
+    """What /livez, /readyz and grpc.health.v1 say."""
+
+    controller: Controller
+    leaving: bool = False
+
+    def live(self) -> bool:
+        return True
+
+    def loaded(self) -> bool:
+        return self.controller.loaded.is_set() and not self.leaving
+
+    def staleness_s(self) -> float | None:
+        return self.controller.staleness_s()
+
+    def doubt(self) -> str:
+        return "" if self.controller.is_open else self.controller.why_nothing_begins()
+
+    def why(self) -> str:
+        if self.leaving:
+            return "this process is shutting down"
+        return "" if self.controller.loaded.is_set() else "this process is still loading"
+
+
+class Server:
+    """`serve` runs until `stop` is called; a part that dies ends it with the error."""
+
+    def __init__(
+        self,
+        config: Config,
+        installation: str,
+        file: FileConfig,
+        store: Store,
+        shared: ServerContext,
+        rng: random.Random,
+        addresses: Addresses,
+        hq: Hq | None = None,
+        settle_ms: int = SETTLE_MS,
+        grace_s: float = 5.0,
+    ) -> None:
+        self._store, self._hq = store, hq
+        self.controller = Controller(config, store, shared.clock, rng)
+        http = httpx.AsyncClient(follow_redirects=False)
+        mail = [Mail(file.smtp)] if file.smtp is not None else []
+        outbox = Outbox([Webhook(http), *mail], self._recipients)
+        self._file = file
+        events = CmsEvents(shared.clock.now, outbox.send)
+        self.automaton = Automaton(
+            self.controller,
+            installation,
+            file.global_limits,
+            outbox,
+            lambda storing, projects: RealParts(file, projects, storing, events, http),
+            hq or NoHq(),
+            rng,
+            settle_ms,
+            events,
+        )
+        self.health = WalleHealth(self.controller)
+        metrics = process_metrics(shared)
+        metrics.register(Table(METRICS, self.automaton))
+        self._transports = Transports(methods(self.automaton), self.health, shared, metrics, addresses, grace_s)
+        self.listening = self._transports.listening
+
+    def stop(self) -> None:
+        """Begin to shut down: not ready at once, calls under way may finish."""
+        self._transports.stop()
+
+    async def serve(self) -> None:
+        """Listen and act until stopped. Raises OSError if an address cannot be had."""
+        try:
+            await self._transports.serve(self._work(), self._leave, self.controller.leave)
+        finally:
+            await self.automaton.close()
+            await self._store.close()
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.automaton.run(), name="automaton")
+            if self._hq is not None:
+                group.create_task(self._hq.run(self.automaton.tell, lambda: self.controller.is_acting), name="hq")
+
+    def _leave(self) -> None:
+        self.health.leaving = True
+
+    def _recipients(self, project: str) -> list[Recipient]:
+        found = self.automaton.projects.get(project)
+        own = list(found.notifications.recipient) if found is not None else []
+        return own if project else list(self._file.recipients)

@@ -1,0 +1,192 @@
+"""What people order about hosts. Each function is one transaction; Refused changes nothing and says why."""
+
+from __future__ import annotations
+
+from control.errors import Refused
+from walle.approval.combination import tasks_for
+from walle.fuses.fuse import Moment
+from walle.healing.membership import Change, NotPossible, Told, told
+from walle.healing.stages import Event, is_possible
+from walle.kinds import NAMES
+from walle.work.book import HOST, PROJECT, Book, World
+from walle.work.repairs import move
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_ASSIGNED,
+    HOST_STATE_FREE,
+    HOST_STATUS_READY,
+    OPERATION_KIND_DNS_FIX,
+    OPERATION_KIND_TEMPORARY_UNREACHABLE,
+    STAGE_REQUESTED,
+    After,
+    Check,
+    Host,
+    HostState,
+    Operation,
+    OperationKind,
+)
+from wallepb.v1.project_pb2 import Project
+from wallepb.v1.service_pb2 import (
+    HOST_CHANGE_MOVE,
+    HOST_CHANGE_PREPARE,
+    HOST_CHANGE_REMOVE,
+    AddHostRequest,
+    CancelOperationRequest,
+    ChangeHostRequest,
+    HostChecks,
+    SetHostStateRequest,
+    StartOperationRequest,
+)
+
+_CHANGES = {
+    (HOST_CHANGE_PREPARE, False): Change.PREPARE,
+    (HOST_CHANGE_MOVE, False): Change.MOVE,
+    (HOST_CHANGE_MOVE, True): Change.MOVE_RELEASE,
+    (HOST_CHANGE_REMOVE, False): Change.REMOVE,
+}
+
+
+def add_host(book: Book, order: AddHostRequest, by: str, world: World, now: Moment) -> None:
+    if book.get(HOST, order.host) is not None:
+        raise Refused(f"host {order.host} exists already", "ALREADY_EXISTS")
+    project = _project(book, order.project)
+    state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
+    tells = _told(_adding(order), state)
+    host = Host(name=order.host, inventory=order.inventory, project=order.project, bmc=order.bmc, address=order.address)
+    host.location.CopyFrom(order.location)
+    # It is in use only once the CMS's have agreed.
+    host.state, host.status = HOST_STATE_FREE if tells.operation else state, HOST_STATUS_READY
+    if tells.operation:
+        _begin(host, project, tells, by, "added", world, now, ignore_cms=order.ignore_cms)
+    book.put(HOST, order.host, host)
+
+
+def change_host(book: Book, order: ChangeHostRequest, by: str, world: World, now: Moment) -> None:
+    host = _idle(book, order.host)
+    project = _project(book, host.project)
+    if order.change == HOST_CHANGE_MOVE:
+        _project(book, order.project)
+    tells = _told(_CHANGES[order.change, order.release], host.state)
+    is_gone = order.change == HOST_CHANGE_REMOVE
+    if tells.operation:
+        _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
+        host.operation.after.project, host.operation.after.remove = order.project, is_gone
+    elif order.change == HOST_CHANGE_MOVE:
+        host.project = order.project
+    if is_gone and not tells.operation:
+        book.delete(HOST, host.name)
+    else:
+        book.put(HOST, host.name, host)
+
+
+def set_host_state(book: Book, order: SetHostStateRequest, by: str) -> None:
+    """Between assigned, maintenance and probation; out of use only goes by way of the CMS's."""
+    host = _idle(book, order.host)
+    if order.state and HOST_STATE_FREE in (order.state, host.state) and order.state != host.state:
+        raise Refused(f"host {host.name}: prepare it to take it into use, release it to free it")
+    if order.state:
+        host.state, host.state_reason = order.state, f"{by}: {order.reason}"
+    if order.status:
+        host.status, host.status_reason = order.status, f"{by}: {order.reason}"
+        host.ClearField("last_repair")  # a person has looked: the scheme begins anew
+    book.put(HOST, host.name, host)
+
+
+def start_operation(book: Book, order: StartOperationRequest, by: str, world: World, now: Moment) -> None:
+    """By hand: no limit is used, and no fuse is in the way."""
+    host = _idle(book, order.host)
+    if order.kind in (OPERATION_KIND_DNS_FIX, OPERATION_KIND_TEMPORARY_UNREACHABLE) or order.kind not in NAMES:
+        raise Refused(f"{NAMES.get(order.kind, 'this operation')} is not begun by hand", "INVALID_ARGUMENT")
+    project = _project(book, host.project)
+    tells = Told(order.kind, None)
+    _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
+    host.operation.group_id = order.group_id
+    book.put(HOST, host.name, host)
+
+
+def cancel_operation(book: Book, order: CancelOperationRequest, by: str, now: Moment) -> None:
+    host = _host(book, order.host)
+    if not host.HasField("operation"):
+        raise Refused(f"host {host.name}: nothing is being done")
+    if not is_possible(host.operation, Event.CANCEL):
+        raise Refused(f"host {host.name}: the work of {NAMES[host.operation.kind]} has begun, or it is ending already")
+    move(book, host, Event.CANCEL, now, f"cancelled by {by}: {order.reason}")
+
+
+def take_checks(book: Book, report: HostChecks, now: Moment) -> None:
+    """What checks say now; a check that says the same as before keeps its time."""
+    host = _host(book, report.host)
+    if report.boot_id:
+        host.boot_id = report.boot_id
+    known = {check.name: check for check in host.check}
+    for one in report.check:
+        check = known.get(one.name)
+        if check is None and not one.failing:
+            continue
+        if check is None or check.failing != one.failing:
+            _set(host, Check(name=one.name, failing=one.failing, since_ms=now.ms, since=now.wall))
+            check = next(c for c in host.check if c.name == one.name)
+        check.text, check.source = one.text[:1000], one.source
+    book.put(HOST, host.name, host)
+
+
+def says_news(host: Host, report: HostChecks) -> bool:
+    """Most reports say what is known already; they cost no write."""
+    known = {check.name: check.failing for check in host.check}
+    is_news = any(known.get(one.name, False) != one.failing for one in report.check)
+    return is_news or report.boot_id not in ("", host.boot_id)
+
+
+def _set(host: Host, new: Check) -> None:
+    for check in [check for check in host.check if check.name == new.name]:
+        host.check.remove(check)
+    host.check.append(new)
+
+
+def _begin(
+    host: Host, project: Project, tells: Told, by: str, reason: str, world: World, now: Moment, *, ignore_cms: bool
+) -> None:
+    assert tells.operation is not None
+    kind: OperationKind = tells.operation
+    operation = Operation(id=world.new_id(), kind=kind, stage=STAGE_REQUESTED, since_ms=now.ms, created=now.wall)
+    operation.by, operation.reason, operation.ignore_cms = by or "somebody", reason, ignore_cms
+    if not ignore_cms:
+        operation.task.extend(tasks_for(world.installation, operation.id, 0, kind, project.cms))
+    if tells.state:
+        operation.after.CopyFrom(After(state=tells.state))
+    host.operation.CopyFrom(operation)
+
+
+def _adding(order: AddHostRequest) -> Change:
+    if order.preordered:
+        return Change.ADD_PREORDERED_PREPARE if order.prepare else Change.ADD_PREORDERED
+    return Change.ADD
+
+
+def _told(change: Change, state: HostState) -> Told:
+    try:
+        return told(change, state)
+    except NotPossible as error:
+        raise Refused(str(error)) from error
+
+
+def _idle(book: Book, name: str) -> Host:
+    host = _host(book, name)
+    if host.HasField("operation"):
+        raise Refused(f"host {name}: {NAMES[host.operation.kind]} is under way; cancel it or wait")
+    if host.scenario:
+        raise Refused(f"host {name}: it belongs to scenario {host.scenario}; end that first")
+    return host
+
+
+def _host(book: Book, name: str) -> Host:
+    host = book.get(HOST, name)
+    if host is None:
+        raise Refused(f"host {name} does not exist", "NOT_FOUND")
+    return host
+
+
+def _project(book: Book, name: str) -> Project:
+    project = book.get(PROJECT, name)
+    if project is None:
+        raise Refused(f"project {name} does not exist", "NOT_FOUND")
+    return project

@@ -1,0 +1,151 @@
+"""What people order about projects and switches. Each function is one transaction; Refused changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from control.errors import Refused
+from control.records import Kind, M
+from walle.approval.default import DEFAULT_MAX_BUSY_HOSTS
+from walle.approval.port import DEFAULT, VERSIONS
+from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off, switch_on
+from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
+from walle.healing.scheme import BadScheme, check_scheme
+from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, Book
+from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
+from wallepb.v1.service_pb2 import (
+    CHANGE_MODE_ADD,
+    CHANGE_MODE_REMOVE,
+    CHANGE_MODE_REPLACE,
+    CreateProjectRequest,
+    DeleteProjectRequest,
+    SwitchAutomationRequest,
+    UpdateProjectRequest,
+)
+
+GLOBAL_DNS = "max_dns_fixes"
+
+
+def create_project(book: Book, order: CreateProjectRequest, by: str) -> None:
+    if book.get(PROJECT, order.project.id) is not None:
+        raise Refused(f"project {order.project.id} exists already", "ALREADY_EXISTS")
+    project = Project()
+    project.CopyFrom(order.project)
+    if not project.cms:
+        project.cms.append(Cms(url=DEFAULT, max_busy_hosts=DEFAULT_MAX_BUSY_HOSTS))
+    if not project.owners and by:
+        project.owners.append(by)
+    _check(project)
+    book.put(PROJECT, project.id, project)
+
+
+def update_project(book: Book, order: UpdateProjectRequest, by: str) -> None:
+    project = _project(book, order.project)
+    _change_cms(project, order)
+    for counter, limit in order.limits.items():
+        if limit.pair:
+            project.limits[counter].CopyFrom(limit)
+        else:
+            project.limits.pop(counter, None)
+    if order.limits:
+        project.limits_by, project.limits_reason = by, order.reason
+    for is_set, name in ((order.set_scheme, "scheme"), (order.set_owners, "owners")):
+        if is_set:
+            project.ClearField(name)
+            getattr(project, name).extend(getattr(order, name))
+    if order.set_notifications:
+        project.notifications.CopyFrom(order.notifications)
+    _check(project)
+    book.put(PROJECT, project.id, project)
+
+
+def delete_project(book: Book, order: DeleteProjectRequest, hosts: Iterable[str]) -> None:
+    """`hosts`: those that it has."""
+    _project(book, order.project)
+    if left := sorted(hosts):
+        raise Refused(
+            f"project {order.project} has {len(left)} hosts ({', '.join(left[:3])}): remove or move them first"
+        )
+    _delete(book, PROJECT, order.project)
+    _delete(book, FUSE, order.project)
+    _delete(book, DEFAULT_TASKS, order.project)
+
+
+def switch_automation(book: Book, order: SwitchAutomationRequest, by: str, now: Moment) -> None:
+    """On: counters begin again at nothing, and credits are given. Off: nothing more begins."""
+    fuse_id = order.project or GLOBAL
+    if order.project:
+        _project(book, order.project)
+    fuse = book.get(FUSE, fuse_id) or Fuse(id=fuse_id)
+    dns_counter = DNS_FIXES if order.project else GLOBAL_DNS
+    for automation in [Automation(order.automation)] if order.automation else list(Automation):
+        if order.on:
+            mine = counters_of(fuse, automation, dns_counter) | _credited(order, automation)
+            fuse = switch_on(fuse, automation, mine, by, order.reason, now, _credits(order, automation, now))
+        else:
+            fuse = switch_off(fuse, automation, by, order.reason, now)
+    book.put(FUSE, fuse_id, fuse)
+
+
+def _delete(book: Book, kind: Kind[M], record_id: str) -> None:
+    if book.get(kind, record_id) is not None:
+        book.delete(kind, record_id)
+
+
+def _credited(order: SwitchAutomationRequest, automation: Automation) -> set[str]:
+    return {name for name in order.credits if (name == DNS_FIXES) == (automation is Automation.DNS)}
+
+
+def _credits(order: SwitchAutomationRequest, automation: Automation, now: Moment) -> list[Credit]:
+    until_ms = now.ms + order.credit_time.ToMilliseconds()
+    mine = _credited(order, automation)
+    return [Credit(counter=name, left=n, until_ms=until_ms) for name, n in order.credits.items() if name in mine]
+
+
+def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
+    named = {cms.url for cms in order.cms}
+    if order.cms_mode == CHANGE_MODE_REPLACE:
+        project.ClearField("cms")
+    elif order.cms_mode == CHANGE_MODE_REMOVE:
+        for cms in [cms for cms in project.cms if cms.url in named]:
+            project.cms.remove(cms)
+    if order.cms_mode in (CHANGE_MODE_REPLACE, CHANGE_MODE_ADD):
+        project.cms.extend(order.cms)
+
+
+def _check(project: Project) -> None:
+    for cms in project.cms:
+        _check_cms(cms)
+    urls = [cms.url.rstrip("/") for cms in project.cms]
+    if not urls:
+        raise Refused("cms: a project has at least one CMS; give `default` for Wall-E's own", "INVALID_ARGUMENT")
+    if len(set(urls)) < len(urls):
+        raise Refused("cms: at most one default CMS, and each URL once", "INVALID_ARGUMENT")
+    try:
+        check_limits(project)
+        check_scheme(project.scheme)
+    except (BadLimit, BadScheme) as error:
+        raise Refused(str(error), "INVALID_ARGUMENT") from error
+
+
+def _check_cms(cms: Cms) -> None:
+    if cms.url == DEFAULT:
+        cms.version = cms.version or "v1.0"
+        if cms.max_busy_hosts < 1:
+            raise Refused("cms: the default CMS needs max_busy_hosts of at least 1", "INVALID_ARGUMENT")
+        return
+    parts = urlsplit(cms.url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise Refused(f"cms: {cms.url!r} is not an http(s) URL", "INVALID_ARGUMENT")
+    if cms.version not in VERSIONS:
+        raise Refused(
+            f"cms {cms.url}: version is {cms.version!r}, not one of {', '.join(VERSIONS)}", "INVALID_ARGUMENT"
+        )
+
+
+def _project(book: Book, name: str) -> Project:
+    project = book.get(PROJECT, name)
+    if project is None:
+        raise Refused(f"project {name} does not exist", "NOT_FOUND")
+    return project

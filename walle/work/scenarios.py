@@ -1,0 +1,180 @@
+"""Scenarios as transactions: their hosts are held, asked about, and given back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from control.errors import Refused
+from walle.fuses.fuse import Moment
+from walle.healing.operation import Effect
+from walle.kinds import NAMES
+from walle.scenarios.stages import OVER, Event, advance, is_possible
+from walle.scenarios.switch import asked, blocking, by_hand, event_now, is_confirmed, is_held, tasks, with_task
+from walle.work.answers import Result, changed_task
+from walle.work.book import HOST, PROJECT, SCENARIO, Book, Notice, World
+from walle.work.orders import start_operation
+from wallepb.v1.host_pb2 import (
+    OPERATION_KIND_PROFILE,
+    OPERATION_KIND_REBOOT,
+    OUTCOME_FAILED,
+    Host,
+)
+from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_PROFILE,
+    SCENARIO_KIND_SWITCH_MAINTENANCE,
+    SCENARIO_STAGE_ASKING,
+    SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_RETURNING,
+    SCENARIO_STAGE_WORKING,
+    SEVERITY_ERROR,
+    SEVERITY_WARNING,
+    Project,
+    Scenario,
+    ScenarioHost,
+)
+from wallepb.v1.service_pb2 import AddScenarioRequest, EndScenarioRequest, StartOperationRequest
+
+MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
+
+
+def add_scenario(
+    book: Book, order: AddScenarioRequest, names: Sequence[str], by: str, world: World, now: Moment
+) -> None:
+    """`names`: the hosts of the switch, or those that the order names."""
+    if book.get(SCENARIO, order.scenario) is not None:
+        raise Refused(f"scenario {order.scenario} exists already", "ALREADY_EXISTS")
+    if not 0 < len(names) <= MAX_HOSTS:
+        raise Refused(f"scenario {order.scenario}: {len(names)} hosts; a scenario has 1 to {MAX_HOSTS}")
+    scenario = Scenario(id=order.scenario, kind=order.kind, switch=order.switch, dc=order.dc, ticket=order.ticket)
+    scenario.by, scenario.reason, scenario.at_once = by, order.reason, order.at_once or 1
+    scenario.created.CopyFrom(now.wall)
+    scenario.group_id, scenario.since_ms = world.new_id(), now.ms
+    if order.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
+        scenario.stage = SCENARIO_STAGE_ASKING
+        _hold_all(book, scenario, names, world)
+    else:
+        scenario.stage = SCENARIO_STAGE_WORKING
+        scenario.host.extend(ScenarioHost(name=_host(book, name).name) for name in names)
+    book.put(SCENARIO, scenario.id, scenario)
+
+
+def end_scenario(book: Book, order: EndScenarioRequest, by: str, now: Moment) -> None:
+    scenario = book.get(SCENARIO, order.scenario)
+    if scenario is None:
+        raise Refused(f"scenario {order.scenario} does not exist", "NOT_FOUND")
+    event = Event.DONE if order.done else Event.CANCEL
+    if not is_possible(scenario, event):
+        raise Refused(f"scenario {order.scenario}: its work may not begin yet, or it is over ({scenario.message})")
+    word = "done" if order.done else "cancelled"
+    book.put(SCENARIO, scenario.id, advance(scenario, event, now.ms, f"{word}, said by {by}: {order.reason}"))
+
+
+def settle_scenario(book: Book, name: str, now: Moment) -> list[Notice]:
+    """Move it on by what is known."""
+    scenario = book.get(SCENARIO, name)
+    if scenario is None or scenario.stage in OVER:
+        return []
+    event = event_now(scenario, now.ms) if scenario.kind == SCENARIO_KIND_SWITCH_MAINTENANCE else None
+    if scenario.stage == SCENARIO_STAGE_RETURNING and scenario.kind != SCENARIO_KIND_SWITCH_MAINTENANCE:
+        event = Event.RETURNED
+    if event is None:
+        return []
+    who = "; ".join(blocking(scenario)[:5]) if event in (Event.REJECTED, Event.TOO_LATE) else ""
+    if event is Event.RETURNED:
+        _release_all(book, scenario)
+    book.put(SCENARIO, name, advance(scenario, event, now.ms, f"{event}: {who}" if who else ""))
+    return [Notice(SEVERITY_ERROR, "", f"scenario {name} ({scenario.ticket}): {event}: {who}")] if who else []
+
+
+def may_begin(book: Book, name: str, now: Moment) -> list[Notice]:
+    """CONFIRMED: everybody agreed, and HQ does not count silence. Who asked is told."""
+    scenario = book.get(SCENARIO, name)
+    if scenario is None or not is_confirmed(scenario):
+        return []
+    book.put(SCENARIO, name, advance(scenario, Event.CONFIRMED, now.ms))
+    left = by_hand(scenario.host)
+    also = f"; agree by hand: {'; '.join(left[:5])}" if left else ""
+    return [Notice(SEVERITY_WARNING, "", f"scenario {name} ({scenario.ticket}): the work may begin{also}")]
+
+
+def take_scenario_answer(book: Book, name: str, effect: Effect, result: Result, now: Moment) -> None:
+    scenario = book.get(SCENARIO, name)
+    if scenario is None:
+        return
+    task = next((task for _, task in tasks(scenario) if task.id == effect.task.id), None)
+    if task is not None:
+        book.put(SCENARIO, name, with_task(scenario, task, changed_task(effect, task, result, 0.0, now.ms)))
+
+
+def step_wave(book: Book, name: str, world: World, now: Moment) -> None:
+    """Work in waves: what ended is noted, and as many begin as may be in work at once."""
+    scenario = book.get(SCENARIO, name)
+    if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
+        return
+    for wanted in scenario.host:
+        _note_end(book, scenario, wanted)
+    left = scenario.at_once - sum(not one.outcome and bool(one.operation_id) for one in scenario.host)
+    for wanted in [one for one in scenario.host if not one.outcome and not one.operation_id][: max(0, left)]:
+        _begin_one(book, scenario, wanted, world, now)
+    if all(one.outcome for one in scenario.host):
+        failed = [one.name for one in scenario.host if one.outcome == OUTCOME_FAILED]
+        scenario.stage, scenario.message = SCENARIO_STAGE_FINISHED, f"done; failed: {', '.join(failed) or 'none'}"
+    book.put(SCENARIO, name, scenario)
+
+
+def _note_end(book: Book, scenario: Scenario, wanted: ScenarioHost) -> None:
+    host = book.get(HOST, wanted.name)
+    ended = [one for one in (host.history if host else ()) if one.id == wanted.operation_id]
+    if wanted.operation_id and not wanted.outcome and ended:
+        wanted.outcome = ended[0].outcome
+
+
+def _begin_one(book: Book, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment) -> None:
+    kind = OPERATION_KIND_PROFILE if scenario.kind == SCENARIO_KIND_PROFILE else OPERATION_KIND_REBOOT
+    order = StartOperationRequest(host=wanted.name, kind=kind, group_id="", reason=f"{scenario.id}: {NAMES[kind]}")
+    try:
+        start_operation(book, order, scenario.by or "scenario", world, now)
+    except Refused as error:
+        wanted.not_needed, wanted.outcome = str(error), OUTCOME_FAILED
+        return
+    host = book.get(HOST, wanted.name)
+    assert host is not None
+    wanted.operation_id = host.operation.id
+
+
+def _hold_all(book: Book, scenario: Scenario, names: Sequence[str], world: World) -> None:
+    for index, name in enumerate(names):
+        host = _host(book, name)
+        project = book.get(PROJECT, host.project) or Project()
+        wanted = asked(world.installation, scenario, host, project, index)
+        scenario.host.append(wanted)
+        if is_held(wanted):
+            host.scenario = scenario.id
+            book.put(HOST, name, host)
+
+
+def _release_all(book: Book, scenario: Scenario) -> None:
+    for wanted in scenario.host:
+        host = book.get(HOST, wanted.name)
+        if host is not None and host.scenario == scenario.id:
+            host.scenario = ""
+            book.put(HOST, host.name, host)
+
+
+def _host(book: Book, name: str) -> Host:
+    host = book.get(HOST, name)
+    if host is None:
+        raise Refused(f"host {name} does not exist", "NOT_FOUND")
+    return host
+
+
+def take_scenario_failure(book: Book, name: str, task_id: str, text: str) -> None:
+    """A CMS did not answer as it should: it is asked again, and shown as who blocks."""
+    scenario = book.get(SCENARIO, name)
+    if scenario is None:
+        return
+    for _, task in tasks(scenario):
+        if task.id == task_id:
+            task.message = text[:1000]
+    book.put(SCENARIO, name, scenario)
