@@ -27,6 +27,7 @@ from tests.bench import (
     fronts,
     gateways,
     hostagents,
+    leave,
     lookups,
     mixed,
     model,
@@ -52,6 +53,7 @@ _MODULES = (
     hostagents,
     failures,
     reconnecting,
+    leave,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}
