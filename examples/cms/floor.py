@@ -11,7 +11,7 @@ import urllib.request
 
 CALL = "hq.v1.InstanceService/CountInstances"
 base, floors = sys.argv[1], dict(word.split("=") for word in sys.argv[2:])
-least = dict.fromkeys(floors, 10 ** 6)
+least = dict.fromkeys(floors, 10**6)
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 looks = 0
