@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import platform
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -15,11 +17,12 @@ from google.protobuf.descriptor import FieldDescriptor
 from tests.judges import tools
 from tests.judges.gateway_world import PAIR, World, follow, within, world
 from tests.judges.processes import free_port, must, run, started
-from tests.judges.verdict import Verdict
+from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
 
 _WEB: Final = "web.service.hq.internal"
 _CALL_MS: Final = "5"
+_LIBC_SERVER: Final = "127.0.0.77"  # any address of the loopback network: another one may have port 53 of 127.0.0.1
 _SETTLED: Final = 5  # so many answers in a row are of the right one
 
 
@@ -205,6 +208,27 @@ async def dns_grpc(directory: Path) -> Verdict:
                 await within(lambda: "ok web-1" in log.read_text(errors="replace"))
 
             await verdict.case("a call", called())
+    return verdict
+
+
+async def dns_libc(directory: Path) -> Verdict:
+    """getaddrinfo of the C library: it asks port 53 of what /etc/resolv.conf names, here in a mount namespace."""
+    path, version = await tools.on_path("unshare", "util-linux")
+    if os.geteuid() != 0:
+        raise Missing("needs root, for port 53 and a mount namespace")
+    verdict, log = Verdict(f"{' '.join(platform.libc_ver())}, {version}"), directory / "found.log"
+    (directory / "resolv.conf").write_text(f"nameserver {_LIBC_SERVER}\noptions timeout:1 attempts:5\n")
+    mount = f"mount --bind '{directory / 'resolv.conf'}' /etc/resolv.conf"
+    look = f"exec '{sys.executable}' -m tests.judges.name_follower {_WEB}"
+    async with (
+        world(directory, "dns", "--dns", f"{_LIBC_SERVER}:53") as at,
+        started((path, "--mount", "sh", "-c", f"{mount} && {look}"), log),
+    ):
+
+        async def shows(id_: str) -> None:
+            await within(lambda: _last(log) == f"found {_address(id_)}")
+
+        await follow(verdict, at, shows, flips=50)
     return verdict
 
 
