@@ -26,6 +26,11 @@ demo: ## Three locations, a gateway and 300 simulated agents, to look at and to 
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.demo
 
+.PHONY: cloud
+cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances (Ctrl-C stops it)
+	@$(bootstrap) run
+	@exec $(VENV)/python -m tools.cloud
+
 .PHONY: test
 test: setup ## Run the tests (except the long ones)
 	@$(VENV)/pytest -n 2 --dist worksteal

@@ -142,7 +142,7 @@ class Leave:
         if wanted.already_running:
             if wanted.issuer not in self.desk.settings.issuers:
                 raise invalid(
-                    "already_running", f"issuer {wanted.issuer!r} may not declare work: see --issuer of the CMS"
+                    "already_running", f"issuer {wanted.issuer!r} may not declare work: see --task-issuer of the CMS"
                 )
             wanted.state = State.GRANTED
             wanted.overdue_ms = now_ms + round(ACTIONS[wanted.action].bound_s * 1000)

@@ -60,7 +60,7 @@ behaviour: Final = together(
     _option("--default-budget", default="10%", metavar="AMOUNT", help="max_unavailable of services without a budget."),
     _option("--max-busy-hosts", default=0, type=click.IntRange(0), help="Hosts under work at once; 0: any number."),
     _option(
-        "--issuer", multiple=True, metavar="NAME", help="Must declare its running work in a new epoch; repeatable."
+        "--task-issuer", multiple=True, metavar="NAME", help="Must declare its running work in a new epoch; repeatable."
     ),
     _option("--settle", type=Duration(), default="5s", help="A group is decided when nothing joined it for so long."),
     _option(
@@ -85,7 +85,7 @@ def config_of(given: Mapping[str, Any]) -> Config:
 
 def settings_of(given: Mapping[str, Any]) -> Settings:
     """What the desk is told."""
-    return Settings(tuple(given["issuer"]), given["fence"])
+    return Settings(tuple(given["task_issuer"]), given["fence"])
 
 
 def book_of(given: Mapping[str, Any]) -> Book:

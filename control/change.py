@@ -47,7 +47,7 @@ class Changes:
         """
         deadline = self.clock.now() + timeout_s
         try:
-            version = await self._committer.commit(subject, write, 0, deadline, guards)
+            version = await self._committer.commit(subject, write, 0, deadline, guards, _touched(write))
         except Conflict as conflict:
             await self.memory.shown_soon(max(conflict.modified.values(), default=0), _SHOWN_S)
             raise RecordChanged(f"{self._changed(conflict)} changed meanwhile: read it again and retry") from None
@@ -166,6 +166,10 @@ class Change:
         )
         gone = tuple(key for key, new in self._new.items() if new is None and self._read[key])
         return Write(when, puts, gone)
+
+
+def _touched(write: Write) -> frozenset[bytes]:
+    return frozenset((*(c.key for c in write.when), *(key for key, _ in write.puts), *write.deletes))
 
 
 def _copy(message: M | None) -> M | None:

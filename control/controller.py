@@ -100,7 +100,9 @@ class Controller:
     def events(self, name: str, message: type[E], handle: Handler[E]) -> Events[E]:
         """The events of a kind of subjects. `handle` is described at `Events`."""
         events = Events(name, message, handle, self._event_parts)
-        pump = self.reconcile(events.kind.name, events.run, lambda: list(events.waiting()), while_closed=True)
+        pump = self.reconcile(
+            events.kind.name, events.run, lambda: list(events.subjects()), workers=64, while_closed=True
+        )
         self._memory.table(events.kind).listen(pump.trigger)
         return events
 

@@ -38,6 +38,7 @@ E = TypeVar("E", bound=Message)
 Handler = Callable[[Change, str, E], None]
 
 MAX_REQUEST_ID: Final = 128
+FORGOTTEN_AFTER_S: Final = 3600.0  # then a request that is sent again is taken for a new one
 _AT_ONCE = 16  # events of one subject handled in one transaction
 
 
@@ -54,6 +55,7 @@ class Events(Generic[E]):
         self.kind = Kind(f"events.{name}", control_pb2.Inbox)
         self._inboxes: Records[control_pb2.Inbox] = parts.changes.memory.table(self.kind)
         self._inboxes.listen(self._moved)
+        self._idle: dict[str, tuple[int, float]] = {}  # version of an inbox without pending events, and since when
         self._waiting: defaultdict[str, list[asyncio.Future[None]]] = defaultdict(list)
 
     # --- at any process ---------------------------------------------------------------------------------------------
@@ -65,7 +67,7 @@ class Events(Generic[E]):
 
         Args:
             request_id: the same id and content may be sent again: it is one event, with one outcome. Remembered for
-                the last 32 events of the subject.
+                the last 32 events of the subject, for an hour at least.
             by: who asks, for people.
 
         Raises:
@@ -119,6 +121,10 @@ class Events(Generic[E]):
         await self._put(subject, inbox, timeout_s)
         log.warning("event %d of %s %s was skipped by %r: %s", sequence, self.name, subject, by, reason)
 
+    def subjects(self) -> Iterator[str]:
+        """All that have an inbox."""
+        return self._inboxes.ids()
+
     def pending(self, subject: str) -> list[control_pb2.Event]:
         """Those not handled yet, oldest first. Raises Unreadable."""
         return list(self._inboxes.get(subject, control_pb2.Inbox()).pending)
@@ -132,16 +138,35 @@ class Events(Generic[E]):
 
     async def run(self, subject: str) -> float | None:
         """Handle what is pending of a subject: the run of a reconciler."""
+        await self._handle_pending(subject)
+        return await self._forget_if_idle(subject)
+
+    async def _forget_if_idle(self, subject: str) -> float | None:
+        """Delete an inbox that nothing came into for long; return when to look again."""
+        stored, now = self._inboxes.stored(subject), self._parts.changes.clock.now()
+        if stored is None or stored.message.pending:
+            self._idle.pop(subject, None)
+            return None
+        version, since = self._idle.get(subject, (0, now))
+        if version != stored.version or now - since < FORGOTTEN_AFTER_S:
+            self._idle[subject] = (stored.version, now if version != stored.version else since)
+            return FORGOTTEN_AFTER_S
+        change = self._parts.change()
+        change.get(self.kind, subject)
+        change.delete(self.kind, subject)
+        await change.commit()
+        return None
+
+    async def _handle_pending(self, subject: str) -> None:
         while (stored := self._inboxes.stored(subject)) is not None and stored.message.pending:
             change = self._parts.change()
             inbox = change.get(self.kind, subject)
             assert inbox is not None
             if not (handled := self._handle_some(change, subject, inbox)):
-                return None  # of an earlier epoch: it waits until that is opened
+                return  # of an earlier epoch: it waits until that is opened
             change.put(self.kind, subject, inbox)
             await change.commit()
             log.debug("%d events of %s %s were handled", handled, self.name, subject)
-        return None
 
     def _handle_some(self, change: Change, subject: str, inbox: control_pb2.Inbox) -> int:
         handled = 0

@@ -121,13 +121,18 @@ class Reconciler:
         self._due, self._attempts = Due(), {}
         self.trigger_all()
         tasks: set[asyncio.Task[None]] = set()
+
+        def ended(task: asyncio.Task[None]) -> None:
+            tasks.discard(task)
+            self._moved.set()
+
         try:
             while True:
                 self._moved.clear()
                 while len(tasks) < self._workers and (key := self._due.take(self._clock.now())) is not None:
                     task = asyncio.create_task(self._once(self._due, key), name=f"{self.name} {key}")
                     tasks.add(task)
-                    task.add_done_callback(tasks.discard)
+                    task.add_done_callback(ended)
                 await self._wait(full=len(tasks) >= self._workers)
         finally:
             for task in tasks:
@@ -157,7 +162,6 @@ class Reconciler:
             await self._failed(due, key, error)
         finally:
             due.done(key)
-            self._moved.set()
 
     async def _failed(self, due: Due, key: str, error: Exception) -> None:
         self.errors += 1

@@ -59,7 +59,7 @@ _option = _FLAGS.option
 )
 @_option("--location-key", default="", metavar="FILE", help="Its key (PEM).")
 @_option(
-    "--location-ticket-file",
+    "--location-token-file",
     default="",
     metavar="FILE",
     help="File with the gateway's own token: for its probes and the lists that it follows only.",
@@ -92,7 +92,7 @@ def cli(**given: Any) -> None:
 
 def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     """How callers get in here, and what the gateway shows to its locations."""
-    files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "ticket_file")))
+    files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "token_file")))
     try:
         check_exposure(given)
         security = security_of(given, SystemClock(), None, DENIED_BY_STATE)
@@ -103,10 +103,10 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:
-    """A question that came without a ticket would be asked in the gateway's own name. Raises BadSecurity."""
-    if (files.cert or files.ticket_file) and (security is None or security.gate is None):
+    """A question that came without a token would be asked in the gateway's own name. Raises BadSecurity."""
+    if (files.cert or files.token_file) and (security is None or security.gate is None):
         raise BadSecurity(
-            "--location-cert and --location-ticket-file need --policy and --jwks: "
+            "--location-cert and --location-token-file need --policy and --jwks: "
             "otherwise all callers would act with the gateway's own rights"
         )
 

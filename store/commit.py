@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from store.epoch import Epoch
 from store.flight import MAX_WRITES, Closed, Conflict, Flight, Guarded, Item, Queue, QueueFull, TimedOut, fail
@@ -86,6 +86,7 @@ class Committer:
         write_id: int,
         deadline: float,
         guards: tuple[Compare, ...] = (),
+        touched: Collection[bytes] = (),
     ) -> int:
         """Store a write; return its version.
 
@@ -93,6 +94,8 @@ class Committer:
             subject: the instance; writes of one subject never share a transaction.
             write_id: stands at the head of every value that the write puts; 0 if it does not.
             deadline: on the injected clock.
+            touched: keys that the write compares or changes, where one subject is not enough to tell which writes may
+                share a transaction: conditions see the state before all of it.
             guards: conditions on the whole transaction; such a write goes only with others of equal guards.
 
         Raises:
@@ -106,7 +109,7 @@ class Committer:
         if len(self._queue) >= self._queue_limit:
             raise self._errors(QueueFull("too many writes are waiting for the store"))
         loop = asyncio.get_running_loop()
-        item = Item(subject, write, write_id, guards, loop.create_future())
+        item = Item(subject, write, write_id, guards, loop.create_future(), touched)
         self._queue.add(item)
         expiry = loop.call_later(max(0.0, deadline - self._clock.now()), item.expire)
         try:

@@ -12,7 +12,7 @@ not: once it is full it refuses all).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -55,6 +55,7 @@ class Item:
     """A write on its way.
 
     Attributes:
+        touched: no other write of a transaction may touch one of these; empty: those of its subject may not.
         done: its version, or why there is none; done already if the caller has gone.
         sent: it is in a transaction that may take place.
         seen_at: the version at which the watch brought it; 0: it did not.
@@ -65,6 +66,7 @@ class Item:
     write_id: int
     guards: tuple[Compare, ...]
     done: asyncio.Future[int]
+    touched: Collection[bytes] = ()
     sent: bool = False
     seen_at: int = 0
 
@@ -156,16 +158,17 @@ class Queue:
     def _take(self) -> list[Item]:
         """In order of arrival, one per subject, equal guards, within etcd's limits."""
         group: list[Item] = []
-        subjects: set[str] = set()
+        taken: set[str | bytes] = set()
         size = 0
         for item in self._items:
             if group and (len(group) >= MAX_WRITES or size + item.write.size_bytes > MAX_BYTES):
                 break
             alike = not group or item.guards == group[0].guards
-            if alike and item.subject not in subjects and not item.done.done():
+            touched = item.touched or (item.subject,)
+            if alike and taken.isdisjoint(touched) and not item.done.done():
                 group.append(item)
                 size += item.write.size_bytes
-            subjects.add(item.subject)  # also when left: a later write of the same subject must not overtake
+            taken.update(touched)  # also when left: a later write of the same subject must not overtake
         for item in group:
             del self._items[item]
         return group

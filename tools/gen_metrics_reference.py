@@ -15,6 +15,7 @@ from gateways.picture import metrics as of_picture
 from gateways.xds import metrics as of_xds
 from hq.api import metrics as of_replica
 from hqapi import prometheus_sd
+from nanny import metrics as of_nanny
 from serving.auth import security
 from serving.telemetry import process, traffic
 from serving.telemetry.metrics import Declared
@@ -45,6 +46,7 @@ _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("xDS gateway", "Of `hq-gateway xds`.", of_xds.METRICS),
     ("CMS", "Of each process of `cms`, beside those of calls and of the process.", of_cms.METRICS),
     ("Wall-E", "Of each process of `walle`, beside those of calls and of the process.", of_walle.METRICS),
+    ("Nanny", "Of each process of `nanny serve`, beside those of calls and of the process.", of_nanny.METRICS),
 )
 _HEAD: Final = """# Metrics
 

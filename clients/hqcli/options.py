@@ -42,13 +42,13 @@ _HELP = {
     "ca": "Use TLS and trust server certificates of this CA (PEM).",
     "cert": "Client certificate (PEM). All these files are reloaded when they change.",
     "key": "Its key (PEM).",
-    "ticket_file": "File with a signed token (JWT), see `hqctl ticket`.",
+    "token_file": "File with a signed token (JWT), see `hqctl token`.",
 }
 FILES = tuple(_HELP)
 
 
 def credential_options(function: F) -> F:
-    """--ca, --cert, --key and --ticket-file (or HQ_CA, ...) as one argument `credentials`, a CredentialFiles."""
+    """--ca, --cert, --key and --token-file (or HQ_CA, ...) as one argument `credentials`, a CredentialFiles."""
     return _options(function, from_environment=True)
 
 
@@ -60,8 +60,8 @@ def credential_flags(function: F) -> F:
 def _options(function: F, *, from_environment: bool) -> F:
 
     @functools.wraps(function)
-    def command(*args: Any, ca: str, cert: str, key: str, ticket_file: str, **kwargs: Any) -> Any:
-        return function(*args, credentials=CredentialFiles(ca, cert, key, ticket_file), **kwargs)
+    def command(*args: Any, ca: str, cert: str, key: str, token_file: str, **kwargs: Any) -> Any:
+        return function(*args, credentials=CredentialFiles(ca, cert, key, token_file), **kwargs)
 
     made: Any = command
     for name in reversed(FILES):

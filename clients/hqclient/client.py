@@ -75,12 +75,12 @@ class Client(Reads, Writes, Reports):
         timeout_s: default deadline of a whole call, retries included.
         read_your_writes: reads wait until the answering replica has this client's own writes. Over a gateway with
             several locations they are STRONG from the first own write on.
-        credentials: TLS, a client certificate, a ticket; all renewed from their files.
+        credentials: TLS, a client certificate, a token; all renewed from their files.
         metadata: called for each request; what it says is sent beside the credentials.
         channel_factory: opens the channel to an address, instead of the credentials.
 
     Raises:
-        BadCredentials: a ticket would be sent in plain text.
+        BadCredentials: a token would be sent in plain text.
     """
 
     admin: Admin

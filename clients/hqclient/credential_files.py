@@ -19,23 +19,23 @@ class CredentialFiles:
         ca: certificates of authorities that the servers' certificates must come from; makes connections TLS.
         cert: the caller's own certificate chain; makes connections TLS.
         key: the key that belongs to `cert`.
-        ticket_file: a signed ticket.
+        token_file: a signed token.
     """
 
     ca: str = ""
     cert: str = ""
     key: str = ""
-    ticket_file: str = ""
+    token_file: str = ""
 
     @classmethod
     def of_environment(cls, environ: Mapping[str, str] = os.environ) -> CredentialFiles:
-        """HQ_CA, HQ_CERT, HQ_KEY, HQ_TICKET_FILE."""
+        """HQ_CA, HQ_CERT, HQ_KEY, HQ_TOKEN_FILE."""
         return cls(**{field.name: environ.get(f"HQ_{field.name.upper()}", "") for field in fields(cls)})
 
     def over(self, other: CredentialFiles) -> CredentialFiles:
         """These, and where there is none of a kind, the other's; a certificate and its key stay together."""
         own = self if self.cert or self.key else other
-        return CredentialFiles(self.ca or other.ca, own.cert, own.key, self.ticket_file or other.ticket_file)
+        return CredentialFiles(self.ca or other.ca, own.cert, own.key, self.token_file or other.token_file)
 
     @property
     def tls(self) -> bool:

@@ -1,4 +1,4 @@
-"""Who a client is and whom it trusts: files in PEM form and a ticket, read again when somebody renews them.
+"""Who a client is and whom it trusts: files in PEM form and a token, read again when somebody renews them.
 
     credentials = Credentials(CredentialFiles(ca="ca.pem", cert="me.pem", key="me.key"))
     async with Client(["hq-1:7071"], credentials=credentials) as client: ...
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CHECK_EVERY_S: Final = 1.0
-_TICKET: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -69,19 +69,19 @@ class Credentials:
         tls = [name for name in (files.ca, files.cert, files.key) if name]
         self._tls = _Renewed(tls, lambda: _read_tls(files), now) if files.tls else None
         self._context: tuple[_Tls, ssl.SSLContext] | None = None
-        ticket = files.ticket_file
-        self._ticket = _Renewed([ticket], lambda: _read_ticket(ticket), now) if ticket else None
+        token = files.token_file
+        self._token = _Renewed([token], lambda: _read_token(token), now) if token else None
 
     def __repr__(self) -> str:
         return f"Credentials({self.files})"
 
     def check(self, addresses: Iterable[str]) -> None:
-        """A ticket is not sent where others could read it.
+        """A token is not sent where others could read it.
 
         Raises:
-            BadCredentials: there is a ticket, no TLS, and an address of another machine.
+            BadCredentials: there is a token, no TLS, and an address of another machine.
         """
-        if self._ticket is None or self._tls is not None:
+        if self._token is None or self._tls is not None:
             return
         for address in addresses:
             if not _is_loopback(address):
@@ -116,7 +116,7 @@ class Credentials:
 
     def metadata(self) -> Sequence[tuple[str, str]]:
         """What is sent with each call."""
-        return () if self._ticket is None else (("authorization", f"Bearer {self._ticket.current()}"),)
+        return () if self._token is None else (("authorization", f"Bearer {self._token.current()}"),)
 
 
 class _Renewed(Generic[T]):
@@ -170,12 +170,12 @@ def _read(flag: str, name: str) -> bytes:
         raise BadCredentials(f"{flag} {name}: cannot be read: {error.strerror}") from None
 
 
-def _read_ticket(name: str) -> str:
-    ticket = _read("--ticket-file", name).decode("latin-1").strip()
-    if not _TICKET.fullmatch(ticket):  # gRPC would refuse it, and show it
-        expected = "expected one token, as `hqctl ticket` prints it"
-        raise BadCredentials(f"--ticket-file {name}: contains no token: {expected}")
-    return ticket
+def _read_token(name: str) -> str:
+    token = _read("--token-file", name).decode("latin-1").strip()
+    if not _TOKEN.fullmatch(token):  # gRPC would refuse it, and show it
+        expected = "expected one token, as `hqctl token` prints it"
+        raise BadCredentials(f"--token-file {name}: contains no token: {expected}")
+    return token
 
 
 def _read_tls(files: CredentialFiles) -> _Tls:

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "suspend": ("orders", "suspend", "Suspend expiry on a node during planned work."),
     "resume": ("orders", "resume", "End planned work on a node early."),
     "suspensions": ("orders", "suspensions", "List suspended nodes."),
-    "ticket": ("token", "ticket", "Sign and inspect tokens (JWT) that authenticate a caller."),
+    "token": ("token", "token", "Sign and inspect tokens (JWT) that authenticate a caller."),
     "budget": ("budgets", "budget", "Show and set how many instances of services must stay available."),
     "disruptions": ("disruptions", "disruptions", "Show and order who may be taken down, and why others wait."),
     "config": ("setup", "config", "Show and choose contexts of the config file."),

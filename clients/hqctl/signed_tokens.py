@@ -1,4 +1,4 @@
-"""Tickets as text: signed with a private key, looked into without one."""
+"""Tokens as text: signed with a private key, looked into without one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ LEAST_RSA_BITS = 2_048
 Public = Ed25519PublicKey | RSAPublicKey
 
 
-class BadTicket(Exception):
-    """A key or a ticket cannot be used; str() says why, never what is in it."""
+class BadToken(Exception):
+    """A key or a token cannot be used; str() says why, never what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a ticket says. Times are whole seconds of Unix time."""
+    """What a token says. Times are whole seconds of Unix time."""
 
     subject: str
     issuer: str
@@ -46,7 +46,7 @@ class Claims:
 
 
 def sign(claims: Claims, key: Ed25519PrivateKey | RSAPrivateKey, kid: str) -> str:
-    """The ticket."""
+    """The token."""
     return jwt.encode(claims.as_jwt(), key, algorithm_of(key.public_key()), headers={"kid": kid})
 
 
@@ -67,37 +67,37 @@ def public_jwk(key: Public, kid: str) -> dict[str, Any]:
 
 
 def read_private(path: Path) -> Ed25519PrivateKey | RSAPrivateKey:
-    """A private key in PEM form. Raises BadTicket."""
+    """A private key in PEM form. Raises BadToken."""
     try:
         key = load_pem_private_key(_read(path), None)
     except TypeError:
-        raise BadTicket(f"{path}: is encrypted: give a file with the unencrypted key") from None
+        raise BadToken(f"{path}: is encrypted: give a file with the unencrypted key") from None
     except ValueError:
-        raise BadTicket(f"{path}: contains no PEM private key") from None
+        raise BadToken(f"{path}: contains no PEM private key") from None
     if not isinstance(key, Ed25519PrivateKey | RSAPrivateKey):
-        raise BadTicket(f"{path}: {_WANTED}")
+        raise BadToken(f"{path}: {_WANTED}")
     _check(key.public_key(), path)
     return key
 
 
 def read_public(path: Path) -> Public:
-    """The public key of a file in PEM form that holds a private or a public one. Raises BadTicket."""
+    """The public key of a file in PEM form that holds a private or a public one. Raises BadToken."""
     try:
         key = load_pem_public_key(_read(path))
     except ValueError:
         return read_private(path).public_key()
     if not isinstance(key, Ed25519PublicKey | RSAPublicKey):
-        raise BadTicket(f"{path}: {_WANTED}")
+        raise BadToken(f"{path}: {_WANTED}")
     _check(key, path)
     return key
 
 
-def look_into(ticket: str) -> dict[str, Any]:
-    """Header and claims of a ticket, unverified; never its signature. Raises BadTicket."""
+def look_into(token: str) -> dict[str, Any]:
+    """Header and claims of a token, unverified; never its signature. Raises BadToken."""
     try:
-        parts = jwt.decode_complete(ticket, options={"verify_signature": False})
+        parts = jwt.decode_complete(token, options={"verify_signature": False})
     except (jwt.PyJWTError, ValueError, RecursionError):
-        raise BadTicket("not a token (JWT): expected three parts separated by dots") from None
+        raise BadToken("not a token (JWT): expected three parts separated by dots") from None
     return {"header": parts["header"], "claims": parts["payload"]}
 
 
@@ -111,11 +111,11 @@ _WANTED = f"Ed25519 or RSA of at least {LEAST_RSA_BITS} bits expected: `openssl 
 
 def _check(key: Public, path: Path) -> None:
     if isinstance(key, RSAPublicKey) and key.key_size < LEAST_RSA_BITS:
-        raise BadTicket(f"{path}: {_WANTED}")
+        raise BadToken(f"{path}: {_WANTED}")
 
 
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadTicket(f"{path}: cannot be read: {error.strerror}") from None
+        raise BadToken(f"{path}: cannot be read: {error.strerror}") from None

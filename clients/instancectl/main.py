@@ -220,7 +220,7 @@ def validate(file: Path) -> None:
     help="Socket to listen on for supervisors.",
 )  # fmt: skip
 @click.option(
-    "--speaker", "speakers", type=SpeakerOption(), multiple=True,
+    "--allow", "speakers", type=SpeakerOption(), multiple=True,
     help="Let USER report for these instances, besides root and this user; {user} stands for the user's name.",
 )  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Log debug messages.")

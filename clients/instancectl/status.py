@@ -13,7 +13,7 @@ from hqpb.v1.instance_pb2 import ContainerStatus
 from instancectl.reports.sink import Sink
 from instancectl.supervisor import Supervisor
 
-COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "SECTION", "STATE", "PID", "RESTARTS", "LIMITS")
+COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "CONTAINER", "STATE", "PID", "RESTARTS", "LIMITS")
 _TARGETS = {instance_pb2.REVISION_TARGET_READY: "READY", instance_pb2.REVISION_TARGET_CREATED: "CREATED"}
 
 

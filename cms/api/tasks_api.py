@@ -23,10 +23,9 @@ _MOST_PLANNED = 1_000
 
 
 def _subject(request: Any) -> str:
-    for name in ("id", "name", "issuer"):
-        if hasattr(request, name):
-            return str(getattr(request, name))
-    return str(getattr(getattr(request, "task", None) or getattr(request, "budget", None), "id", ""))
+    """The task, budget or issuer that a request is about."""
+    about = getattr(request, "task", None) or getattr(request, "budget", None) or request
+    return next((str(getattr(about, name)) for name in ("id", "name", "issuer") if hasattr(about, name)), "")
 
 
 _SERVICE = Service("cms.v1.CmsService", _subject)
@@ -141,7 +140,7 @@ class CmsApi:
     async def end_declaration(self, request: pb.EndDeclarationRequest, call: Call) -> Answer:
         desk = self._desk
         if request.issuer not in desk.settings.issuers:
-            raise invalid("issuer", f"{request.issuer[:100]!a} may not declare work: see --issuer of the CMS")
+            raise invalid("issuer", f"{request.issuer[:100]!a} may not declare work: see --task-issuer of the CMS")
         declare = ledger_pb2.Order.Declare(issuer=request.issuer, by=owner_of(call))
         await desk.orders.submit(request.issuer, ledger_pb2.Order(declare=declare), owner_of(call))
         missing = desk.missing_issuers()

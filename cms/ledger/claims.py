@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cms.ledger.instances import InstanceKey
 from cms.ledger.limits import Limits
 from cms.ledger.picture import Picture
 from cms.ledger.tally import Place, Tally
 from cms.ledger.tasks import Task
+
+_NOBODY: Final[frozenset[InstanceKey]] = frozenset()
 
 
 class Wait(StrEnum):
@@ -90,21 +92,23 @@ class Round:
         """`overdue`: ids of tasks whose work should have ended."""
         self._picture, self._limits, self._overdue = picture, limits, overdue
         self._taken: dict[str, set[InstanceKey]] = {}
-        self._domains: dict[str, set[str]] = {}
+        self._under_work = {name: set(busy) for name, busy in limits.busy.items()}
+        self._stuck = {name: self._held_too_long(busy) for name, busy in limits.busy.items()}
 
     def take(self, claim: Claim) -> None:
         """Count a claim in, given or kept free."""
         for name, keys in claim.taken.items():
             self._taken.setdefault(name, set()).update(keys)
         for name, domains in claim.domains.items():
-            self._domains.setdefault(name, set()).update(domains)
+            self._under_work[name].update(domains)
 
     def obstacles(self, claim: Claim) -> list[Obstacle]:
         """Why the claim does not fit; empty: it fits."""
         found = [Obstacle("location", name, Wait.BROKEN) for name in sorted(claim.silent)]
         for name, keys in claim.taken.items():
             tally = self._picture.tallies[name]
-            left = tally.available - len(keys.union(self._taken.get(name, ())))
+            taken: Set[InstanceKey] = self._taken.get(name, _NOBODY)
+            left = tally.available - len(taken) - len(keys - taken)
             if left < tally.floor:
                 found.append(Obstacle("budget", name, self._budget_wait(tally, claim), tally.floor, left))
         for name, domains in claim.domains.items():
@@ -115,20 +119,26 @@ class Round:
         name, floor = tally.budget.name, tally.floor
         if tally.total - claim.all[name] < floor:
             return Wait.IMPOSSIBLE
-        ending = {key for key in tally.apart[Place.HELD] if not self._is_overdue(key)}
-        left = tally.available + len(ending) - len(claim.taken[name]) - len(claim.held.get(name, set()) & ending)
+        ending: Set[InstanceKey] = tally.apart[Place.HELD]
+        if self._overdue:
+            ending = {key for key in ending if not self._is_overdue(key)}
+        left = tally.available + len(ending) - len(claim.taken[name]) - len(ending & claim.held.get(name, _NOBODY))
         return Wait.HOLDS if left >= floor else Wait.BROKEN
 
     def _is_overdue(self, key: InstanceKey) -> bool:
-        return bool(self._overdue) and not self._overdue.isdisjoint(self._picture.holders(self._picture.instances[key]))
+        return not self._overdue.isdisjoint(self._picture.holders(self._picture.instances[key]))
+
+    def _held_too_long(self, busy: Mapping[str, set[str]]) -> set[str]:
+        if not self._overdue:
+            return set()
+        return {domain for domain, holders in busy.items() if not self._overdue.isdisjoint(holders)}
 
     def _limit_obstacle(self, name: str, domains: set[str]) -> list[Obstacle]:
-        limit, busy = self._limits.by_name[name], self._limits.busy[name]
-        under_work = len(domains.union(busy, self._domains.get(name, ())))
-        if domains <= busy.keys() or under_work <= limit.most:
+        limit, under_work = self._limits.by_name[name], self._under_work[name]
+        would_be = len(under_work) + len(domains - under_work)
+        if would_be <= limit.most or domains <= self._limits.busy[name].keys():
             return []
         if len(domains) > limit.most:
-            return [Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, under_work)]
-        stuck = {domain for domain, holders in busy.items() if not self._overdue.isdisjoint(holders)}
-        wait = Wait.HOLDS if len(domains | stuck) <= limit.most else Wait.BROKEN
-        return [Obstacle("limit", name, wait, limit.most, under_work)]
+            return [Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, would_be)]
+        wait = Wait.HOLDS if len(domains | self._stuck[name]) <= limit.most else Wait.BROKEN
+        return [Obstacle("limit", name, wait, limit.most, would_be)]

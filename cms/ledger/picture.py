@@ -125,13 +125,13 @@ class Picture:
 
     def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
         """Other budgets are in force; `changed`: those that were or are different."""
+        services = {budget.service for budget in changed}
+        concerned = [i for i in self.instances.values() if "" in services or i.service in services]
+        for instance in concerned:
+            self._leave(instance.key)
         self.budgets = budgets
         for budget in changed:
             self.tallies.pop(budget.name, None)
-        services = {budget.service for budget in changed}
-        concerned = [instance for instance in self.instances.values() if "" in services or instance.service in services]
-        for instance in concerned:
-            self._leave(instance.key)
         for instance in concerned:
             self._assess(instance)
 

@@ -23,37 +23,37 @@ class Tally:
     Attributes:
         available: how many can be counted on, and nobody holds.
         apart: the others, by place.
+        total: all of them.
+        floor: how many must stay available.
     """
 
-    __slots__ = ("apart", "available", "budget")
+    __slots__ = ("apart", "available", "budget", "floor", "total")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self.available = 0
+        self.available = self.total = 0
+        self.floor = budget.floor(0)
         self.apart: dict[Place, set[InstanceKey]] = {
             Place.HELD: set(),
             Place.DOWN: set(),
             Place.UNCERTAIN: set(),
         }
 
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.available + sum(map(len, self.apart.values()))
-
-    @property
-    def floor(self) -> int:
-        """How many must stay available."""
-        return self.budget.floor(self.total)
-
     def add(self, key: InstanceKey, place: Place) -> None:
+        self._grow(1)
         if place is Place.AVAILABLE:
             self.available += 1
         else:
             self.apart[place].add(key)
 
     def remove(self, key: InstanceKey, place: Place) -> None:
+        """It must have been added at this place."""
+        self._grow(-1)
         if place is Place.AVAILABLE:
             self.available -= 1
         else:
-            self.apart[place].discard(key)
+            self.apart[place].remove(key)
+
+    def _grow(self, by: int) -> None:
+        self.total += by
+        self.floor = self.budget.floor(self.total)

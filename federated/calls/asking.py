@@ -35,7 +35,7 @@ class Asking:
         last_good: an old answer will do for a silent one.
         demands: by location, the encoded field `read` that it alone gets.
         deadline: of the caller, on the injected clock; None: it set none.
-        metadata: the caller's ticket, passed on.
+        metadata: the caller's token, passed on.
         access: what the caller may read, as the gateway's own policy says; the locations look for themselves.
     """
 
@@ -62,7 +62,7 @@ class Asking:
         return name in self.demands or bool(read.consistency)
 
     def asker(self) -> bytes:
-        """Whose answers are kept apart: where the gateway itself lets nobody in, those of one ticket are its own."""
+        """Whose answers are kept apart: where the gateway itself lets nobody in, those of one token are its own."""
         if self.access.is_checked or not self.metadata:
             return b""
         return hashlib.blake2b(repr(self.metadata).encode(), digest_size=32).digest()
@@ -93,13 +93,13 @@ def asking(
 
 
 def passed_on(call: Call) -> Metadata:
-    """What a location gets to see of who calls: the ticket, as it came. Raises Unauthenticated: it is none."""
-    tickets = call.all_headers("authorization")
-    if len(tickets) > 1:
+    """What a location gets to see of who calls: the token, as it came. Raises Unauthenticated: it is none."""
+    tokens = call.all_headers("authorization")
+    if len(tokens) > 1:
         raise Unauthenticated("there are several authorization headers: send one")
-    if not all(ticket.isascii() and ticket.isprintable() for ticket in tickets):  # gRPC would not send it
+    if not all(token.isascii() and token.isprintable() for token in tokens):  # gRPC would not send it
         raise Unauthenticated("the authorization header holds no token")
-    return tuple([("authorization", ticket) for ticket in tickets])
+    return tuple([("authorization", token) for token in tokens])
 
 
 def named(locations: Locations, clusters: Sequence[str], call: Call) -> list[str]:

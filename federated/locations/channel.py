@@ -25,7 +25,7 @@ _DRAIN_S: Final = 30.0
 class Dialer:
     """Opens channels to replicas, with the credentials of the gateway.
 
-    They are for its own questions. What it asks for its callers carries their tickets, which count instead.
+    They are for its own questions. What it asks for its callers carries their tokens, which count instead.
     """
 
     def __init__(self, credentials: Credentials | None = None) -> None:

@@ -118,7 +118,7 @@ def _mapping(value: Any, where: str, faults: list[str]) -> dict[Any, Any]:
 
 
 def check_plain(config: GatewayConfig) -> None:
-    """Raises BadConfig: tickets would cross a network in plain text."""
+    """Raises BadConfig: tokens would cross a network in plain text."""
     told = "forwarded tokens would travel in plain text: give --location-ca for TLS, or --insecure"
     faults = [
         f"locations.{one.name}.replicas: {address} is not on this machine, and {told}"

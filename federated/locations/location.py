@@ -100,7 +100,7 @@ class Location:
 
         Args:
             left_s: how long the caller waits still; None: it did not say.
-            metadata: the caller's ticket.
+            metadata: the caller's token.
             needs_store: memory alone cannot answer, so that it takes long says nothing about other reads.
 
         Raises:

@@ -117,7 +117,7 @@ _TICK_S: Final = 0.1
 
 
 class Probes:
-    """Asks the replicas of one location, each with the gateway's own ticket.
+    """Asks the replicas of one location, each with the gateway's own token.
 
     Attributes:
         answered, unanswered: how many probes were.

@@ -74,11 +74,11 @@ class ConsulApi:
         token = request.headers.get(b"x-consul-token", b"").decode("latin-1")
         if self._gate is None or self._guard.admit is None:
             return UNCHECKED
-        if not token or self._gate.tickets is None:
+        if not token or self._gate.tokens is None:
             self._guard.admit(call)
             return call.access
         known = f"Bearer {token}"
-        identity = self._gate.tickets.remembered(known) or self._gate.tickets.identity(token, remember_as=known)
+        identity = self._gate.tokens.remembered(known) or self._gate.tokens.identity(token, remember_as=known)
         call.let_in(self._gate.access(identity, READ))
         return call.access
 

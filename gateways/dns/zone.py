@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import ipaddress
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gateways.dns import wire
 from gateways.dns.names import Asked, Kind, is_label, spelt, understood
+from gateways.dns.selection import Selection
 from gateways.dns.wire import Code, Query, Type
 from gateways.picture.addresses import Addressing, Place, Places
 from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import Picture
-from hqclient.discovery import KnownInstance
 
 _HINFO: Final = wire.texts(["RFC8482", ""])  # RFC 8482: ANY is answered with one small record
 _FAMILY: Final = {Type.A: 4, Type.AAAA: 6}
+_MOST_ANSWERS: Final = 16_384
+_MOST_ADDRESSES: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +63,20 @@ _REFUSED: Final = Answer(Code.REFUSED)
 
 
 class Zone:
-    """Answers questions from the picture. Nothing it does waits."""
+    """Answers questions from the picture. Nothing it does waits.
+
+    Records are kept until their service changes, under the name in lower case: a question in another case, as resolvers
+    ask against forgery, costs no more. What is denied is not kept, so that invented names cannot push the others out.
+    """
 
     def __init__(self, settings: Settings, picture: Picture, addressing: Addressing, serial: int) -> None:
         """`serial`: of the zone at the beginning; it moves with every change."""
         self.settings, self._picture, self._addressing, self._serial = settings, picture, addressing, serial
+        self._selections: dict[str, Selection] = {}
+        self._answers: dict[str, dict[tuple[tuple[bytes, ...], int], Answer]] = {}  # by service
+        self._answers_kept = 0
+        self._encoded: dict[str, bytes] = {}  # data of addresses, behind the owner's name
+        picture.listen(self._changed)
         self._apex = wire.name(*settings.zone)
         self._server_name = wire.name(b"ns", *settings.zone)
         self._mailbox = wire.name(b"hostmaster", *settings.zone)
@@ -92,10 +103,28 @@ class Zone:
         if query.type == Type.OPT:
             return Answer(Code.FORMERR)
         asked = understood(query.labels, self.settings.zone)
+        kept = self._answers.get(asked.service, {}).get((query.labels, query.type)) if asked.service else None
+        if kept is not None:
+            return kept
         said = self._by_kind[asked.kind](asked, query)
         if query.type == Type.ANY and said.code is Code.NOERROR:
             return Answer(records=[self._record(Type.HINFO, _HINFO)])
+        if said.service and said.records and said.may_be_kept:
+            self._keep(said, query)
         return said
+
+    def _keep(self, said: Answer, query: Query) -> None:
+        if self._answers_kept >= _MOST_ANSWERS:
+            self._changed(())
+        self._answers.setdefault(said.service, {})[query.labels, query.type] = said
+        self._answers_kept += 1
+
+    def _changed(self, services: Collection[str]) -> None:
+        """The picture's word: these services changed; none: what is known as a whole."""
+        for service in services or [*self._answers]:
+            self._answers_kept -= len(self._answers.pop(service, ()))
+        for service in services or [*self._selections]:
+            self._selections.pop(service, None)
 
     def soa(self, owner: bytes) -> bytes:
         """The start of authority, as it stands."""
@@ -146,15 +175,17 @@ class Zone:
         if said := self._unless_present(asked):
             return said
         if query.type == Type.SRV and asked.port:
-            places = self._addressing.places(self._chosen(asked), asked.port)
+            places = self._addressing.places(self._selection(asked.service).of(asked), asked.port)
             return self._unless_unknown(asked, places) or self._locations(asked, places.found)
         if query.type in _FAMILY and not asked.port:
-            places = self._addressing.places(self._chosen(asked))
+            places = self._addressing.places(self._selection(asked.service).of(asked))
             return self._unless_unknown(asked, places) or self._addresses(asked, places.found, query.type)
         return _no_data(asked.service)
 
-    def _chosen(self, asked: Asked) -> list[KnownInstance]:
-        return [one for one in self._picture.ready(asked.service) if _fits(one, asked)]
+    def _selection(self, service: str) -> Selection:
+        if service not in self._selections:
+            self._selections[service] = Selection(self._picture.ready(service))
+        return self._selections[service]
 
     def _unless_unknown(self, asked: Asked, places: Places) -> Answer | None:
         """There are ready instances, but not one address is known: that is no reason to say that there are none."""
@@ -203,9 +234,14 @@ class Zone:
         return wire.record(wire.TO_QUESTION, kind, self.settings.ttl_s, data)
 
     def _address(self, address: str, owner: bytes = wire.TO_QUESTION) -> bytes:
-        parsed = ipaddress.ip_address(address)
-        kind = Type.A if parsed.version == 4 else Type.AAAA
-        return wire.record(owner, kind, self.settings.ttl_s, parsed.packed)
+        kept = self._encoded.get(address)
+        if kept is None:
+            if len(self._encoded) >= _MOST_ADDRESSES:
+                self._encoded.clear()
+            parsed = ipaddress.ip_address(address)
+            kind = Type.A if parsed.version == 4 else Type.AAAA
+            kept = self._encoded[address] = wire.record(b"", kind, self.settings.ttl_s, parsed.packed)
+        return owner + kept
 
 
 def _no_data(service: str = "") -> Answer:
@@ -214,11 +250,3 @@ def _no_data(service: str = "") -> Answer:
 
 def _is_of(address: str, kind: int) -> bool:
     return kind in _FAMILY and (":" in address) == (kind == Type.AAAA)
-
-
-def _fits(instance: KnownInstance, asked: Asked) -> bool:
-    return (
-        asked.location in ("", instance.cluster)
-        and (not asked.revision or asked.revision in instance.revisions)
-        and all(instance.labels.get(key) == value for key, value in asked.labels)
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Protocol
@@ -73,6 +74,7 @@ class Picture:
         self.hosts = hosts or Hosts()
         self.changes = 0
         self._services: dict[str, dict[Key, KnownInstance]] = {}
+        self._located: Counter[tuple[str, str]] = Counter()  # instances by service and location
         self.condition: Condition = Unfollowed()
         self._listeners: list[Listener] = []
         self.hosts.on_change(self._readdressed)
@@ -93,8 +95,7 @@ class Picture:
 
     def knowledge(self, service: str, location: str = "") -> Knowledge:
         """What may be said of a service, in one location or in all."""
-        known = self.instances(service)
-        count = sum(key[0] == location for key in known) if location else len(known)
+        count = self._located[service, location] if location else len(self.instances(service))
         return knowledge(self.sight, count, location)
 
     def ready(self, service: str) -> list[KnownInstance]:
@@ -116,7 +117,7 @@ class Picture:
                 self._drop(before.service, key)
                 touched.add(before.service)
             if after is not None:
-                self._services.setdefault(after.service, {})[key] = after
+                self._take(key, after)
                 touched.add(after.service)
         # Looked at before anybody hears of the step: a first list and its completeness come together.
         self._look()
@@ -141,9 +142,17 @@ class Picture:
         before, self.sight = self.sight, seen
         return before != seen
 
+    def _take(self, key: Key, instance: KnownInstance) -> None:
+        known = self._services.setdefault(instance.service, {})
+        self._located[instance.service, key[0]] += key not in known
+        known[key] = instance
+
     def _drop(self, service: str, key: Key) -> None:
         known = self._services.get(service, {})
-        known.pop(key, None)
+        if known.pop(key, None) is not None:
+            self._located[service, key[0]] -= 1
+            if not self._located[service, key[0]]:
+                del self._located[service, key[0]]
         if not known:
             self._services.pop(service, None)
 

@@ -48,6 +48,7 @@ class Ads:
         self._picture, self._resources, self._began, self._location = picture, resources, began, location
         self.counts = Counts()
         self._streams: dict[Subscriptions, asyncio.Event] = {}
+        self._concerned: dict[str, dict[Subscriptions, None]] = {}  # by service; empty: who wants all there are
         picture.listen(self._changed)
 
     def methods(self) -> list[Method]:
@@ -71,6 +72,7 @@ class Ads:
             reading.result()
         finally:
             self.counts.streams -= 1
+            self._note(stream, _concerns(stream), ())
             del self._streams[stream]
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
@@ -78,18 +80,35 @@ class Ads:
     async def _read(self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event) -> None:
         try:
             async for request in requests:
+                before = _concerns(stream)
                 stream.request(request, self._picture.sight.locations)
+                self._note(stream, before, _concerns(stream))
                 wake.set()
         finally:
             wake.set()
 
+    def _note(self, stream: Subscriptions, before: Collection[str], after: Collection[str]) -> None:
+        """A stream is found by what concerns it: a change costs those alone."""
+        for service in {*before} - {*after}:
+            concerned = self._concerned.get(service, {})
+            concerned.pop(stream, None)
+            if not concerned:
+                self._concerned.pop(service, None)
+        for service in after:
+            self._concerned.setdefault(service, {})[stream] = None
+
     def _changed(self, services: Collection[str]) -> None:
-        for stream, wake in self._streams.items():
+        found = [self._concerned.get(service, {}) for service in (*services, "")] if services else [self._streams]
+        for stream in {stream: None for streams in found for stream in streams}:
             stream.changed(services)
-            wake.set()
+            self._streams[stream].set()
 
     def _version(self) -> str:
         return f"{self._began}.{self._picture.changes}"
+
+
+def _concerns(stream: Subscriptions) -> list[str]:
+    return [*stream.services, *([""] if stream.wants_all else [])]
 
 
 def _reader(access: Access) -> Any:

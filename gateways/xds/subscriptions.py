@@ -82,10 +82,21 @@ class Subscriptions:
         self.place, self.peer = place, "a client"
         self._wanted = {kind: _Wanted() for kind in Type}
         self._nonces = 0
+        self._named: dict[str, set[str]] = {}  # by service, names of endpoints that are wanted
 
     def accepted(self, kind: Type) -> str:
         """The last version of a type that the client took."""
         return self._wanted[kind].accepted
+
+    @property
+    def services(self) -> Collection[str]:
+        """Those whose changes concern this stream."""
+        return self._named.keys()
+
+    @property
+    def wants_all(self) -> bool:
+        """It wants whatever there is, so that every new service concerns it."""
+        return self._wanted[Type.LISTENER].is_all or self._wanted[Type.CLUSTER].is_all
 
     def request(self, request: pb.DiscoveryRequest, locations: Collection[str] = ()) -> None:
         """What the client says. `locations`: those of HQ, among which its place is.
@@ -108,14 +119,13 @@ class Subscriptions:
         self._subscribe(kind, wanted, request)
 
     def changed(self, services: Collection[str]) -> None:
-        """These services changed; none: what is known as a whole."""
-        for kind, wanted in self._wanted.items():
-            for name in self._names(wanted):
-                target = self._resources.target(name)
-                if target is not None and (not services or target.service in services):
-                    wanted.due.add(name)
-            if wanted.is_all and IS_COMPLETE[kind]:
-                wanted.due.update(self._resources.names())
+        """These services changed; none: what is known as a whole. Only endpoints do; the rest is made from names."""
+        endpoints = self._wanted[Type.ENDPOINTS]
+        for service in services or self._named:
+            endpoints.due.update(self._named.get(service, ()))
+        for kind in (Type.CLUSTER, Type.LISTENER):
+            if self._wanted[kind].is_all:
+                self._wanted[kind].due.update(self._resources.names())
 
     def due(self) -> Iterator[bytes]:
         """The answers that are due, encoded, each made when it is taken."""
@@ -155,9 +165,17 @@ class Subscriptions:
         wanted.names = names - {_ALL}
         wanted.due &= wanted.names
         wanted.sent = {name: sent for name, sent in wanted.sent.items() if name in wanted.names}
+        if kind is Type.ENDPOINTS:
+            self._index(wanted.names)
         if added:
             wanted.due |= added
             wanted.must_answer = IS_COMPLETE[kind]
+
+    def _index(self, names: Collection[str]) -> None:
+        self._named = {}
+        for name in names:
+            if (target := self._resources.target(name)) is not None:
+                self._named.setdefault(target.service, set()).add(name)
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ class Waiters:
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, asyncio.Future[None]]] = []
-        self._tickets = 0
+        self._arrivals = 0
         self._gone = 0
 
     def __len__(self) -> int:
@@ -20,8 +20,8 @@ class Waiters:
     async def wait_for(self, version: int) -> None:
         """Return when `reached` is told this version or a later one. Raises what `fail` is told."""
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._tickets += 1
-        heapq.heappush(self._heap, (version, self._tickets, future))
+        self._arrivals += 1
+        heapq.heappush(self._heap, (version, self._arrivals, future))
         try:
             await future
         finally:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from hq.errors import AlreadyExists, StoreLimit
 from hq.memory.entry import Entry
-from hq.registry import changes, plans
+from hq.registry import changes
 from hq.registry.preconditions import Permit, Precondition, Preconditions, anything, check_draft, check_entry
 from hq.replica import Replica
 from hq.validation import check_instance_update
@@ -46,9 +46,9 @@ class Writes:
         if spec_at := await self._taken_at(instance_id, request_id):
             return self._repeated(instance_id, request_id, spec_at, permit)
         self._check_room(draft.size_bytes(), 0)
-        plan = plans.created(draft, request_id, wall_ms)
+        plan = changes.creation(draft, request_id, wall_ms)
         if validate_only:
-            return plans.as_stored(plan, None, 0)
+            return changes.as_stored(plan, None, 0)
         try:
             return await self._write(instance_id, plan, None, deadline)
         except Conflict as conflict:
@@ -158,9 +158,9 @@ class Writes:
                 sure = True
                 continue
             self._check_room(new.size_bytes(), old.size_bytes())
-            plan = plans.changed(entry, old, new, self._r.clock.wall_ms(), self._r.cache.epoch_at)
+            plan = changes.change(entry, old, new, self._r.clock.wall_ms(), self._r.cache.epoch_at)
             if validate_only:
-                return plans.as_stored(plan, entry, entry.version)
+                return changes.as_stored(plan, entry, entry.version)
             try:
                 return await self._write(instance_id, plan, entry, deadline)
             except Conflict as conflict:
@@ -173,11 +173,11 @@ class Writes:
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
-    async def _write(self, instance_id: str, plan: plans.Plan, entry: Entry | None, deadline: float) -> Entry:
+    async def _write(self, instance_id: str, plan: changes.Plan, entry: Entry | None, deadline: float) -> Entry:
         keys, write_id = self._r.key_names, new_word(self._r.rng)
         spec_at, status_at = self._r.cache.stored_versions(instance_id)
         when = [Compare(keys.spec(instance_id), "modified", spec_at)]
-        puts = [(keys.spec(instance_id), plans.spec_record(plan, write_id).SerializeToString())]
+        puts = [(keys.spec(instance_id), changes.spec_record(plan, write_id).SerializeToString())]
         deletes = []
         if plan.status is not None:
             plan.status.write_id = write_id
@@ -190,7 +190,7 @@ class Writes:
         write = Write(when, puts, deletes)
         version = await self._r.committer.commit(instance_id, write, write_id, deadline)
         await self._r.catch_up.shown(version)
-        return plans.as_stored(plan, entry, version)
+        return changes.as_stored(plan, entry, version)
 
     def _check_room(self, new_bytes: int, old_bytes: int) -> None:
         """Keep live data from filling the store, which would stop reports, too. Raises StoreLimit for what adds."""

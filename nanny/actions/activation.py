@@ -172,5 +172,7 @@ def _stage(subject: Subject, content: Content, key: Key) -> Stage:
     stage = looks.stage_of(instance, content.id, subject.ready_s(key, content.id), subject.policy.min_ready_s)
     if stage in SWITCHED and switched(content, key, subject.held(key), subject.generation) is not None:
         # Labels, ports or the revision itself are not as described: to be written again, at the same price.
+        if stage in (Stage.SETTLING, Stage.UNDER_WAY) and looks.is_ready(instance):
+            return Stage.UNSEEN
         return Stage.UP if looks.is_ready(instance) else Stage.DOWN
     return stage

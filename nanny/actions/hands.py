@@ -8,6 +8,7 @@ from typing import Final
 
 from control import Controller, Events, Refused
 from control.errors import EventRefused
+from nanny.actions import looks
 from nanny.actions.subject import Subject
 from nanny.automaton.service import Running, SnapshotState
 from nanny.automaton.states import Current, Event
@@ -92,16 +93,21 @@ class Hands:
         except (EventRefused, Refused) as error:
             log.info("%s: %s", subject.id, error)
 
-    async def clean(self, subject: Subject) -> None:
-        """Give back what superseded actions held, and forget them."""
+    async def clean(self, subject: Subject) -> bool:
+        """Give back what superseded actions held, and forget them. False: instances of theirs are still changing."""
+        is_clean = True
         actions = self.controller.records(kinds.ACTION)
         for snapshot in {*subject.record.known, *subject.service.tuples}:
             key = kinds.of_snapshot(subject.id, snapshot)
             stored = actions.get(key)
             if stored is None or _is_current(stored, subject.service.tuples.get(snapshot)):
                 continue
-            if not stored.cms_task or await self.leave.give_back(stored.cms_task):
+            batch = [subject.instances[one] for one in keys_of(stored.batch) if one in subject.instances]
+            if stored.cms_task and not all(looks.is_settled(instance) for instance in batch):
+                is_clean = False
+            elif not stored.cms_task or await self.leave.give_back(stored.cms_task):
                 await self._forget(key)
+        return is_clean
 
     async def _forget(self, key: str) -> None:
         change = self.controller.change()

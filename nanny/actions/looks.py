@@ -60,4 +60,17 @@ def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: flo
         return Stage.LOST if is_silent(instance) else Stage.UNDER_WAY
     if is_silent(instance):
         return Stage.SILENT
-    return Stage.UP if is_ready(instance) else Stage.DOWN
+    if not is_ready(instance):
+        return Stage.DOWN
+    wanted = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
+    if wanted and not is_ready(instance, wanted):
+        return Stage.LEAVING
+    return Stage.UP if not wanted or has_seen(instance, wanted) else Stage.UNSEEN
+
+
+def is_settled(instance: Instance) -> bool:
+    """What it does follows from its newest spec: it is about to do nothing else."""
+    wanted = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
+    if not is_ready(instance) or is_silent(instance):
+        return True
+    return bool(wanted) and is_ready(instance, wanted) and has_seen(instance, wanted)

@@ -67,9 +67,10 @@ class Worker:
             subject = self._subject(service_id, record, picture)
             if await self._went_back(subject):
                 return None
-            await self._hands.clean(subject)
+            is_clean = await self._hands.clean(subject)
             await self._own.forget_wiped(subject)
-            return await self._steps(subject)
+            again_s = await self._steps(subject)
+            return again_s if is_clean else min(again_s or 1.0, 1.0)
 
     @asynccontextmanager
     async def subject(self, service_id: str) -> AsyncIterator[Subject]:

@@ -103,13 +103,15 @@ def _next_batch(policy: Policy, views: Sequence[View], progress: Progress, stall
     by_stage = _by_stage(policy, views)
     if down := by_stage[Stage.DOWN]:
         return Begin(down[:LARGEST_BATCH], ())
+    if leaving := by_stage[Stage.LEAVING]:  # lost already, or as good as: an earlier roll-out took no more than it may
+        return Begin(leaving, leaving)
     room = _room(policy, views, progress)
     costly = _of_first_location(by_stage[Stage.UP]) or _of_first_location(by_stage[Stage.SILENT])
     if costly and room > 0:
         batch = costly[: min(room, LARGEST_BATCH)]
         return Begin(batch, batch)
     if costly:
-        why = f"no further instance may be away: {_some(sorted(progress.failed)) or 'others'} not ready already"
+        why = f"no further instance may be away: {_some(sorted(progress.failed)) or 'others'} not ready, or changing"
         return Failed(why) if stalled_s >= policy.progress_deadline_s else Wait(why)
     return _nothing_left(policy, views, progress, stalled_s)
 
@@ -117,14 +119,14 @@ def _next_batch(policy: Policy, views: Sequence[View], progress: Progress, stall
 def _room(policy: Policy, views: Sequence[View], progress: Progress) -> int:
     """How many more may be taken away. What has failed by itself counts neither way; what we broke does."""
     counts = Counter(view.stage for view in views)
-    serving = sum(counts[stage] for stage in (Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UP))
-    room = policy.unavailable(max(serving, 1)) - counts[Stage.UNDER_WAY]
+    serving = sum(counts[stage] for stage in (Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNSEEN, Stage.UP))
+    room = policy.unavailable(max(serving, 1)) - counts[Stage.UNDER_WAY] - counts[Stage.UNSEEN]
     return min(room, progress.at_most) if progress.at_most else room
 
 
 def _nothing_left(policy: Policy, views: Sequence[View], progress: Progress, stalled_s: float) -> Step:
     counts = Counter(view.stage for view in views)
-    if counts[Stage.AWAY] or counts[Stage.HELD]:
+    if counts[Stage.AWAY] or counts[Stage.HELD] or counts[Stage.UNSEEN]:
         return Wait(_left(counts, progress))
     if views and not counts[Stage.DONE]:
         if stalled_s < policy.progress_deadline_s:
@@ -137,6 +139,7 @@ def _left(counts: Mapping[Stage, int], progress: Progress) -> str:
     told = {
         "in locations that do not answer": counts.get(Stage.AWAY, 0),
         "held by others": counts.get(Stage.HELD, 0),
+        "whose agents have not seen the newest spec": counts.get(Stage.UNSEEN, 0),
         "not heard of": counts.get(Stage.LOST, 0),
         "not ready": len(progress.failed),
     }

@@ -17,6 +17,8 @@ class Stage(enum.StrEnum):
     UNDER_WAY = "under way"  # not ready yet
     DOWN = "down"  # not switched; it is not ready: switching it costs nothing
     UP = "up"  # not switched; it is ready
+    LEAVING = "leaving"  # not switched; what serves there gives way to a third revision: an order before this one
+    UNSEEN = "unseen"  # not switched; it is ready, and its agent has not seen the newest spec
     SILENT = "silent"  # not switched; its agent is not heard, so it may serve or not
     HELD = "held"  # not switched; others hold it
     LOST = "lost"  # switched, and its agent is not heard: it is left alone

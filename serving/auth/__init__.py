@@ -1,1 +1,1 @@
-"""Who calls, and whether they may: identities, tickets, certificates, the policy, rules of calls, the audit log."""
+"""Who calls, and whether they may: identities, tokens, certificates, the policy, rules of calls, the audit log."""

@@ -1,4 +1,4 @@
-"""Signed tickets (JWT): EdDSA or RS256, by keys from a JWKS file."""
+"""Signed tokens (JWT): EdDSA or RS256, by keys from a JWKS file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REMEMBERED: Final = 16_384
 _LEAST_RSA_BITS: Final = 2_048
 _SECRET: Final = frozenset(("d", "k", "p", "q", "dp", "dq", "qi", "oth"))  # members of a JWK that only its owner knows
 _MAX_SUBJECT: Final = 2_048
-# Times are compared by ourselves: on the injected clock, and again for every call of a remembered ticket.
+# Times are compared by ourselves: on the injected clock, and again for every call of a remembered token.
 _OPTIONS: Final[jwt.types.Options] = {
     "require": ["exp", "sub", "aud", "iss"],
     "verify_exp": False,
@@ -38,7 +38,7 @@ _OPTIONS: Final[jwt.types.Options] = {
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a ticket must say.
+    """What a token must say.
 
     Attributes:
         skew_s: how far the clock of its issuer may be off.
@@ -91,8 +91,8 @@ def _fingerprints(keys: Keys) -> dict[str, str]:
     return {kid: hashlib.sha256(key.key.public_bytes(*_AS_DER)).hexdigest() for kid, key in keys.items()}
 
 
-class Tickets:
-    """Verifies tickets. Verified ones are remembered, so that the next call costs a lookup."""
+class Tokens:
+    """Verifies tokens. Verified ones are remembered, so that the next call costs a lookup."""
 
     def __init__(self, keys: Keys, demands: Demands, clock: Clock) -> None:
         self._demands, self._clock = demands, clock
@@ -105,17 +105,17 @@ class Tickets:
         self._known.clear()
 
     def accepts(self, identity: Identity) -> bool:
-        """The key that signed its ticket is still in force."""
+        """The key that signed its token is still in force."""
         return identity.key in self._fingerprints.values()
 
     def remembered(self, key: str) -> Identity | None:
-        """Whose ticket was remembered as this, if it has not expired since."""
+        """Whose token was remembered as this, if it has not expired since."""
         known = self._known.get(key)
         return known if known is not None and known.expires_at * 1000 >= self._clock.wall_ms() else None
 
-    def identity(self, ticket: str, remember_as: str = "") -> Identity:
-        """Whose ticket it is. Raises Unauthenticated; its words never hold the ticket."""
-        found = self._verified(ticket)
+    def identity(self, token: str, remember_as: str = "") -> Identity:
+        """Whose token it is. Raises Unauthenticated; its words never hold the token."""
+        found = self._verified(token)
         if found.expires_at * 1000 < self._clock.wall_ms():
             self._known.pop(remember_as, None)
             raise Unauthenticated(f"the token of {found.name} has expired: get a new one")
@@ -125,20 +125,20 @@ class Tickets:
             self._known[remember_as] = found
         return found
 
-    def _verified(self, ticket: str) -> Identity:
-        if len(ticket) > _LONGEST:
+    def _verified(self, token: str) -> Identity:
+        if len(token) > _LONGEST:
             raise Unauthenticated(f"the token is longer than {_LONGEST} characters")
-        key, demands = self._key(ticket), self._demands
+        key, demands = self._key(token), self._demands
         try:
             claims = jwt.decode(
-                ticket,
+                token,
                 key.key,
                 algorithms=[key.algorithm_name],
                 audience=demands.audience,
                 issuer=demands.issuer,
                 options=_OPTIONS,
             )
-            for part in ticket.split(".")[:2]:
+            for part in token.split(".")[:2]:
                 json.loads(jwt.utils.base64url_decode(part), object_pairs_hook=_once)
         except jwt.InvalidAudienceError as error:
             raise Unauthenticated(
@@ -148,9 +148,9 @@ class Tickets:
             raise Unauthenticated(f"invalid token: {_reason(error)}") from error
         return self._in_time(claims, self._fingerprints[key.key_id or ""])
 
-    def _key(self, ticket: str) -> jwt.PyJWK:
+    def _key(self, token: str) -> jwt.PyJWK:
         try:
-            kid = jwt.get_unverified_header(ticket).get("kid")
+            kid = jwt.get_unverified_header(token).get("kid")
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Unauthenticated("the token is not a JWT: send `authorization: Bearer <token>`") from error
         key = self._keys.get(kid) if isinstance(kid, str) else None
@@ -168,7 +168,7 @@ class Tickets:
             raise Unauthenticated(f"the token is valid for more than {hours} from now: get one that expires earlier")
         if "nbf" in claims and _time(claims, "nbf") > now_s + skew_s:
             raise Unauthenticated("the token is not valid yet (nbf): check the clocks, or wait")
-        return Identity(name, Kind.TICKET, expires_at + skew_s, key)
+        return Identity(name, Kind.TOKEN, expires_at + skew_s, key)
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Certificates:
         self._clear: dict[bytes, None] = {}
 
     def check_clear(self, pem: bytes) -> None:
-        """Look whether it names nobody, or one: where a ticket says who calls, that is all that it must.
+        """Look whether it names nobody, or one: where a token says who calls, that is all that it must.
 
         Raises:
             Unauthenticated: it has several URIs, so that others could take it for another's, or cannot be read.

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from serving.auth.audit import Audit, Denials, Line
-from serving.auth.bearer_tokens import Tickets
+from serving.auth.bearer_tokens import Tokens
 from serving.auth.certificates import Certificates
 from serving.auth.policy import Policy
 from serving.calls.methods import Answer, Call, Touch, Unary, settled
@@ -32,14 +32,14 @@ class Gate:
 
     Attributes:
         denied: how many calls were, by reason.
-        tickets, certificates: None: this kind of proof is not accepted.
+        tokens, certificates: None: this kind of proof is not accepted.
         denials: lines about them, on their way to the audit log.
     """
 
     def __init__(
         self,
         policy: Policy,
-        tickets: Tickets | None,
+        tokens: Tokens | None,
         certificates: Certificates | None,
         audit: Audit,
         clock: Clock,
@@ -51,7 +51,7 @@ class Gate:
         `denied_by_state`: reasons of errors that deny a call by what is stored, not by the policy; recorded as denials.
         """
         self._denied_by_state = frozenset(denied_by_state)
-        self.tickets, self.certificates = tickets, certificates
+        self.tokens, self.certificates = tokens, certificates
         self._policy, self._audit, self._clock, self._cluster = policy, audit, clock, cluster
         self._decided: dict[Rule, dict[str, Access]] = {}
         self._leases: dict[_Lease, None] = {}
@@ -71,17 +71,17 @@ class Gate:
         return admit
 
     def identify(self, call: Call) -> Identity:
-        """Who calls: the ticket says it; without one the certificate. Raises Unauthenticated."""
+        """Who calls: the token says it; without one the certificate. Raises Unauthenticated."""
         sent = call.all_headers("authorization")
         pem = call.certificate() if self.certificates is not None else b""
         if sent:
             if pem and self.certificates is not None:
                 self.certificates.check_clear(pem)
-            known = self.tickets.remembered(sent[0]) if self.tickets is not None and len(sent) == 1 else None
-            return known or self._by_ticket(sent)
+            known = self.tokens.remembered(sent[0]) if self.tokens is not None and len(sent) == 1 else None
+            return known or self._by_token(sent)
         if pem and self.certificates is not None:
             return self.certificates.identity(pem)
-        if self.tickets is None:
+        if self.tokens is None:
             raise Unauthenticated("not authenticated: connect with a client certificate (gRPC)")
         raise Unauthenticated(f"not authenticated: {_BRING}")
 
@@ -98,14 +98,14 @@ class Gate:
             access = decided[identity.name] = Access(identity, rule, grants)
         return access
 
-    def _by_ticket(self, sent: tuple[str, ...]) -> Identity:
+    def _by_token(self, sent: tuple[str, ...]) -> Identity:
         if len(sent) > 1:
             raise Unauthenticated("several authorization headers: send one")
-        if self.tickets is None:
+        if self.tokens is None:
             raise Unauthenticated("tokens are not accepted here: connect with a client certificate (gRPC)")
         if sent[0][: len(_SCHEME)].lower() != _SCHEME:
             raise Unauthenticated(f"the authorization header holds no token: {_BRING}")
-        return self.tickets.identity(sent[0][len(_SCHEME) :], remember_as=sent[0])
+        return self.tokens.identity(sent[0][len(_SCHEME) :], remember_as=sent[0])
 
     def _granted(self, identity: Identity, rule: Rule) -> Grants:
         scopes = self._policy.scopes(identity.name, self._cluster)
@@ -149,9 +149,9 @@ class Gate:
     def _still(self, access: Access) -> None:
         identity = access.identity
         if identity is not None and identity.expires_at * 1000 < self._clock.wall_ms():
-            proof = "token" if identity.kind is Kind.TICKET else "certificate"
+            proof = "token" if identity.kind is Kind.TOKEN else "certificate"
             raise Unauthenticated(f"the {proof} of {identity.name} has expired: retry with a new one")
-        if identity is not None and identity.key and self.tickets is not None and not self.tickets.accepts(identity):
+        if identity is not None and identity.key and self.tokens is not None and not self.tokens.accepts(identity):
             raise Unauthenticated(f"the key that signed the token of {identity.name} was withdrawn: get a new token")
         if identity is not None and self.access(identity, access.rule).grants != access.grants:
             raise PermissionDenied(f"the permissions of {identity.name} have changed: call again")

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from serving.auth.audit import Audit, LogSink
 from serving.auth.audit_file import FileSink
-from serving.auth.bearer_tokens import Demands, Tickets, parse_jwks
+from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates
 from serving.auth.gate import DENIALS, Gate
 from serving.auth.policy import parse
@@ -141,9 +141,7 @@ def flags(made: Flags) -> Callable[[F], F]:
         made.option(
             "--clock-skew", type=Duration(), default="30s", help="Allowed clock skew of token issuers (exp and nbf)."
         ),
-        made.option(
-            "--max-ticket-life", type=Duration(), default="24h", help="Reject tokens that are valid for longer."
-        ),
+        made.option("--max-token-ttl", type=Duration(), default="24h", help="Reject tokens that are valid for longer."),
     )
 
 
@@ -202,10 +200,10 @@ def _gate(
         gate = Gate(policy.current, None, certificates, audit, clock, cluster, denied_by_state)
         return gate, [(policy, lambda: gate.use(policy.current))]
     keys = WatchedFiles("jwks", (Path(given["jwks"]),), parse_jwks)
-    demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_ticket_life"])
-    tickets = Tickets(keys.current, demands, clock)
-    gate = Gate(policy.current, tickets, certificates, audit, clock, cluster, denied_by_state)
-    return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tickets.use(keys.current))]
+    demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"])
+    tokens = Tokens(keys.current, demands, clock)
+    gate = Gate(policy.current, tokens, certificates, audit, clock, cluster, denied_by_state)
+    return gate, [(policy, lambda: gate.use(policy.current)), (keys, lambda: tokens.use(keys.current))]
 
 
 _NEEDS: Final = (

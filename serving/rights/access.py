@@ -127,7 +127,7 @@ class Kind(StrEnum):
     """How a caller proved who it is."""
 
     CERTIFICATE = "certificate"
-    TICKET = "ticket"
+    TOKEN = "token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +135,9 @@ class Identity:
     """A caller whose proof was verified. What it may do is looked up in the policy, never stored here.
 
     Attributes:
-        name: the SPIFFE id of the certificate, or the subject of the ticket.
+        name: the SPIFFE id of the certificate, or the subject of the token.
         expires_at: Unix time in seconds at which the proof ends; any allowance for skew is in it.
-        key: which of the issuer's keys signed the ticket, by its contents; certificates have none.
+        key: which of the issuer's keys signed the token, by its contents; certificates have none.
     """
 
     name: str

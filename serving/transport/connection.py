@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import ssl
 import struct
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from serving.h2.frames import PREFACE
 from serving.h2.heads import Head
-from serving.limiting.per_peer import address_of
 from serving.transport.core import Accepted, Core
 from serving.transport.exchange import Peer
 
 LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
-_SURPLUS_S: Final = 0.5  # one connection too many may say so long what it wants, to be told in its own HTTP
+SURPLUS_S: Final = 0.5  # one connection too many may say so long what it wants, to be told in its own HTTP
 _SPARED_S: Final = 5.0  # and if it asks how we are, has so long to be told
-_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _JOINED_BYTES: Final = 64 * 1024
 
@@ -44,7 +40,7 @@ class Connection(asyncio.Protocol, Accepted):
         self.surplus, self._is_spared = surplus, False
         if surplus:
             self._retire_at = core.loop.time() - 1  # no more than one request
-            core.loop.call_later(_SURPLUS_S, self._surplus_late)
+            core.loop.call_later(SURPLUS_S, self._surplus_late)
 
     # --- one too many ---
 
@@ -160,85 +156,3 @@ class Connection(asyncio.Protocol, Accepted):
 
 Make = Callable[[asyncio.Transport, Peer, str], Connection]
 """Makes a connection in one HTTP; the string is the limit beyond which it is, or empty."""
-
-
-class Arrival(asyncio.Protocol):
-    """A connection of which nobody knows yet which HTTP it speaks."""
-
-    def __init__(self, core: Core, h2: Make, h1: Make) -> None:
-        self._core, self._h2, self._h1 = core, h2, h1
-        self._begun = b""
-        self._surplus = ""
-        self._is_counted = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
-        # Written at once, and paused as soon as anything is left, so that what waits is known; TLS pauses from 1 on.
-        transport.set_write_buffer_limits(high=1 if transport.get_extra_info("ssl_object") else 0, low=0)
-        self._peer = peer_of(transport)
-        self._core.arrivals.add(self)
-        self._surplus = self._core.open_connection(self._peer)
-        self._is_counted = not self._surplus
-        patience_s = _SURPLUS_S if self._surplus else self._core.limits.slow_request_s
-        self._timer = self._core.loop.call_later(patience_s, self._late)
-        secure = transport.get_extra_info("ssl_object")
-        if secure is not None and secure.selected_alpn_protocol() == "h2":
-            self._begin(is_h2=True)
-
-    def data_received(self, data: bytes) -> None:
-        begun = self._begun = self._begun + data
-        if len(begun) >= len(PREFACE) or not PREFACE.startswith(begun):
-            self._begin(is_h2=begun.startswith(PREFACE))
-
-    def eof_received(self) -> None:
-        """Leave it to the transport to close."""
-
-    def leave(self) -> None:
-        """The server ends."""
-        self._transport.close()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._timer.cancel()
-        self._core.arrivals.discard(self)
-        if self._is_counted:
-            self._core.close_connection(self._peer)
-
-    def _late(self) -> None:
-        connection = self._begin(is_h2=False)
-        if connection is not None and self._surplus:
-            connection.turn_away(self._surplus)
-
-    def _begin(self, *, is_h2: bool) -> Connection | None:
-        self._timer.cancel()
-        self._core.arrivals.discard(self)
-        if self._transport.is_closing():
-            return None
-        connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._surplus)
-        self._is_counted = False
-        self._transport.set_protocol(connection)
-        connection.data_received(self._begun)
-        return connection
-
-
-def peer_of(transport: asyncio.Transport) -> Peer:
-    """Who is at the other end."""
-    secure = transport.get_extra_info("ssl_object")
-    certificate = b""
-    if secure is not None:
-        der = secure.getpeercert(True)
-        certificate = ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
-    sock = transport.get_extra_info("socket")
-    if sock is not None and sock.family == socket.AF_UNIX:
-        return _local_peer(sock)
-    name = transport.get_extra_info("peername") or ("", 0)
-    host = address_of(name[0])
-    shown = f"[{host}]" if ":" in host else host
-    return Peer(host, f"{shown}:{name[1]}", certificate, is_secure=secure is not None)
-
-
-def _local_peer(sock: socket.socket) -> Peer:
-    """A process of this machine; the system says whose it is: each user has limits of their own."""
-    if not hasattr(socket, "SO_PEERCRED"):
-        return Peer("unix", "unix")
-    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)

@@ -20,12 +20,14 @@ from serving.standard import reflection, whoami
 from serving.standard.health import Health
 from serving.standard.pages import Page, index_page, own_pages
 from serving.standard.site import Site
-from serving.transport.connection import Arrival
+from serving.transport.arrival import Arrival
 from serving.transport.core import Core
 from serving.transport.cors import Cors
+from serving.transport.exchange import Peer
 from serving.transport.h1_side import H1Side
 from serving.transport.h2_side import H2Side
 from serving.transport.router import Router
+from serving.transport.tls_accept import TlsAcceptor
 
 _BACKLOG: Final = 4_096
 _POLL_S: Final = 0.02
@@ -62,7 +64,7 @@ class Server:
         router = Router(table, shown, shared, Cors(cors) if cors else None, site)
         self._core = Core(router, shared)
         self._reuse_port = reuse_port
-        self._listening: list[asyncio.Server] = []
+        self._listening: list[asyncio.Server | TlsAcceptor] = []
         self._sockets: list[socket.socket] = []
         self._paths: list[Path] = []
         self._ticking: asyncio.Task[None] | None = None
@@ -84,15 +86,18 @@ class Server:
         self._sockets.append(sock)
         if sock.family == socket.AF_UNIX:
             self._paths.append(Path(address.removeprefix("unix:")))
-        loop, patience_s = self._core.loop, self._core.limits.slow_request_s
-        listen = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
-        handshake_s = patience_s if tls is not None else None
-        serving = await listen(self._arrival, sock=sock, ssl=tls, backlog=_BACKLOG, ssl_handshake_timeout=handshake_s)
-        self._listening.append(serving)
+        if tls is not None:
+            sock.listen(_BACKLOG)
+            self._listening.append(TlsAcceptor(self._core, sock, tls, self._arrival))
+        elif sock.family == socket.AF_UNIX:
+            self._listening.append(await self._core.loop.create_unix_server(self._arrival, sock=sock, backlog=_BACKLOG))
+        else:
+            self._listening.append(await self._core.loop.create_server(self._arrival, sock=sock, backlog=_BACKLOG))
         return 0 if sock.family == socket.AF_UNIX else int(sock.getsockname()[1])
 
-    def _arrival(self) -> Arrival:
-        return Arrival(self._core, lambda *known: H2Side(self._core, *known), lambda *known: H1Side(self._core, *known))
+    def _arrival(self, accepted: tuple[Peer, str] | None = None) -> Arrival:
+        core = self._core
+        return Arrival(core, lambda *known: H2Side(core, *known), lambda *known: H1Side(core, *known), accepted)
 
     def connections(self) -> int:
         """How many connections there are."""

@@ -20,7 +20,7 @@ from tests.support.sample_instances import eventually
 ROOT = Path(__file__).resolve().parent.parent.parent
 ENV = {
     **{k: v for k, v in os.environ.items() if not k.startswith("HQ_")},
-    "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'proto'}",
+    "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients"))),
     "PYTHONUNBUFFERED": "1",
 }
 ALL_READY = " ".join(f"{service} 20/20" for service in ("web", "api", "cart", "mail", "auth"))
@@ -50,11 +50,12 @@ class Demo:
 
 
 @asynccontextmanager
-async def demo(tmp_path: Path) -> AsyncIterator[Demo]:
+async def demo(tmp_path: Path, *command: str) -> AsyncIterator[Demo]:
+    """`command`: of another module that is started alike; default: the demo in plain lines."""
     data, out = tmp_path / "demo", tmp_path / "out"
     with out.open("wb") as to:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tools.demo", "--plain", "--data", str(data)),
+            *(sys.executable, "-m", *(command or ("tools.demo", "--plain")), "--data", str(data)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=to,
             stderr=to,

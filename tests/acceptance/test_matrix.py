@@ -27,7 +27,7 @@ from tests.support.security_matrix import HERE, METHODS, NO, REQUESTS, THERE, WH
 from tests.wire.secured_http import secured_http
 
 Outcome = tuple[str, str]  # a cell of the table, and what was said
-Try = Callable[[Row, str], Awaitable[Outcome]]  # by the ticket of a caller
+Try = Callable[[Row, str], Awaitable[Outcome]]  # by the token of a caller
 
 _SUBJECTS = {
     "reader": "reader/ada",
@@ -51,14 +51,14 @@ def cell(code: str, words: str) -> Outcome:
     return _CELLS.get(code, YES), f"{code}: {words}"
 
 
-def tickets(files: Secured) -> dict[str, str]:
+def tokens(files: Secured) -> dict[str, str]:
     """By caller."""
     issuer = files.issuer
     return {
         "nobody": "",
-        "expired": issuer.ticket("admin", good_for_s=-60),
-        "for-other": issuer.ticket("admin", aud="another"),
-        **{caller: issuer.ticket(subject) for caller, subject in _SUBJECTS.items()},
+        "expired": issuer.token("admin", good_for_s=-60),
+        "for-other": issuer.token("admin", aud="another"),
+        **{caller: issuer.token(subject) for caller, subject in _SUBJECTS.items()},
     }
 
 
@@ -75,7 +75,7 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
         served(security, grpc_mtls="127.0.0.1:0") as one,
         secure_channel(one.addresses.grpc, files.authority) as c,
     ):
-        admin = Caller(c, files.issuer.ticket("admin"))
+        admin = Caller(c, files.issuer.token("admin"))
         for name, node in (("web-1", "n1"), ("web-2", "n2")):
             await admin.call("CreateInstance", create(name, "web", node))
         yield one
@@ -95,9 +95,9 @@ async def front(files: Secured, replica: Served) -> AsyncIterator[Addresses]:
 async def over_grpc(address: str, files: Secured) -> AsyncIterator[Try]:
     async with secure_channel(address, files.authority) as channel:
 
-        async def attempt(row: Row, ticket: str) -> Outcome:
+        async def attempt(row: Row, token: str) -> Outcome:
             try:
-                answer = await _one_answer(Caller(channel, ticket), row)
+                answer = await _one_answer(Caller(channel, token), row)
             except grpc.aio.AioRpcError as error:
                 return cell(error.code().name, error.details() or "")
             return of_answer(answer)
@@ -125,10 +125,10 @@ async def over_http(address: str, files: Secured) -> AsyncIterator[Try]:
     tls = ssl.create_default_context(cafile=str(files.authority.cert))
     async with httpx.AsyncClient(verify=tls, base_url=f"https://{address}", trust_env=False, timeout=20) as client:
 
-        async def attempt(row: Row, ticket: str) -> Outcome:
+        async def attempt(row: Row, token: str) -> Outcome:
             method = METHODS[row.call]
             path = f"/{method.containing_service.full_name}/{method.name}"
-            headers = {"authorization": f"Bearer {ticket}"} if ticket else {}
+            headers = {"authorization": f"Bearer {token}"} if token else {}
             body = json_format.MessageToJson(REQUESTS[row.name]()).encode()
             if method.server_streaming:
                 return await _first_of_stream(client, path, headers, body)
@@ -199,8 +199,8 @@ class Trials:
     async def run(self, attempt: Try, by_caller: Mapping[str, str]) -> None:
         for row in read():
             assert row.allowed.keys() == by_caller.keys()
-            for caller, ticket in by_caller.items():
-                self._judge(row, caller, *await attempt(row, ticket))
+            for caller, token in by_caller.items():
+                self._judge(row, caller, *await attempt(row, token))
 
     def _judge(self, row: Row, caller: str, got: str, words: str) -> None:
         if not self._wanted(row, row.allowed[caller], got):
@@ -217,10 +217,10 @@ async def test_a_replica_lets_in_whom_the_table_says_and_shows_secrets_to_two(
     over = over_grpc if transport == "grpc" else over_http
     trials = Trials(lambda row, cell, got: got == cell)
     async with over(getattr(replica.addresses, transport), files) as attempt:
-        await trials.run(attempt, tickets(files))
+        await trials.run(attempt, tokens(files))
     assert trials.wrong == []
     assert trials.held == {("GetRevision", "agent"), ("GetRevision", "uploader")}
-    async with secured_http(replica, files, files.issuer.ticket("admin")) as client:
+    async with secured_http(replica, files, files.issuer.token("admin")) as client:
         metrics = await client.get("/metrics")
     assert metrics.status_code == 200
     assert found_in(metrics.text + files.audit.read_text()) == []
@@ -237,7 +237,7 @@ async def test_a_front_lets_in_nobody_else(front: Addresses, files: Secured, tra
     over = over_grpc if transport == "grpc" else over_http
     trials = Trials(wanted)
     async with over(getattr(front, transport), files) as attempt:
-        await trials.run(attempt, tickets(files))
+        await trials.run(attempt, tokens(files))
     assert trials.wrong == []
     assert trials.held == set()
 
@@ -246,8 +246,8 @@ async def test_what_a_front_does_not_carry_out_it_carries_out_for_nobody(front: 
     done = []
     async with over_grpc(front.grpc, files) as attempt:
         for row in (row for row in read() if row.front == THERE):
-            for caller, ticket in tickets(files).items():
-                _, words = await attempt(row, ticket)
+            for caller, token in tokens(files).items():
+                _, words = await attempt(row, token)
                 if words.startswith("OK"):
                     done.append(f"{row.name} by {caller}")
     assert done == []

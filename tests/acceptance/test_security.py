@@ -1,4 +1,4 @@
-"""Secured processes as an operator starts them: a replica with TLS, tickets and certificates, and a front over it."""
+"""Secured processes as an operator starts them: a replica with TLS, tokens and certificates, and a front over it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class World:
     @asynccontextmanager
     async def calling(self, address: str, subject: str = "", certificate: str = "") -> AsyncIterator[Caller]:
         shown = self.files.authority.issue("caller", [certificate]) if certificate else None
-        ticket = self.files.issuer.ticket(subject) if subject else ""
+        token = self.files.issuer.token(subject) if subject else ""
         async with secure_channel(address, self.files.authority, shown) as channel:
-            yield Caller(channel, ticket)
+            yield Caller(channel, token)
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_a_caller_has_its_rights_at_a_replica_and_through_a_front_and_no_o
     await _a_front_lends_its_own_rights_to_nobody(world)
     await _a_front_hands_out_no_secret_descriptors(world)
     await _a_certificate_alone_says_who_calls(world)
-    await _neither_tickets_nor_keys_nor_descriptors_are_in_any_log(world)
+    await _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world)
 
 
 @one_etcd
@@ -163,14 +163,14 @@ async def _a_certificate_alone_says_who_calls(world: World) -> None:
         assert (await nobody.refusal("GetInstance", GET))[0] == "UNAVAILABLE"  # the handshake fails
 
 
-async def _neither_tickets_nor_keys_nor_descriptors_are_in_any_log(world: World) -> None:
-    ticket = world.files.issuer.ticket("web-uploader")
+async def _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world: World) -> None:
+    token = world.files.issuer.token("web-uploader")
     async with secure_channel(world.replica.grpc, world.files.authority) as channel:
-        await Caller(channel, ticket).call("GetRevision", pb.GetRevisionRequest(instance_id="web-1"))
-        assert (await Caller(channel, ticket + "x").refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
+        await Caller(channel, token).call("GetRevision", pb.GetRevisionRequest(instance_id="web-1"))
+        assert (await Caller(channel, token + "x").refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
     written = world.replica.log_text() + world.front.log_text() + world.files.audit.read_text()
     assert "web-uploader" in written
-    for secret in (SECRET_KEY, ticket.split(".")[1], "BEGIN"):
+    for secret in (SECRET_KEY, token.split(".")[1], "BEGIN"):
         assert secret not in written
 
 

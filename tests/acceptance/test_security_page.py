@@ -1,4 +1,4 @@
-"""docs/security.md, done as written: a private CA, certificates, tickets, a policy, a replica, and calls to it."""
+"""docs/security.md, done as written: a private CA, certificates, tokens, a policy, a replica, and calls to it."""
 
 from __future__ import annotations
 

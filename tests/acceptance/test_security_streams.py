@@ -1,4 +1,4 @@
-"""Streams through a front end with what let them in: the caller's ticket, its key, its rights."""
+"""Streams through a front end with what let them in: the caller's token, its key, its rights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def front(files: Secured) -> AsyncIterator[Addresses]:
     security = own.security(**own.with_certificates(**tls))
     async with served(security, grpc_mtls="127.0.0.1:0") as replica:
         async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-            await Caller(channel, files.issuer.ticket("admin")).call("CreateInstance", create("web-1"))
+            await Caller(channel, files.issuer.token("admin")).call("CreateInstance", create("web-1"))
         async with fronted(files, replica.addresses.grpc_mtls, clock_skew=0.0) as addresses:
             yield addresses
 
@@ -57,7 +57,7 @@ def _other_rights(files: Secured) -> None:
 
 
 ENDS = {
-    "ticket": (_nothing, GOOD_FOR_S, ("UNAUTHENTICATED", "the token of reader/ann has expired")),
+    "token": (_nothing, GOOD_FOR_S, ("UNAUTHENTICATED", "the token of reader/ann has expired")),
     "key": (_another_key, 600.0, ("UNAUTHENTICATED", "the key that signed the token of reader/ann was withdrawn")),
     "rights": (_other_rights, 600.0, ("PERMISSION_DENIED", "the permissions of reader/ann have changed")),
 }
@@ -70,28 +70,28 @@ async def test_a_stream_through_a_front_ends_with_what_let_it_in(
     front: Addresses, files: Secured, watched: str, why: str
 ) -> None:
     end, good_for_s, expected = ENDS[why]
-    ticket = files.issuer.ticket("reader/ann", good_for_s=good_for_s)
+    token = files.issuer.token("reader/ann", good_for_s=good_for_s)
     begun = asyncio.Event()
     watch: Callable[..., Coroutine[Any, Any, tuple[str, str]]] = _over_grpc if watched == "grpc" else _over_http
     async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        ending = group.create_task(watch(front, files, ticket, begun))
+        ending = group.create_task(watch(front, files, token, begun))
         await begun.wait()
         end(files)
     assert ending.result() == expected
 
 
-async def _over_grpc(front: Addresses, files: Secured, ticket: str, begun: asyncio.Event) -> tuple[str, str]:
+async def _over_grpc(front: Addresses, files: Secured, token: str, begun: asyncio.Event) -> tuple[str, str]:
     async with secure_channel(front.grpc, files.authority) as channel:
-        stream = Caller(channel, ticket).watch(WATCH)
+        stream = Caller(channel, token).watch(WATCH)
         while not (await stream.read()).events:
             pass
         begun.set()
         return await last_words(stream)
 
 
-async def _over_http(front: Addresses, files: Secured, ticket: str, begun: asyncio.Event) -> tuple[str, str]:
+async def _over_http(front: Addresses, files: Secured, token: str, begun: asyncio.Event) -> tuple[str, str]:
     context = ssl.create_default_context(cafile=str(files.authority.cert))
-    headers = {"content-type": "application/connect+json", **dict([bearer(ticket)])}
+    headers = {"content-type": "application/connect+json", **dict([bearer(token)])}
     url = f"https://{front.http}/hq.v1.InstanceService/WatchInstances"
     told = b""
     async with (

@@ -25,7 +25,9 @@ from tests.bench import (
     failures,
     feeds,
     fronts,
+    gateways,
     hostagents,
+    leave,
     lookups,
     mixed,
     model,
@@ -47,9 +49,11 @@ from tests.bench.results import Results, loaded
 
 _MODULES = (
     *(lookups, transport, beats, changes, watching, feeds, sizes, fronts, processes, storage, mixed, security, abuse),
+    gateways,
     hostagents,
     failures,
     reconnecting,
+    leave,
 )
 _QUICK = ("lookups", "beats", "changes", "watch", "sizes")  # what fits into three minutes
 _GROUPS = {module.GROUP: module.run for module in _MODULES}

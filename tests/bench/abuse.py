@@ -41,7 +41,7 @@ Abuse = Callable[[float], AbstractAsyncContextManager[None]]
 
 @dataclass(frozen=True, slots=True)
 class Parties:
-    """The replica, the tickets of both, and an agent with what it reports."""
+    """The replica, the tokens of both, and an agent with what it reports."""
 
     replica: ReplicaProcess
     good: str
@@ -49,9 +49,9 @@ class Parties:
     agent: str
     report: bytes
 
-    def target(self, method: str, ticket: str) -> Target:
+    def target(self, method: str, token: str) -> Target:
         """As the abuser calls it."""
-        return Target(f"127.0.0.1:{_port(self.replica.grpc)}", f"{SERVICE}/{method}", (), ticket)
+        return Target(f"127.0.0.1:{_port(self.replica.grpc)}", f"{SERVICE}/{method}", (), token)
 
     @property
     def http(self) -> str:
@@ -78,10 +78,10 @@ async def run(bench: Bench) -> None:
     """The group `abuse`."""
     async with stand(bench.directory / GROUP, 23_000) as made:
         files = Secured(bench.directory / "abused")
-        tickets = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
-        replica = await made.replica(*tickets, *_FLAGS, *_EVERYWHERE, "--audit-log", str(files.audit))
-        good, bad = (files.issuer.ticket(f"reader/{name}", good_for_s=7_200) for name in ("good", "bad"))
-        agent, admin = (files.issuer.ticket(name, good_for_s=7_200) for name in ("agent/abused", "admin"))
+        tokens = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
+        replica = await made.replica(*tokens, *_FLAGS, *_EVERYWHERE, "--audit-log", str(files.audit))
+        good, bad = (files.issuer.token(f"reader/{name}", good_for_s=7_200) for name in ("good", "bad"))
+        agent, admin = (files.issuer.token(name, good_for_s=7_200) for name in ("agent/abused", "admin"))
         await _measure(bench, Parties(replica, good, bad, agent, await _begun(replica, admin, agent)))
 
 
@@ -98,8 +98,8 @@ async def _begun(replica: ReplicaProcess, admin: str, agent: str) -> bytes:
     return report.SerializeToString()
 
 
-def _bearer(ticket: str) -> tuple[tuple[str, str]]:
-    return (("authorization", f"Bearer {ticket}"),)
+def _bearer(token: str) -> tuple[tuple[str, str]]:
+    return (("authorization", f"Bearer {token}"),)
 
 
 async def _measure(bench: Bench, parties: Parties) -> None:
@@ -144,7 +144,7 @@ def _kinds(parties: Parties) -> dict[str, Abuse]:
     listings = partial(_flood, parties.target(everything.method, parties.bad), listing, Shape(4, 2))
     return {
         "a flood of calls beyond its rate": flood,
-        "a flood of calls without a ticket": strangers,
+        "a flood of calls without a token": strangers,
         "listings of 23,000 instances without pause": listings,
         **{f"{_HTTP[kind]} (HTTP)": partial(_abuser, kind, parties) for kind in KINDS},
     }

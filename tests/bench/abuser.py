@@ -1,4 +1,4 @@
-"""Somebody who is a burden over HTTP, in a process of its own: `python -m tests.bench.abuser KIND HOST:PORT TICKET`.
+"""Somebody who is a burden over HTTP, in a process of its own: `python -m tests.bench.abuser KIND HOST:PORT TOKEN`.
 
 It goes on until it is killed. Whatever it is told, it tries again at once.
 """
@@ -18,28 +18,28 @@ _CHUNK: Final = b"%x\r\n%s\r\n" % (1 << 16, b" " * (1 << 16))
 _PAUSE_S: Final = 0.5
 
 
-def _head(ticket: str, framing: str) -> bytes:
+def _head(token: str, framing: str) -> bytes:
     words = f"POST {_PATH} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-    return f"{words}authorization: Bearer {ticket}\r\n{framing}\r\n\r\n".encode()
+    return f"{words}authorization: Bearer {token}\r\n{framing}\r\n\r\n".encode()
 
 
-async def idle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ticket: str) -> None:
+async def idle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
     """Say nothing, until the server has enough of it."""
     await reader.read()
 
 
-async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ticket: str) -> None:
+async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
     """A body that comes byte by byte."""
-    writer.write(_head(ticket, "content-length: 100000"))
+    writer.write(_head(token, "content-length: 100000"))
     while not writer.is_closing() and not reader.at_eof():
         writer.write(b" ")
         await writer.drain()
         await asyncio.sleep(_PAUSE_S)
 
 
-async def oversize(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, ticket: str) -> None:
+async def oversize(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str) -> None:
     """A body without end, as fast as it goes."""
-    writer.write(_head(ticket, "transfer-encoding: chunked"))
+    writer.write(_head(token, "transfer-encoding: chunked"))
     while not writer.is_closing():
         writer.write(_CHUNK)
         await writer.drain()
@@ -53,7 +53,7 @@ KINDS: Final[Mapping[str, tuple[Act, int]]] = {
 }
 
 
-async def abuse(kind: str, address: str, ticket: str) -> None:
+async def abuse(kind: str, address: str, token: str) -> None:
     """All at once, for ever."""
     act, count = KINDS[kind]
     host, _, port = address.rpartition(":")
@@ -63,7 +63,7 @@ async def abuse(kind: str, address: str, ticket: str) -> None:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(host, int(port))
                 try:
-                    await act(reader, writer, ticket)
+                    await act(reader, writer, token)
                 finally:
                     writer.close()
             await asyncio.sleep(0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, feeds
+from tests.bench import abuse, feeds, gateways
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short
 
@@ -250,15 +250,20 @@ FIGURES = (
     ),
     Figure("Half-open connection noticed", 10, "s", False, "failures", _fact("half-open connection noticed after")),
     *(
-        Figure(f"{what}, security on (tickets), of an empty handler", target, "%", True, "security", _ratio(name))
+        Figure(f"{what}, security on (tokens), of an empty handler", target, "%", True, "security", _ratio(name))
         for what, target, name in (
-            ("GetInstance, gRPC", 0.80, "Get, gRPC, tickets"),
-            ("GetInstance, HTTP proto", 0.65, "Get, proto, tickets"),
-            ("FindInstances, 100 instances, gRPC", 0.80, "Find 100, gRPC, tickets"),
-            ("FindInstances, 100 instances, HTTP proto", 0.75, "Find 100, proto, tickets"),
+            ("GetInstance, gRPC", 0.80, "Get, gRPC, tokens"),
+            ("GetInstance, HTTP proto", 0.65, "Get, proto, tokens"),
+            ("FindInstances, 100 instances, gRPC", 0.80, "Find 100, gRPC, tokens"),
+            ("FindInstances, 100 instances, HTTP proto", 0.75, "Find 100, proto, tokens"),
         )
     ),
     Figure("Calls of a well-behaved client that fail beside abusers", 0, "", False, "abuse", _fact(abuse.FAILED)),
     Figure("Heartbeats by 10,000 host agents, p99", 1_000, "ms", False, "hostagents", _fact(f"{_HOST_AGENTS}: p99")),
     Figure("Expired meanwhile", 0, "", False, "hostagents", _fact(f"{_HOST_AGENTS}: expired")),
+    Figure("Acknowledged write to an xDS client, p99", 100, "ms", False, "gateways", _fact(gateways.XDS)),
+    Figure(
+        "Acknowledged write to the end of a blocking query, p99", 100, "ms", False, "gateways", _fact(gateways.QUERY)
+    ),
+    Figure("DNS answers on one core", 30_000, "/s", True, "gateways", _fact(gateways.DNS)),
 )

@@ -34,7 +34,7 @@ class Target:
     address: str
     path: str
     pids: tuple[int, ...] = ()
-    bearer: str = ""  # a ticket
+    bearer: str = ""  # a token
     tls: bool = False
 
     @property

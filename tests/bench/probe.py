@@ -25,7 +25,7 @@ _PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Probing:
-    """The task. `body` in hexadecimal digits, `bearer` is a ticket."""
+    """The task. `body` in hexadecimal digits, `bearer` is a token."""
 
     address: str
     path: str

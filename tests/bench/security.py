@@ -1,4 +1,4 @@
-"""What identity and rights cost: tickets on each call, and TLS on top, against the same replica without them."""
+"""What identity and rights cost: tokens on each call, and TLS on top, against the same replica without them."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ async def run(bench: Bench) -> None:
     """The group `security`."""
     async with stand(bench.directory / GROUP, 23_000) as made:
         files = Secured(bench.directory / "secured")
-        tickets = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
+        tokens = ("--jwks", str(files.issuer.jwks), "--issuer", ISSUER, "--policy", str(files.policy))
         plain = made.replicas[0]
-        on = await made.replica(*tickets, "--audit-log", str(files.audit))
-        ticket = files.issuer.ticket("reader/bench", good_for_s=7200)
+        on = await made.replica(*tokens, "--audit-log", str(files.audit))
+        token = files.issuer.token("reader/bench", good_for_s=7200)
         for lookup in (lookups.get(), lookups.of_service(100)):
             request = lookup.request.SerializeToString()
             answer = await made.ask(lookup.method, request)
             empty = await made.empty({"x": answer})
             path = f"{SERVICE}/{lookup.method}"
-            with_ticket = replace(_target(on, path), bearer=ticket)
+            with_token = replace(_target(on, path), bearer=token)
             sides: dict[str, Side] = {
-                "hq": partial(load.grpc, with_ticket, [request]),
+                "hq": partial(load.grpc, with_token, [request]),
                 "off": partial(load.grpc, _target(plain, path), [request]),
                 "empty": partial(load.grpc, empty.target("x"), [request]),
             }
-            await bench.compare(GROUP, f"{lookup.name}, gRPC, tickets", sides)
+            await bench.compare(GROUP, f"{lookup.name}, gRPC, tokens", sides)
             web: dict[str, Side] = {
-                "hq": partial(_http, replace(with_ticket, address=on.http), request),
+                "hq": partial(_http, replace(with_token, address=on.http), request),
                 "off": partial(_http, replace(_target(plain, path), address=plain.http), request),
                 "empty": partial(_http, empty.target("x", http=True), request),
             }
-            await bench.compare(GROUP, f"{lookup.name}, proto, tickets", web)
+            await bench.compare(GROUP, f"{lookup.name}, proto, tokens", web)
 
 
 def _target(replica: ReplicaProcess, path: str) -> Target:

@@ -103,7 +103,7 @@ async def _ways(made: Stand, files: Secured) -> dict[str, Target]:
     found = {}
     for way, flags in zip(WAYS, ((*tls, "--insecure"), tokens, (*tls, *tokens)), strict=True):
         replica = await made.replica(*flags, ca=files.authority.cert if "TLS" in way else None)
-        bearer = files.issuer.ticket("reader/bench", good_for_s=7200) if "tokens" in way else ""
+        bearer = files.issuer.token("reader/bench", good_for_s=7200) if "tokens" in way else ""
         found[way] = Target(replica.grpc, "", (replica.pid,), bearer, tls="TLS" in way)
     return found
 

@@ -15,7 +15,7 @@ from tests.checker.violation import Promise, Violation
 HEARD = Promise(
     "HEARD",
     "an acknowledged beat or report is in etcd's history, and no replica flips its revision before the timeout is over",
-    "hq/liveness/beats.py (send, observe), hq/liveness/flips.py (the compares of _commit), hq/liveness/sweep.py (once)",
+    "hq/liveness/heartbeats.py (send, observe), hq/liveness/expiries.py (the compares of _commit), sweep.py (once)",
 )
 
 Subject = tuple[str, str]  # instance and revision

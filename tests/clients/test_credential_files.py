@@ -40,9 +40,9 @@ def no_key(tmp_path: Path, good: Certificate) -> CredentialFiles:
     return CredentialFiles(cert=str(good.cert), key=str(tmp_path / "key"))
 
 
-def no_ticket(tmp_path: Path, good: Certificate) -> CredentialFiles:
-    (tmp_path / "ticket").write_text("hush hush")
-    return CredentialFiles(ticket_file=str(tmp_path / "ticket"))
+def no_token(tmp_path: Path, good: Certificate) -> CredentialFiles:
+    (tmp_path / "token").write_text("hush hush")
+    return CredentialFiles(token_file=str(tmp_path / "token"))
 
 
 FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
@@ -51,7 +51,7 @@ FAULTS: dict[Callable[[Path, Certificate], CredentialFiles], str] = {
     no_pem: "--ca .*ca: contains no PEM certificate",
     key_for_certificate: "--cert .*contains no PEM certificate",
     no_key: "--key .*key: contains no PEM private key",
-    no_ticket: "--ticket-file .*ticket: contains no token",
+    no_token: "--token-file .*token: contains no token",
 }
 
 
@@ -65,16 +65,16 @@ def test_files_that_cannot_be_used_are_told_by_name_at_start(
 
 
 @pytest.mark.parametrize("address", ["hq.example:7071", "127.evil.example:7071", "10.0.0.1:7071", "[2001:db8::1]:7071"])
-def test_a_ticket_is_not_sent_in_plain_text_to_another_machine(tmp_path: Path, address: str) -> None:
-    (tmp_path / "ticket").write_text("abc.def.ghi")
-    credentials = Credentials(CredentialFiles(ticket_file=str(tmp_path / "ticket")))
+def test_a_token_is_not_sent_in_plain_text_to_another_machine(tmp_path: Path, address: str) -> None:
+    (tmp_path / "token").write_text("abc.def.ghi")
+    credentials = Credentials(CredentialFiles(token_file=str(tmp_path / "token")))
     with pytest.raises(BadCredentials, match="--ca"):
         credentials.check(["127.0.0.1:7071", address])
     credentials.check(["127.0.0.1:7071", "localhost:1", "[::1]:7071"])
 
 
 def test_the_environment_names_the_files_and_flags_come_first() -> None:
-    found = CredentialFiles.of_environment({"HQ_CA": "ca", "HQ_CERT": "c", "HQ_KEY": "k", "HQ_TICKET_FILE": "t"})
+    found = CredentialFiles.of_environment({"HQ_CA": "ca", "HQ_CERT": "c", "HQ_KEY": "k", "HQ_TOKEN_FILE": "t"})
     assert found == CredentialFiles("ca", "c", "k", "t")
     assert CredentialFiles(cert="mine").over(found) == CredentialFiles("ca", "mine", "", "t")
-    assert CredentialFiles(ticket_file="mine").over(found) == CredentialFiles("ca", "c", "k", "mine")
+    assert CredentialFiles(token_file="mine").over(found) == CredentialFiles("ca", "c", "k", "mine")

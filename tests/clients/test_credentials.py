@@ -1,4 +1,4 @@
-"""Certificates and tickets of clients: renewed from their files, never shown else."""
+"""Certificates and tokens of clients: renewed from their files, never shown else."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ async def replica(secured: Secured) -> AsyncIterator[Served]:
 
 
 @pytest.fixture
-def ticket_file(tmp_path: Path) -> Path:
-    return tmp_path / "mine.ticket"
+def token_file(tmp_path: Path) -> Path:
+    return tmp_path / "mine.token"
 
 
-def with_ticket(secured: Secured, ticket_file: Path, ticket: str) -> Credentials:
-    ticket_file.write_text(ticket + "\n")
-    return Credentials(CredentialFiles(ca=str(secured.authority.cert), ticket_file=str(ticket_file)), Hand())
+def with_token(secured: Secured, token_file: Path, token: str) -> Credentials:
+    token_file.write_text(token + "\n")
+    return Credentials(CredentialFiles(ca=str(secured.authority.cert), token_file=str(token_file)), Hand())
 
 
 def with_certificate(secured: Secured, tmp_path: Path, shown: Certificate) -> Credentials:
@@ -73,47 +73,45 @@ async def code_of(client: Client) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
-# --- tickets ---
+# --- tokens ---
 
 
-async def test_a_ticket_is_read_again_when_its_file_changes(
-    replica: Served, secured: Secured, ticket_file: Path
-) -> None:
-    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=-1))
+async def test_a_token_is_read_again_when_its_file_changes(replica: Served, secured: Secured, token_file: Path) -> None:
+    credentials = with_token(secured, token_file, secured.issuer.token("reader/ada", good_for_s=-1))
     async with Client([replica.addresses.grpc], credentials=credentials) as client:
         assert await code_of(client) is grpc.StatusCode.UNAUTHENTICATED
-        ticket_file.write_text(secured.issuer.ticket("reader/ada"))
+        token_file.write_text(secured.issuer.token("reader/ada"))
         assert await code_of(client) is grpc.StatusCode.OK
-        ticket_file.write_text(secured.issuer.ticket("stranger"))
+        token_file.write_text(secured.issuer.token("stranger"))
         assert await code_of(client) is grpc.StatusCode.PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("spoiled", ["", "two words", "line\nbreak", "\x00\xff", None])
-async def test_an_unusable_ticket_leaves_the_old_one_in_force(
-    replica: Served, secured: Secured, ticket_file: Path, caplog: pytest.LogCaptureFixture, spoiled: str | None
+async def test_an_unusable_token_leaves_the_old_one_in_force(
+    replica: Served, secured: Secured, token_file: Path, caplog: pytest.LogCaptureFixture, spoiled: str | None
 ) -> None:
-    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada"))
+    credentials = with_token(secured, token_file, secured.issuer.token("reader/ada"))
     async with Client([replica.addresses.grpc], credentials=credentials) as client:
         assert await code_of(client) is grpc.StatusCode.OK
-        ticket_file.unlink()
+        token_file.unlink()
         if spoiled is not None:
-            ticket_file.write_text(spoiled)
+            token_file.write_text(spoiled)
         assert await code_of(client) is grpc.StatusCode.OK
         assert await code_of(client) is grpc.StatusCode.OK
     warnings = [
         r.getMessage() for r in caplog.records if r.levelno == logging.WARNING and r.name.startswith("hqclient")
     ]
     assert len(warnings) == 1, "it is said once, not for each call"
-    assert str(ticket_file) in warnings[0]
+    assert str(token_file) in warnings[0]
     assert "remain in force" in warnings[0]
     assert "words" not in warnings[0]
 
 
 @pytest.mark.long
-async def test_a_watch_goes_on_with_a_renewed_ticket_when_its_own_runs_out(
-    replica: Served, secured: Secured, ticket_file: Path
+async def test_a_watch_goes_on_with_a_renewed_token_when_its_own_runs_out(
+    replica: Served, secured: Secured, token_file: Path
 ) -> None:
-    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=8))
+    credentials = with_token(secured, token_file, secured.issuer.token("reader/ada", good_for_s=8))
     async with (
         asyncio.timeout(60),
         Client([replica.addresses.grpc], credentials=credentials) as client,
@@ -124,16 +122,16 @@ async def test_a_watch_goes_on_with_a_renewed_ticket_when_its_own_runs_out(
             if isinstance(item, Interrupted):
                 interrupted += 1
                 assert item.error.code is grpc.StatusCode.UNAUTHENTICATED
-                ticket_file.write_text(secured.issuer.ticket("reader/ada"))
+                token_file.write_text(secured.issuer.token("reader/ada"))
             elif interrupted:
                 break
         assert interrupted
 
 
 async def test_a_watch_that_was_never_let_in_ends_with_the_error(
-    replica: Served, secured: Secured, ticket_file: Path
+    replica: Served, secured: Secured, token_file: Path
 ) -> None:
-    credentials = with_ticket(secured, ticket_file, secured.issuer.ticket("reader/ada", good_for_s=-1))
+    credentials = with_token(secured, token_file, secured.issuer.token("reader/ada", good_for_s=-1))
     async with Client([replica.addresses.grpc], credentials=credentials) as client, client.watch() as items:
         with pytest.raises(HqApiError, match="expired"):
             await anext(aiter(items))
@@ -203,15 +201,15 @@ async def test_a_hundred_rotations_under_load_fail_no_call(replica: Served, secu
         assert credentials.version() == 101
 
 
-async def test_no_repr_and_no_error_holds_the_ticket(
-    replica: Served, secured: Secured, ticket_file: Path, caplog: pytest.LogCaptureFixture
+async def test_no_repr_and_no_error_holds_the_token(
+    replica: Served, secured: Secured, token_file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    ticket = secured.issuer.ticket("stranger")
-    credentials = with_ticket(secured, ticket_file, ticket)
+    token = secured.issuer.token("stranger")
+    credentials = with_token(secured, token_file, token)
     async with Client([replica.addresses.grpc], credentials=credentials) as client:
         with pytest.raises(HqApiError) as denied:
             await client.count()
         shown = [repr(credentials), repr(client), repr(client._pool), str(denied.value), repr(denied.value)]
-    assert ticket_file.name in shown[0]
-    assert not any(ticket in text or ticket.rpartition(".")[2] in text for text in (*shown, caplog.text))
+    assert token_file.name in shown[0]
+    assert not any(token in text or token.rpartition(".")[2] in text for text in (*shown, caplog.text))

@@ -33,7 +33,7 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
         async with secure_channel(one.addresses.grpc, files.authority) as channel:
             made = create("web-1", "web", "n1")
             del made.instance.spec.revision[0].secret[:]
-            await Caller(channel, files.issuer.ticket("admin")).call("CreateInstance", made)
+            await Caller(channel, files.issuer.token("admin")).call("CreateInstance", made)
         yield one
 
 
@@ -49,18 +49,18 @@ async def run(module: str, server: str, *arguments: str, **variables: str) -> tu
     return outcome.code, outcome.out
 
 
-def ticket_file(files: Secured, subject: str) -> str:
-    path = files.directory / f"{subject.replace('/', '-')}.ticket"
-    path.write_text(files.issuer.ticket(subject))
+def token_file(files: Secured, subject: str) -> str:
+    path = files.directory / f"{subject.replace('/', '-')}.token"
+    path.write_text(files.issuer.token(subject))
     return os.fspath(path)
 
 
-async def test_nanny_shows_its_ticket(replica: Served, files: Secured) -> None:
+async def test_nanny_shows_its_token(replica: Served, files: Secured) -> None:
     asked = ("nannyctl.main", replica.addresses.grpc, "status", "--service", "web")
     ca = os.fspath(files.authority.cert)
-    code, out = await run(*asked, "--ca", ca, "--ticket-file", ticket_file(files, "web-uploader"))
+    code, out = await run(*asked, "--ca", ca, "--token-file", token_file(files, "web-uploader"))
     assert "web-1" in out, out
-    code, out = await run(*asked, HQ_CA=ca, HQ_TICKET_FILE=ticket_file(files, "mail-uploader"))
+    code, out = await run(*asked, HQ_CA=ca, HQ_TOKEN_FILE=token_file(files, "mail-uploader"))
     assert code != 0
     assert "mail-uploader may not read" in out
     code, out = await run(*asked, "--ca", ca, "--cert", ca)
@@ -78,7 +78,7 @@ async def test_instancectl_shows_its_certificate_and_reports_for_its_own_node_on
     asked = ("instancectl.main", replica.addresses.grpc_mtls, *once)
     _, out = await run(*asked, "--node", "n1", **variables)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        reader = Caller(channel, files.issuer.ticket("reader/ada"))
+        reader = Caller(channel, files.issuer.token("reader/ada"))
         told = await reader.call("GetInstance", pb.GetInstanceRequest(id="web-1"))
     assert [revision.id for revision in told.instance.status.revision] == ["r1"], out
     assert "r1" in told.instance.status.heartbeat

@@ -48,7 +48,7 @@ def test_flags_that_the_page_names_are_there() -> None:
         "--default-budget",
         "--sites",
         "--max-busy-hosts",
-        "--issuer",
+        "--task-issuer",
         "--fence",
         "--term",
         "--stop-file",

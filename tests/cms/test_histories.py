@@ -27,7 +27,7 @@ def _is_useful(events: Counter[str], histories: int) -> None:
 
 
 def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is() -> None:
-    _is_useful(run(range(120)), 120)
+    _is_useful(run(range(60)), 60)
 
 
 @pytest.mark.long

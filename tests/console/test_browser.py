@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal
 
 import pytest
 from playwright.async_api import Browser, expect
 
+from console.backends.cms import Cms
+from console.backends.nanny import Nanny
+from console.backends.remote import Remote
+from console.backends.walle import Walle
 from tests.console.chromium import chromium, needs_chromium, screen
+from tests.console.fake_cms import FakeCms
+from tests.console.fake_walle import FakeWalle
+from tests.console.fakes import NEW, FakeNanny, serving
 from tests.console.scene import Cloud, cloud, instance, report
+from tests.console.test_hosts import PAGES as HOSTS
 from tests.console.test_pages import PAGES
 
 pytestmark = needs_chromium
@@ -28,12 +37,36 @@ async def browser() -> AsyncIterator[Browser]:
         yield made
 
 
+CONTROLLERS = (
+    *("/", "/services/web", "/services/web/snapshots", f"/services/web/snapshots/{NEW}"),
+    *("/disruptions", "/disruptions/reboot-1", "/plan?hosts=node-1%20node-2", *HOSTS),
+)
+
+
+@asynccontextmanager
+async def whole_cloud() -> AsyncIterator[tuple[Cloud, FakeNanny]]:
+    """With a stand-in of each controller; a roll-out is under way."""
+    nanny = FakeNanny()
+    nanny.roll_out(7, failed=1, message="batch 4 waits")
+    async with (
+        serving(nanny.methods()) as nannys,
+        serving(FakeCms().methods()) as cmss,
+        serving(FakeWalle().methods()) as walles,
+        cloud(
+            nanny=lambda: Nanny(Remote("Nanny", [nannys], None)),
+            cms=lambda: Cms(Remote("CMS", [cmss], None)),
+            walle=lambda: Walle(Remote("Wall-E", [walles], None)),
+        ) as made,
+    ):
+        yield made, nanny
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375)])
 async def test_no_page_keeps_anybody_out_or_needs_to_be_pushed_sideways(
-    at: Cloud, browser: Browser, scheme: Literal["light", "dark"], width: int
+    browser: Browser, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    async with screen(browser, at.base, width, color_scheme=scheme) as shown:
-        for path in (*PAGES, "/nothing"):
+    async with whole_cloud() as (at, _), screen(browser, at.base, width, color_scheme=scheme) as shown:
+        for path in (*PAGES, *CONTROLLERS, "/nothing"):
             await shown.open(path)
             assert await shown.barriers() == [], path
             assert not await shown.is_too_wide(), path
@@ -99,6 +132,33 @@ async def test_planned_work_with_the_keyboard_alone(at: Cloud, browser: Browser)
         await keys.press("Enter")
         await shown.see("Nothing on node-0 expires for 2 hours")
         assert (await at.client.admin.list_suspensions()).suspensions[0].reason == "new disks"
+
+
+async def test_a_snapshot_is_activated_with_the_keyboard_alone_and_watched(browser: Browser) -> None:
+    async with whole_cloud() as (at, nanny), screen(browser, at.base) as shown:
+        await shown.open("/services/web/snapshots")
+        keys = shown.page.keyboard
+        for _ in range(40):
+            await keys.press("Tab")
+            if await shown.page.evaluate("document.activeElement.dataset.dialog === 'change'"):
+                break
+        await keys.press("Enter")
+        await shown.see("Change target state")
+        inner = shown.page.get_by_text("Fill pods configuration")
+        await expect(inner).to_be_hidden()
+        await shown.page.get_by_label("Present in HQ only").focus()
+        await keys.press("Space")
+        await expect(inner).to_be_visible()
+        await expect(shown.page.locator("[data-choice=PREPARED]")).to_be_hidden()  # it is that already
+        await shown.page.get_by_label("Active", exact=False).last.focus()
+        await keys.press("Space")
+        await expect(inner).to_be_hidden()
+        await keys.press("Enter")
+        await shown.see("It is handled in order")
+        assert [name for name, _ in nanny.orders] == ["SetTarget"]
+        nanny.web.snapshot[2].action.location[0].done = 19
+        await expect(shown.page.locator(".place .numbers").first).to_have_text("19 of 20")
+        assert shown.faults == []
 
 
 async def test_the_key_slash_goes_to_the_search(at: Cloud, browser: Browser) -> None:

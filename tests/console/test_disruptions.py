@@ -120,12 +120,12 @@ async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> 
             Registry([hq.addresses.grpc], {}, credentials), cms=Cms(Remote("CMS", [address], credentials))
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.ticket("reader/anna"), "to": "/"})
+            await browser.submit("/signin", {"token": files.issuer.token("reader/anna"), "to": "/"})
             assert "Freeze…" not in (await browser.get("/disruptions")).text
             assert "Extend…" not in (await browser.get("/disruptions/rack-7")).text
             for path in ("/cms/freeze", "/disruptions/rack-7/end"):
                 await browser.submit(path, {"reason": "x"})
                 assert "Nothing was done" in await browser.flash()
             assert cms.orders == []
-            await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": "/"})
+            await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})
             assert "Freeze…" in (await browser.get("/disruptions")).text

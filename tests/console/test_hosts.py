@@ -160,7 +160,7 @@ async def test_owners_and_operators_order_and_forged_orders_fail(tmp_path: Path,
             Registry([hq.addresses.grpc], {}, credentials), walle=Walle(Remote("Wall-E", [address], credentials))
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.ticket(who), "to": "/"})
+            await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})
             assert ("Switch on…" in (await browser.get("/projects/search")).text) == may
             assert ("Operation…" in (await browser.get("/hosts/host-00")).text) == may
             form = {"automation": "healing", "on": "yes", "reason": "x"}

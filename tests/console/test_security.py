@@ -36,7 +36,7 @@ async def secured(folder: Path) -> AsyncIterator[tuple[Secured, Browser]]:
 async def _fill(address: str, files: Secured) -> None:
     """One instance on each of two nodes, by an admin."""
     token = files.directory / "admin.token"
-    token.write_text(files.issuer.ticket("admin"))
+    token.write_text(files.issuer.token("admin"))
     credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", str(token)))
     async with Client([address], credentials=credentials) as client:
         await client.apply([instance("web-0", "web", "node-0"), instance("web-1", "web", "rack1-a")])
@@ -112,7 +112,7 @@ async def test_who_did_not_sign_in_is_sent_to_do_so_and_comes_back(tmp_path: Pat
         answer = await browser.get("/services?q=web")
         assert answer.status_code == 303
         assert answer.headers["location"] == "/signin?to=%2Fservices%3Fq%3Dweb"
-        token = files.issuer.ticket("operator")
+        token = files.issuer.token("operator")
         answer = await browser.submit("/signin", {"token": token, "to": "/services?q=web"})
         assert answer.headers["location"] == "/services?q=web"
         assert (await browser.get("/services")).status_code == 200
@@ -124,7 +124,7 @@ async def test_who_did_not_sign_in_is_sent_to_do_so_and_comes_back(tmp_path: Pat
 @pytest.mark.parametrize("to", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", ""])
 async def test_signing_in_leads_to_pages_of_ours_only(tmp_path: Path, to: str) -> None:
     async with secured(tmp_path) as (files, browser):
-        answer = await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": to})
+        answer = await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": to})
         assert answer.headers["location"] == "/"
 
 
@@ -133,9 +133,9 @@ async def test_a_bad_token_is_not_kept(tmp_path: Path, kind: str) -> None:
     async with secured(tmp_path) as (files, browser):
         tokens = {
             "nonsense": "not a token at all",
-            "expired": files.issuer.ticket("operator", good_for_s=-10),
-            "foreign": files.issuer.ticket("operator", aud="elsewhere"),
-            "too long": files.issuer.ticket("operator", noise=[str(n * 7919) for n in range(3_000)]),
+            "expired": files.issuer.token("operator", good_for_s=-10),
+            "foreign": files.issuer.token("operator", aud="elsewhere"),
+            "too long": files.issuer.token("operator", noise=[str(n * 7919) for n in range(3_000)]),
         }
         answer = await browser.submit("/signin", {"token": tokens[kind], "to": "/"})
         assert answer.headers["location"].startswith("/signin")
@@ -144,14 +144,14 @@ async def test_a_bad_token_is_not_kept(tmp_path: Path, kind: str) -> None:
 
 async def test_signing_out_forgets_the_token_here(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
-        await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": "/"})
+        await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})
         await browser.submit("/signout", {})
         assert (await browser.get("/services")).status_code == 303
 
 
 async def test_a_reader_sees_no_button_of_operators_and_a_forged_order_fails(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
-        await browser.submit("/signin", {"token": files.issuer.ticket("reader/anna"), "to": "/"})
+        await browser.submit("/signin", {"token": files.issuer.token("reader/anna"), "to": "/"})
         page = await browser.get("/nodes/node-0")
         assert page.status_code == 200
         assert "Planned work…" not in page.text
@@ -164,7 +164,7 @@ async def test_a_reader_sees_no_button_of_operators_and_a_forged_order_fails(tmp
 
 async def test_an_operator_sees_the_button_and_the_order_is_carried_out(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
-        await browser.submit("/signin", {"token": files.issuer.ticket("operator"), "to": "/"})
+        await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})
         assert "Planned work…" in (await browser.get("/nodes/node-0")).text
         await browser.submit("/nodes/node-0/suspend", FORM)
         assert "Nothing on node-0 expires" in await browser.flash()
@@ -173,13 +173,13 @@ async def test_an_operator_sees_the_button_and_the_order_is_carried_out(tmp_path
 
 async def test_an_admin_who_is_no_operator_sees_no_button_either(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
-        await browser.submit("/signin", {"token": files.issuer.ticket("admin"), "to": "/"})
+        await browser.submit("/signin", {"token": files.issuer.token("admin"), "to": "/"})
         assert "Release…" not in (await browser.get("/nodes")).text
 
 
 async def test_an_operator_of_a_rack_is_offered_its_nodes_only(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
-        await browser.submit("/signin", {"token": files.issuer.ticket("rack-operator"), "to": "/"})
+        await browser.submit("/signin", {"token": files.issuer.token("rack-operator"), "to": "/"})
         assert "Planned work…" in (await browser.get("/nodes/rack1-a")).text
         assert "Planned work…" not in (await browser.get("/nodes/node-0")).text
         assert "Release…" not in (await browser.get("/nodes")).text

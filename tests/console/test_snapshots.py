@@ -239,7 +239,7 @@ async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
             Registry([hq.addresses.grpc], {}, credentials), Nanny(Remote("Nanny", [address], credentials))
         )
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.ticket(who), "to": "/"})
+            await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})
             page = (await browser.get(PAGE)).text
             assert ("Change…" in page) == sees_change
             assert ('data-dialog="stop"' in page) == sees_change

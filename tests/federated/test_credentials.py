@@ -1,4 +1,4 @@
-"""A front's own credentials: certificates that are renewed, tickets that are its callers' alone."""
+"""A front's own credentials: certificates that are renewed, tokens that are its callers' alone."""
 
 from __future__ import annotations
 
@@ -56,29 +56,29 @@ async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Ser
     assert len(connections) == 10
 
 
-async def test_what_a_caller_asks_is_asked_with_its_ticket_which_counts(replica: Served, files: Secured) -> None:
+async def test_what_a_caller_asks_is_asked_with_its_token_which_counts(replica: Served, files: Secured) -> None:
     own = files.authority.issue("front", ["spiffe://hq.test/front"])
     channel = ReplicaChannel(replica.addresses.grpc_mtls, dialer(files, own, [0.0]))
     try:
         assert await channel.call("CountInstances", PROBE, 10.0)
-        assert await channel.call("CountInstances", PROBE, 10.0, [bearer(files.issuer.ticket("reader/ann"))])
+        assert await channel.call("CountInstances", PROBE, 10.0, [bearer(files.issuer.token("reader/ann"))])
         with pytest.raises(HqApiError, match="nobody-knows"):
-            await channel.call("CountInstances", PROBE, 10.0, [bearer(files.issuer.ticket("nobody-knows"))])
+            await channel.call("CountInstances", PROBE, 10.0, [bearer(files.issuer.token("nobody-knows"))])
     finally:
         await channel.close()
 
 
 class _Sent(Call):
-    def __init__(self, *tickets: str) -> None:
-        self.tickets = tickets
+    def __init__(self, *tokens: str) -> None:
+        self.tokens = tokens
 
     __setattr__ = object.__setattr__
 
     def all_headers(self, name: str) -> tuple[str, ...]:
-        return self.tickets if name == "authorization" else ()
+        return self.tokens if name == "authorization" else ()
 
 
-def test_a_ticket_is_passed_on_as_it_came_and_two_are_not() -> None:
+def test_a_token_is_passed_on_as_it_came_and_two_are_not() -> None:
     assert passed_on(_Sent()) == ()
     assert passed_on(_Sent("Bearer a")) == (("authorization", "Bearer a"),)
     with pytest.raises(Unauthenticated, match="several"):

@@ -166,7 +166,7 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(st
     assert ids(await front.stub.FindInstances(strong)) == [("a", "east")]
 
 
-async def test_where_a_front_asks_for_no_tickets_an_old_answer_is_for_the_ticket_that_it_was_given_to(
+async def test_where_a_front_asks_for_no_tokens_an_old_answer_is_for_the_token_that_it_was_given_to(
     start_pair: StartPair,
 ) -> None:
     _, west, front = await start_pair(east="a", west="b")

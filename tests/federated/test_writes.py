@@ -50,7 +50,7 @@ async def test_a_batch_with_one_item_that_the_front_denies_goes_to_no_location(s
     east, west, front = await start_pair(timeout="5s")
     clock = SystemClock()
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
-    call = Call(access=gate.access(Identity("web-uploader", Kind.TICKET, clock.wall_ms()), UPLOAD))
+    call = Call(access=gate.access(Identity("web-uploader", Kind.TOKEN, clock.wall_ms()), UPLOAD))
     own, foreign = instance("a", "east"), instance("b", "west")
     own.meta.service_id, foreign.meta.service_id = "web", "mail"
     with pytest.raises(PermissionDenied):

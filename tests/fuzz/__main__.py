@@ -36,7 +36,7 @@ async def without_security(directory: Path, duration_s: float, seed: int) -> Rep
 
 
 async def with_security(directory: Path, duration_s: float, seed: int) -> Report:
-    """A replica with TLS, tickets, certificates and a policy."""
+    """A replica with TLS, tokens, certificates and a policy."""
     guarded, etcd = Guarded(directory / "files"), EmbeddedEtcd(directory / "etcd-2")
     await etcd.start()
     try:

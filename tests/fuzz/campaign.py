@@ -24,7 +24,7 @@ from tests.fuzz.verdict import HANG_S, Asked, Got
 _WORKERS: Final = 8
 _ENOUGH: Final = 20  # faults
 _FEWEST, _LATEST_S = 1_500, 60.0
-_TICKET: Final = re.compile(rb"eyJ[\w.-]{20,}")
+_TOKEN: Final = re.compile(rb"eyJ[\w.-]{20,}")
 
 
 @dataclass(slots=True)
@@ -150,5 +150,5 @@ async def over_http(made: http.Attack, host: str, port: int, tls: Any = None) ->
 def asked_over_http(made: http.Attack) -> Asked:
     """What the verdict looks at."""
     method = made.method.name if made.method is not None else ""
-    words = repr(_TICKET.sub(b"(a ticket)", made.data)[:2_000])
+    words = repr(_TOKEN.sub(b"(a token)", made.data)[:2_000])
     return Asked(words, method, made.is_spoiled, made.has_deadline, made.names_version)

@@ -1,4 +1,4 @@
-"""Proofs of identity as attackers bring them: genuine ones, and every way that we know to spoil or forge a ticket."""
+"""Proofs of identity as attackers bring them: genuine ones, and every way that we know to spoil or forge a token."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Proof(NamedTuple):
 
 
 class Forger:
-    """Has the tickets of callers without rights to `vault`, all public keys, a key of its own, and time.
+    """Has the tokens of callers without rights to `vault`, all public keys, a key of its own, and time.
 
-    What it signs with the issuers' keys stands for tickets that the issuer signed for other ends, or in error.
+    What it signs with the issuers' keys stands for tokens that the issuer signed for other ends, or in error.
     """
 
     def __init__(self, issuers: tuple[Issuer, ...], rng: random.Random) -> None:
@@ -75,7 +75,7 @@ class Forger:
         make = rng.choice(self._kinds)
         return Proof((b"Bearer " + make(),), None, make.__name__)
 
-    # --- tickets that are right --------------------------------------------------------------------------------------
+    # --- tokens that are right --------------------------------------------------------------------------------------
 
     def _claims(self, **changes: Any) -> dict[str, Any]:
         subject = self._rng.choice((KEEPER, *(caller.name for caller in CALLERS)))
@@ -185,7 +185,7 @@ class Forger:
         return signed + b"." + b64(rng.choice(odd))
 
     def _transplanted(self) -> bytes:
-        """The signature, or the header, of another ticket."""
+        """The signature, or the header, of another token."""
         ours, theirs = self._genuine(CALLERS[-1].name).split(b"."), self._genuine(KEEPER).split(b".")
         taken = [theirs[0], theirs[1], ours[2]] if self._rng.random() < 0.5 else [ours[0], theirs[1], ours[2]]
         return b".".join(taken)
@@ -198,5 +198,5 @@ class Forger:
         return rng.choice((*cut, made + b".", made + b".x.y", made + b"a" * 9_000, b"..", b"", b"{}"))
 
 
-def _bearer(rng: random.Random, ticket: bytes) -> bytes:
-    return rng.choice((b"Bearer ", b"bearer ", b"BEARER ")) + ticket
+def _bearer(rng: random.Random, token: bytes) -> bytes:
+    return rng.choice((b"Bearer ", b"bearer ", b"BEARER ")) + token

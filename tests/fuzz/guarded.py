@@ -63,8 +63,8 @@ class Guarded:
     def forger(self, rng: random.Random) -> Forger:
         return Forger(self.issuers, rng)
 
-    def ticket(self, name: str) -> str:
-        return self.files.issuer.ticket(name, good_for_s=_GOOD_FOR_S)
+    def token(self, name: str) -> str:
+        return self.files.issuer.token(name, good_for_s=_GOOD_FOR_S)
 
     @asynccontextmanager
     async def channels(self, certified: str) -> AsyncIterator[list[tuple[grpc.aio.Channel, Caller | None]]]:
@@ -83,7 +83,7 @@ class Guarded:
     async def keeper(self, address: str) -> AsyncIterator[Calling]:
         """Whoever may do everything; returns when it is served."""
         async with secure_channel(address, self.files.authority) as channel:
-            calling = Calling(channel, self.ticket(KEEPER))
+            calling = Calling(channel, self.token(KEEPER))
             async with asyncio.timeout(_START_S):
                 while (await calling.refusal("GetInstance", pb.GetInstanceRequest(id="x")))[0] == "UNAVAILABLE":
                     await asyncio.sleep(0.05)

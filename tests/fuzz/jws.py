@@ -1,4 +1,4 @@
-"""Tickets put together by hand, and values that their members must not have."""
+"""Tokens put together by hand, and values that their members must not have."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WRONG: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def compact(header: Any, claims: Any, key: Any) -> bytes:
-    """A ticket of these, which are JSON or, as bytes, anything, signed by a key as its kind signs."""
+    """A token of these, which are JSON or, as bytes, anything, signed by a key as its kind signs."""
     signing = signed(header, claims)
     if isinstance(key, RSAPrivateKey):
         return signing + b"." + b64(key.sign(signing, padding.PKCS1v15(), hashes.SHA256()))
@@ -54,7 +54,7 @@ def signed(header: Any, claims: Any) -> bytes:
 
 
 def b64(data: bytes) -> bytes:
-    """As the parts of tickets are written."""
+    """As the parts of tokens are written."""
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 

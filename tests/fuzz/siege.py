@@ -55,7 +55,7 @@ class Siege:
         async with AsyncExitStack() as stack:
             keeper = await stack.enter_async_context(guarded.keeper(target.grpc))
             await guarded.populate(keeper)
-            self._known.tokens = await tokens(keeper.instances, (bearer(guarded.ticket(KEEPER)),))
+            self._known.tokens = await tokens(keeper.instances, (bearer(guarded.token(KEEPER)),))
             before = await guarded.out_of_reach(keeper)
             plain = await stack.enter_async_context(secure_channel(target.grpc, guarded.files.authority))
             certified = await stack.enter_async_context(guarded.channels(target.certified))
@@ -95,7 +95,7 @@ class Siege:
     ) -> AsyncIterator[None]:
         while True:
             proof, made, channel = self._proof(forger), GrpcAttack.made(rng, self._known), plain
-            if rng.random() < 0.3:  # where a ticket is brought as well, it says who calls
+            if rng.random() < 0.3:  # where a token is brought as well, it says who calls
                 channel, shown = rng.choice(certified)
                 proof = proof if proof.values else Proof((), shown, "certificate")
             if all(32 <= byte < 127 for value in proof.values for byte in value):  # gRPC sends nothing else

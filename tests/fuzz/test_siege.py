@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.auth.bearer_tokens import Demands, Tickets, parse_jwks
+from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.policy import parse
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
@@ -54,12 +54,12 @@ def issuers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Issuer, Issuer]:
     return made
 
 
-def test_of_thousands_of_tickets_only_the_genuine_ones_are_taken(issuers: tuple[Issuer, Issuer]) -> None:
-    tickets = Tickets(parse_jwks([issuers[0].jwks.read_bytes()]), Demands(AUDIENCE, ISSUER, 30.0), SystemClock())
+def test_of_thousands_of_tokens_only_the_genuine_ones_are_taken(issuers: tuple[Issuer, Issuer]) -> None:
+    tokens = Tokens(parse_jwks([issuers[0].jwks.read_bytes()]), Demands(AUDIENCE, ISSUER, 30.0), SystemClock())
     forger = Forger(issuers, random.Random(SEED))
     policy, roles = parse(POLICY.encode()), {caller.name: caller.role for caller in CALLERS}
     for proof in (proof for proof in (forger.proof() for _ in range(2_000)) if len(proof.values) == 1):
-        name = taken_as(tickets, proof.values[0].decode("latin-1").partition(" ")[2])
+        name = taken_as(tokens, proof.values[0].decode("latin-1").partition(" ")[2])
         granted = set(policy.scopes(name, "default"))
         if proof.caller is None:
             assert not granted, f"{proof.kind}: {name}"
@@ -67,13 +67,13 @@ def test_of_thousands_of_tickets_only_the_genuine_ones_are_taken(issuers: tuple[
             assert (name, granted) == (proof.caller.name, {roles[name]} - {""})
 
 
-def taken_as(tickets: Tickets, ticket: str) -> str:
+def taken_as(tokens: Tokens, token: str) -> str:
     """Whose it is; empty: it is refused, in words that do not hold it."""
     try:
-        return tickets.identity(ticket).name
+        return tokens.identity(token).name
     except Unauthenticated as error:
         words = str(error)
-    assert len(ticket) < 20 or ticket not in words
+    assert len(token) < 20 or token not in words
     return ""
 
 

@@ -79,7 +79,7 @@ async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> 
     await hq.put("db-1", "db")
     plain = files.flags({k: v for k, v in files.given().items() if k in ("jwks", "policy", "issuer", "audience")})
     gateway = await started.gateway("consul", hq, *plain)
-    token = files.issuer.ticket("web-reader")
+    token = files.issuer.token("web-reader")
     for name, value in (("x-consul-token", token), ("authorization", f"Bearer {token}")):
         assert await ids(gateway, WEB, **{name: value}) == ["web-1"]
         assert (await gateway.get("/v1/health/service/db", {name: value}))[0] == 403

@@ -102,7 +102,7 @@ async def _as_written(path: Path, replica: Replica, directory: Path) -> None:
     """The command of the page, with this CA, token and address."""
     assert replica.ca is not None
     (directory / "ca.pem").write_bytes(replica.ca.read_bytes())
-    (directory / "ticket").write_text(replica.token)
+    (directory / "token").write_text(replica.token)
     [command] = re.findall(r"^ghz (.*)$", _PAGE.read_text(), re.MULTILINE)
     words = f"'{path}' -O json {command}".replace("127.0.0.1:7071", replica.grpc)
     await _all_good(("sh", "-c", f"cd '{directory}' && exec {words}"), 200)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import platform
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
 from google.protobuf.descriptor import FieldDescriptor
 
 from tests.judges import tools
 from tests.judges.gateway_world import PAIR, World, follow, within, world
 from tests.judges.processes import free_port, must, run, started
-from tests.judges.verdict import Verdict
+from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
 
 _WEB: Final = "web.service.hq.internal"
 _CALL_MS: Final = "5"
+_LIBC_SERVER: Final = "127.0.0.77"  # any address of the loopback network: another one may have port 53 of 127.0.0.1
 _SETTLED: Final = 5  # so many answers in a row are of the right one
 
 
@@ -209,6 +211,27 @@ async def dns_grpc(directory: Path) -> Verdict:
     return verdict
 
 
+async def dns_libc(directory: Path) -> Verdict:
+    """getaddrinfo of the C library: it asks port 53 of what /etc/resolv.conf names, here in a mount namespace."""
+    path, version = await tools.on_path("unshare", "util-linux")
+    if os.geteuid() != 0:
+        raise Missing("needs root, for port 53 and a mount namespace")
+    verdict, log = Verdict(f"{' '.join(platform.libc_ver())}, {version}"), directory / "found.log"
+    (directory / "resolv.conf").write_text(f"nameserver {_LIBC_SERVER}\noptions timeout:1 attempts:5\n")
+    mount = f"mount --bind '{directory / 'resolv.conf'}' /etc/resolv.conf"
+    look = f"exec '{sys.executable}' -m tests.judges.name_follower {_WEB}"
+    async with (
+        world(directory, "dns", "--dns", f"{_LIBC_SERVER}:53") as at,
+        started((path, "--mount", "sh", "-c", f"{mount} && {look}"), log),
+    ):
+
+        async def shows(id_: str) -> None:
+            await within(lambda: _last(log) == f"found {_address(id_)}")
+
+        await follow(verdict, at, shows, flips=50)
+    return verdict
+
+
 def _address(id_: str) -> str:
     return f"127.0.0.{PAIR.index(id_) + 1}"
 
@@ -270,33 +293,16 @@ async def consul_go(directory: Path) -> Verdict:
 
 
 async def consul_prometheus(directory: Path) -> Verdict:
-    """Prometheus with consul_sd_configs."""
-    path, version = await tools.on_path("prometheus", "prometheus", tools.PROMETHEUS)
-    verdict, listen = Verdict(version), f"127.0.0.1:{free_port()}"
-    async with world(directory, "consul") as at:
-        found = {"server": at.gateway.http, "services": ["web"], "refresh_interval": "1s"}
-        ready = {"source_labels": ["__meta_consul_health"], "regex": "passing", "action": "keep"}
-        job = {"job_name": "web", "consul_sd_configs": [found], "relabel_configs": [ready]}
-        (directory / "prometheus.yml").write_text(json.dumps({"scrape_configs": [job]}))  # JSON is YAML
-        flags = (f"--config.file={directory / 'prometheus.yml'}", f"--storage.tsdb.path={directory / 'data'}")
-        async with started((path, *flags, f"--web.listen-address={listen}"), directory / "prometheus.log"):
+    """Prometheus' discovery of Consul, as a library: Debian's Prometheus is built without it."""
+    path, version = await tools.go_program("promfollow", "github.com/prometheus/prometheus")
+    verdict, log = Verdict(version), directory / "found.log"
+    async with world(directory, "consul") as at, started((path, at.gateway.http, "web"), log):
 
-            async def shows(id_: str) -> None:
-                async with asyncio.timeout(60):
-                    while await _targets(listen) != [_place(at, id_)]:
-                        await asyncio.sleep(0.2)
+        async def shows(id_: str) -> None:
+            await within(lambda: _last(log) == f"found {_place(at, id_)}", 60.0)
 
-            await follow(verdict, at, shows, flips=2)  # it applies what it found every five seconds
+        await follow(verdict, at, shows, flips=5)  # it limits its questions to one in a refresh interval
     return verdict
-
-
-async def _targets(address: str) -> list[str]:
-    async with httpx.AsyncClient(base_url=f"http://{address}", trust_env=False) as client:
-        try:
-            data = (await client.get("/api/v1/targets", params={"state": "active"})).json()["data"]
-        except (httpx.HTTPError, ValueError, KeyError):  # it is just starting
-            return []
-    return sorted(one["discoveredLabels"]["__address__"] for one in data["activeTargets"])
 
 
 def _place(at: World, id_: str) -> str:

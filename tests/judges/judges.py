@@ -39,6 +39,7 @@ JUDGES: Final[dict[str, Judge]] = {
     "dns-dnsmasq": gateway_judges.dnsmasq,
     "dns-go": gateway_judges.dns_go,
     "dns-grpc": gateway_judges.dns_grpc,
+    "dns-libc": gateway_judges.dns_libc,
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
     "consul-prometheus": gateway_judges.consul_prometheus,

@@ -64,9 +64,9 @@ async def secured(directory: Path) -> AsyncIterator[Replica]:
     try:
         flags = ("--etcd", etcd.endpoint, *files.flags(files.given()), *TRANSPORT)
         async with guarded_by(directory, *flags) as target:
-            token = files.issuer.ticket("reader/judge", good_for_s=3_600.0)
+            token = files.issuer.token("reader/judge", good_for_s=3_600.0)
             replica = Replica(target.grpc, target.http, files.authority.cert, token)
-            await _fill(replica, files.issuer.ticket("web-uploader"))
+            await _fill(replica, files.issuer.token("web-uploader"))
             yield replica
     finally:
         await etcd.stop()

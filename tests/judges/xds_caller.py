@@ -22,7 +22,7 @@ def main() -> None:
         )
         while True:
             try:
-                print("ok", who(Empty(), timeout=5).value, flush=True)
+                print("ok", who(Empty(), timeout=20).value, flush=True)
             except grpc.RpcError as error:
                 print("error", str(error.details()).replace("\n", " "), flush=True)
             time.sleep(int(interval_ms) / 1000)

@@ -63,6 +63,19 @@ def test_instances_that_are_held_silent_or_away_are_left_for_later_and_are_no_fa
     assert next_step(ONE, views(a1="done", a2="lost"), Progress(), 0) == Finished("1 not heard of")
 
 
+def test_what_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None:
+    """Its old revision may still say ready; to switch another one beside it would take two away."""
+    step = next_step(ONE, views(a1="up", a2="leaving", a3="up"), Progress(), 0)
+    assert step == Begin((("a", "a2"),), (("a", "a2"),))
+
+
+def test_an_instance_whose_agent_has_not_seen_the_newest_spec_leaves_less_room() -> None:
+    assert isinstance(next_step(ONE, views(a1="up", a2="unseen"), Progress(), 0), Wait)
+    assert isinstance(next_step(ONE, views(a1="done", a2="unseen"), Progress(), 0), Wait)
+    two = replace(ONE, max_unavailable=Amount(2))
+    assert next_step(two, views(a1="up", a2="unseen"), Progress(), 0) == Begin((("a", "a1"),), (("a", "a1"),))
+
+
 def test_a_batch_whose_switch_was_broken_off_is_switched_first() -> None:
     progress = Progress(batch=(("a", "a1"), ("a", "a2")))
     assert next_step(ONE, views(a1="under way", a2="up"), progress, 0) == Switch((("a", "a2"),))

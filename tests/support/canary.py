@@ -1,6 +1,6 @@
 """Secrets that tests make are looked for in whatever was written meanwhile: a pytest plugin, for every test.
 
-Tickets, private keys and secret descriptors of tests are kept here when they are made. When a test ends, neither the
+Tokens, private keys and secret descriptors of tests are kept here when they are made. When a test ends, neither the
 log of its own process nor a log, output or audit file of processes that it started may hold one of them.
 """
 

@@ -230,6 +230,11 @@ class Programs:
         await started.start()
         return started
 
+    async def add(self, program: Program) -> None:
+        """Start another one, which ends with the others."""
+        self._started.append(program)
+        await program.start()
+
     async def gateway(
         self, kind: str, hq: Registry | str, *flags: str, name: str = "", until_ready: bool = True
     ) -> GatewayProcess:

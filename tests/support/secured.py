@@ -73,7 +73,7 @@ class Secured:
         self.audit = self.directory / "audit.jsonl"
 
     def given(self, **other: Any) -> dict[str, Any]:
-        """The flags as click hands them over: TLS and tickets on both transports, no client certificates."""
+        """The flags as click hands them over: TLS and tokens on both transports, no client certificates."""
         return {
             "tls_cert": str(self.server.cert),
             "tls_key": str(self.server.key),
@@ -84,7 +84,7 @@ class Secured:
             "audience": AUDIENCE,
             "issuer": ISSUER,
             "clock_skew": 30.0,
-            "max_ticket_life": 86_400.0,
+            "max_token_ttl": 86_400.0,
             "policy": str(self.policy),
             "audit_log": str(self.audit),
             "insecure": False,
@@ -142,10 +142,10 @@ async def served(
 
 
 class Caller:
-    """Calls a secured replica over gRPC with a ticket, a certificate, both or neither. Errors are AioRpcError."""
+    """Calls a secured replica over gRPC with a token, a certificate, both or neither. Errors are AioRpcError."""
 
-    def __init__(self, channel: grpc.aio.Channel, ticket: str = "") -> None:
-        self._metadata = (bearer(ticket),) if ticket else ()
+    def __init__(self, channel: grpc.aio.Channel, token: str = "") -> None:
+        self._metadata = (bearer(token),) if token else ()
         self.instances, self.admin = InstanceServiceStub(channel), AdminServiceStub(channel)
 
     async def call(self, name: str, request: Message) -> Any:

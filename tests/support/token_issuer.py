@@ -1,4 +1,4 @@
-"""An issuer of tickets for tests: it signs them, and lays down its public keys as a JWKS file."""
+"""An issuer of tokens for tests: it signs them, and lays down its public keys as a JWKS file."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Issuer:
         """Lay down the keys of these, instead of what was there."""
         self.jwks.write_text(json.dumps({"keys": [one.public() for one in issuers]}))
 
-    def ticket(self, subject: str, *, good_for_s: float = 600.0, **claims: Any) -> str:
-        """A signed ticket. A claim given as None is left out; `kid` and `algorithm` go into the header."""
+    def token(self, subject: str, *, good_for_s: float = 600.0, **claims: Any) -> str:
+        """A signed token. A claim given as None is left out; `kid` and `algorithm` go into the header."""
         header = {"kid": claims.pop("kid", self.kid)}
         algorithm = claims.pop("algorithm", self.algorithm)
         key = claims.pop("key", self.key)
@@ -53,6 +53,6 @@ class Issuer:
         return made
 
 
-def bearer(ticket: str) -> tuple[str, str]:
+def bearer(token: str) -> tuple[str, str]:
     """The metadata entry, or header, that brings it."""
-    return "authorization", f"Bearer {ticket}"
+    return "authorization", f"Bearer {token}"

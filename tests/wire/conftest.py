@@ -111,7 +111,7 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
     """With web-1 on n1, web-2 on n2 and mail-1 on n1."""
     async with served(files.security()) as one:
         async with secure_channel(one.addresses.grpc, files.authority) as channel:
-            admin = Caller(channel, files.issuer.ticket("admin"))
+            admin = Caller(channel, files.issuer.token("admin"))
             for name, service, node in (("web-1", "web", "n1"), ("web-2", "web", "n2"), ("mail-1", "mail", "n1")):
                 await admin.call("CreateInstance", create(name, service, node))
         yield one
@@ -119,6 +119,6 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
 
 @pytest.fixture
 async def as_(replica: Served, files: Secured) -> AsyncIterator[As]:
-    """A caller with a ticket of this subject; "": without."""
+    """A caller with a token of this subject; "": without."""
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        yield lambda subject: Caller(channel, files.issuer.ticket(subject) if subject else "")
+        yield lambda subject: Caller(channel, files.issuer.token(subject) if subject else "")

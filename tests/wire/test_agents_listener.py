@@ -109,15 +109,15 @@ async def test_with_security_on_only_agents_are_let_in_there_and_only_to_their_n
         secure_channel(replica.addresses.agents, files.authority) as channel,
     ):
         for stranger in ("reader/ada", "admin", "operator"):
-            caller = Caller(channel, files.issuer.ticket(stranger))
+            caller = Caller(channel, files.issuer.token(stranger))
             assert (await caller.refusal("GetInstance", get))[0] == "PERMISSION_DENIED"
             with pytest.raises(grpc.aio.AioRpcError) as refused:
                 await caller.watch(watch).read()
             assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED
         fetch = pb.GetRevisionRequest(instance_id="web-1", node="n1")
-        uploader = Caller(channel, files.issuer.ticket("web-uploader"))
+        uploader = Caller(channel, files.issuer.token("web-uploader"))
         assert (await uploader.refusal("GetRevision", fetch))[0] == "PERMISSION_DENIED"
-        agent = Caller(channel, files.issuer.ticket("agent/n1"))
+        agent = Caller(channel, files.issuer.token("agent/n1"))
         assert (await agent.refusal("GetRevision", fetch))[0] == "NOT_FOUND"
         assert (await agent.refusal("GetInstance", get))[0] == "NOT_FOUND"
         assert (await agent.watch(watch).read()).kind == pb.WATCH_KIND_SYNCED

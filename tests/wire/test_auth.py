@@ -49,34 +49,34 @@ async def test_nobody_is_served_without_saying_who_they_are(as_: As) -> None:
         ({"algorithm": "HS256", "key": "x" * 32}, "algorithm"),
     ],
 )
-async def test_a_ticket_that_lacks_something_is_refused_in_words_without_it(
+async def test_a_token_that_lacks_something_is_refused_in_words_without_it(
     replica: Served, files: Secured, claims: dict[str, object], word: str
 ) -> None:
-    ticket = files.issuer.ticket("reader/ann", **claims)  # type: ignore[arg-type]
+    token = files.issuer.token("reader/ann", **claims)  # type: ignore[arg-type]
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        code, words = await Caller(channel, ticket).refusal("GetInstance", GET)
+        code, words = await Caller(channel, token).refusal("GetInstance", GET)
     assert code == "UNAUTHENTICATED"
-    assert ticket not in words
+    assert token not in words
     if claims != {"exp": "soon"}:
         assert word in words
-    async with secured_http(replica, files, ticket) as client:
+    async with secured_http(replica, files, token) as client:
         answer = await client.post("/hq.v1.InstanceService/GetInstance", json={"id": "web-1"})
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthenticated")
 
 
-async def test_a_ticket_of_a_stranger_with_our_key_id_is_refused(
+async def test_a_token_of_a_stranger_with_our_key_id_is_refused(
     replica: Served, files: Secured, tmp_path: Path
 ) -> None:
     stranger = Issuer(tmp_path / "stranger", files.issuer.kid)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        code, words = await Caller(channel, stranger.ticket("admin")).refusal("GetInstance", GET)
+        code, words = await Caller(channel, stranger.token("admin")).refusal("GetInstance", GET)
     assert (code, "signature" in words) == ("UNAUTHENTICATED", True)
 
 
-async def test_two_tickets_in_one_call_are_refused(replica: Served, files: Secured) -> None:
-    good = files.issuer.ticket("reader/ann")
+async def test_two_tokens_in_one_call_are_refused(replica: Served, files: Secured) -> None:
+    good = files.issuer.token("reader/ann")
     async with secured_http(replica, files) as client:
-        url, both = "/hq.v1.InstanceService/GetInstance", [bearer(good), bearer(files.issuer.ticket("admin"))]
+        url, both = "/hq.v1.InstanceService/GetInstance", [bearer(good), bearer(files.issuer.token("admin"))]
         answer = await client.post(url, json={"id": "web-1"}, headers=both)
     assert answer.status_code == 401
 
@@ -95,9 +95,9 @@ async def test_health_is_open_and_other_pages_are_not(replica: Served, files: Se
     async with secured_http(replica, files) as client:
         codes = {path: (await client.get(path)).status_code for path in ("/livez", "/readyz", "/metrics")}
         assert codes == {"/livez": 200, "/readyz": 200, "/metrics": 401}
-    async with secured_http(replica, files, files.issuer.ticket("agent/n1")) as client:
+    async with secured_http(replica, files, files.issuer.token("agent/n1")) as client:
         assert (await client.get("/metrics")).status_code == 403
-    async with secured_http(replica, files, files.issuer.ticket("reader/prometheus")) as client:
+    async with secured_http(replica, files, files.issuer.token("reader/prometheus")) as client:
         metrics = list(text_string_to_metric_families((await client.get("/metrics")).text))
     denied = {
         s.labels["code"]: s.value for m in metrics if m.name == "hq_denied" for s in m.samples if "code" in s.labels
@@ -166,10 +166,10 @@ async def test_lines_of_denied_calls_and_of_writes_are_one_chain_over_restarts(t
     for number in range(2):
         security = files.security()
         async with served(security) as one, secure_channel(one.addresses.grpc, files.authority) as channel:
-            admin, nobody = Caller(channel, files.issuer.ticket("admin")), Caller(channel)
+            admin, nobody = Caller(channel, files.issuer.token("admin")), Caller(channel)
             await admin.call("CreateInstance", create(f"web-{number}"))
             assert (await nobody.refusal("GetInstance", GET))[0] == "UNAUTHENTICATED"
-            async with secured_http(one, files, files.issuer.ticket("reader/prometheus")) as client:
+            async with secured_http(one, files, files.issuer.token("reader/prometheus")) as client:
                 assert f"hq_audit_sequence {2.0 * (number + 1)}" in (await client.get("/metrics")).text
         security.close()
     done = CliRunner().invoke(cli, ["audit", "verify", "--expect", "4", str(files.audit)])

@@ -1,4 +1,4 @@
-"""What changes while a secured replica runs: tickets that end, files that are written anew, a log that fails."""
+"""What changes while a secured replica runs: tokens that end, files that are written anew, a log that fails."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def replica(files: Secured, clock: WallClock) -> AsyncIterator[Served]:
 @pytest.fixture
 async def reader(replica: Served, files: Secured) -> AsyncIterator[Caller]:
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        yield Caller(channel, files.issuer.ticket("reader/ann"))
+        yield Caller(channel, files.issuer.token("reader/ann"))
 
 
 def refresh(replica: Served) -> str:
@@ -56,7 +56,7 @@ def refresh(replica: Served) -> str:
     return replica.security.note()
 
 
-async def test_a_stream_ends_with_its_ticket(replica: Served, reader: Caller, clock: WallClock) -> None:
+async def test_a_stream_ends_with_its_token(replica: Served, reader: Caller, clock: WallClock) -> None:
     stream = reader.watch(WATCH)
     await stream.read()
     clock.ahead_ms = 640_000
@@ -64,9 +64,9 @@ async def test_a_stream_ends_with_its_ticket(replica: Served, reader: Caller, cl
     assert (await reader.refusal("CountInstances", COUNT))[0] == "UNAUTHENTICATED"
 
 
-async def test_a_stream_over_http_ends_with_its_ticket(replica: Served, files: Secured, clock: WallClock) -> None:
+async def test_a_stream_over_http_ends_with_its_token(replica: Served, files: Secured, clock: WallClock) -> None:
     context = ssl.create_default_context(cafile=str(files.authority.cert))
-    headers = {"content-type": "application/connect+json", **dict([bearer(files.issuer.ticket("reader/ann"))])}
+    headers = {"content-type": "application/connect+json", **dict([bearer(files.issuer.token("reader/ann"))])}
     url = f"https://{replica.addresses.http}/hq.v1.InstanceService/WatchInstances"
     async with (
         httpx.AsyncClient(verify=context, trust_env=False) as client,
@@ -110,7 +110,7 @@ async def test_a_stream_goes_on_through_a_change_that_is_none_of_its_own(
 ) -> None:
     where = pb.InstanceFilter(service_id=["web"], node_name=["n1"])
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        stream = Caller(channel, files.issuer.ticket(subject)).watch(pb.WatchInstancesRequest(filter=where))
+        stream = Caller(channel, files.issuer.token(subject)).watch(pb.WatchInstancesRequest(filter=where))
         await stream.read()
         await _changed_for_somebody_else(replica, files)
         while not (await stream.read()).events:
@@ -121,7 +121,7 @@ async def _changed_for_somebody_else(replica: Served, files: Secured) -> None:
     files.policy.write_text(files.policy.read_text() + "\n    - identities: [another-admin]\n")
     assert not refresh(replica)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        await Caller(channel, files.issuer.ticket("another-admin")).call("CreateInstance", create("web-1"))
+        await Caller(channel, files.issuer.token("another-admin")).call("CreateInstance", create("web-1"))
 
 
 async def test_a_broken_policy_keeps_the_old_one_and_says_so(replica: Served, reader: Caller, files: Secured) -> None:
@@ -144,14 +144,14 @@ async def test_what_anybody_may_read_names_the_file_at_fault_and_nothing_of_it(r
     assert ("--policy" in text, "confidential" in text) == (True, False)
 
 
-async def test_a_stream_ends_with_the_key_of_its_ticket_and_others_go_on(
+async def test_a_stream_ends_with_the_key_of_its_token_and_others_go_on(
     replica: Served, reader: Caller, files: Secured, tmp_path: Path
 ) -> None:
     following = Issuer(tmp_path / "next", "key-2")
     files.issuer.publish(files.issuer, following)
     assert not refresh(replica)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        ending, going_on = reader.watch(WATCH), Caller(channel, following.ticket("reader/bob")).watch(WATCH)
+        ending, going_on = reader.watch(WATCH), Caller(channel, following.token("reader/bob")).watch(WATCH)
         await ending.read()
         await going_on.read()
         files.issuer.publish(following)
@@ -160,7 +160,7 @@ async def test_a_stream_ends_with_the_key_of_its_ticket_and_others_go_on(
             "UNAUTHENTICATED",
             "the key that signed the token of reader/ann was withdrawn",
         )
-        await Caller(channel, following.ticket("admin")).call("CreateInstance", create("web-1"))
+        await Caller(channel, following.token("admin")).call("CreateInstance", create("web-1"))
         while not (await going_on.read()).events:
             pass
 
@@ -170,7 +170,7 @@ async def test_a_withdrawn_key_is_withdrawn_at_once_and_a_new_one_taken(
 ) -> None:
     following = Issuer(tmp_path / "next", "key-2")
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        later = Caller(channel, following.ticket("reader/ann"))
+        later = Caller(channel, following.token("reader/ann"))
         assert (await later.refusal("CountInstances", COUNT))[0] == "UNAUTHENTICATED"
         files.issuer.publish(files.issuer, following)
         assert not refresh(replica)
@@ -203,14 +203,14 @@ async def test_orders_are_refused_while_they_cannot_be_recorded(files: Secured) 
         served(files.security()) as replica,
         secure_channel(replica.addresses.grpc, files.authority) as channel,
     ):
-        operator = Caller(channel, files.issuer.ticket("operator"))
+        operator = Caller(channel, files.issuer.token("operator"))
         code, words = await operator.refusal("SuspendNode", order)
         assert (code, "audit log" in words) == ("UNAVAILABLE", True)
         assert "audit log" in refresh(replica)
         told = await operator.call("ListSuspensions", admin_pb2.ListSuspensionsRequest())
         assert not told.suspensions
         # Deploys go on: they are what an installation is for, and the store knows what they wrote.
-        await Caller(channel, files.issuer.ticket("admin")).call("CreateInstance", create("web-1"))
+        await Caller(channel, files.issuer.token("admin")).call("CreateInstance", create("web-1"))
         assert replica.security is not None
         assert replica.security.audit.lost >= 2
 
@@ -219,7 +219,7 @@ async def test_an_order_is_recorded_before_and_after(replica: Served, files: Sec
     order = admin_pb2.SuspendNodeRequest(node_name="n1", by="ann", reason="disk")
     order.duration.FromSeconds(60)
     async with secure_channel(replica.addresses.grpc, files.authority) as channel:
-        await Caller(channel, files.issuer.ticket("operator")).call("SuspendNode", order)
+        await Caller(channel, files.issuer.token("operator")).call("SuspendNode", order)
     lines = [json.loads(line) for line in files.audit.read_text().splitlines()]
     assert [(line["identity"], line["key"], line["outcome"]) for line in lines] == [
         ("operator", "n1", "begun"),

@@ -30,7 +30,7 @@ async def test_an_identity_without_a_role_is_denied_in_words_that_say_what_it_ta
 
 async def test_both_transports_let_the_same_caller_in(replica: Served, files: Secured, as_: As) -> None:
     assert (await as_("reader/ann").call("GetInstance", GET)).instance.meta.id == "web-1"
-    async with secured_http(replica, files, files.issuer.ticket("reader/ann")) as client:
+    async with secured_http(replica, files, files.issuer.token("reader/ann")) as client:
         answer = await client.post("/hq.v1.InstanceService/GetInstance", json={"id": "web-1"})
         assert answer.json()["instance"]["meta"]["id"] == "web-1"
         denied = await client.post("/hq.v1.InstanceService/DeleteInstance", json={"id": "web-1"})
@@ -244,5 +244,5 @@ async def test_scrape_targets_are_for_those_who_may_read_them(replica: Served, f
         ("web-reader", "port=http&service=web", 200),
         ("reader/prometheus", "port=http", 200),
     ):
-        async with secured_http(replica, files, files.issuer.ticket(subject) if subject else "") as client:
+        async with secured_http(replica, files, files.issuer.token(subject) if subject else "") as client:
             assert (await client.get(f"/sd/prometheus?{query}")).status_code == status, (subject, query)

@@ -43,7 +43,7 @@ async def test_secret_descriptors_are_in_no_list_watch_or_twin(replica: Served, 
         await admin.watch(pb.WatchInstancesRequest()).read(),
     ]
     assert all(SECRET_KEY.encode() not in answer.SerializeToString() for answer in answers)
-    async with secured_http(replica, files, files.issuer.ticket("admin")) as client:
+    async with secured_http(replica, files, files.issuer.token("admin")) as client:
         for name, body in (("GetInstance", {"id": "web-1"}), ("FindInstances", {})):
             answer = await client.post(f"/hq.v1.InstanceService/{name}", json=body)
             assert answer.status_code == 200

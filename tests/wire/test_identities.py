@@ -88,7 +88,7 @@ async def check_secured(files: Secured, limits: Limits, size: int, calls: int) -
     security = files.security()
     assert security.tls is not None
     subjects = [f"stranger/c{i}" if i % 10 == 7 else f"reader/c{i}" for i in range(size)]
-    tokens = [[issuer.ticket(subject, jti=f"{subject}-{n}") for n in range(2)] for subject in subjects]
+    tokens = [[issuer.token(subject, jti=f"{subject}-{n}") for n in range(2)] for subject in subjects]
     broken: dict[int, Callable[[str], str]] = {8: lambda text: text[:-1], 9: lambda text: "e30" + text}
 
     def sayer(caller: int, number: int) -> Said:

@@ -65,7 +65,7 @@ class Agents:
     """All of them, and what they were told."""
 
     def __init__(self, files: Secured) -> None:
-        self._tokens = [[files.issuer.ticket(f"agent/n{i}", jti=f"{i}-{n}") for n in range(2)] for i in range(AGENTS)]
+        self._tokens = [[files.issuer.token(f"agent/n{i}", jti=f"{i}-{n}") for n in range(2)] for i in range(AGENTS)]
         self._rng = Random(SEED)
         self.told: Counter[tuple[str, str, bool]] = Counter()  # method, status, its own
 
@@ -90,7 +90,7 @@ class Agents:
 async def _begun(one: Served, files: Secured) -> None:
     """An instance on the node of each agent."""
     async with secure_channel(one.addresses.grpc, files.authority) as channel:
-        admin = Caller(channel, files.issuer.ticket("admin"))
+        admin = Caller(channel, files.issuer.token("admin"))
         for start in range(0, AGENTS, _BATCH):
             made = [instance(f"i-{i}", node=f"n{i}") for i in range(start, start + _BATCH)]
             await admin.call("ApplyInstances", pb.ApplyInstancesRequest(instance=made))

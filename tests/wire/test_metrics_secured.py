@@ -27,7 +27,7 @@ async def test_every_metric_of_security_moves(files: Secured) -> None:
         assert (await Caller(channel).refusal("CountInstances", pb.CountInstancesRequest()))[0] == "UNAUTHENTICATED"
         scraped.look()
         files.audit.unlink()  # a disk with room again
-        await Caller(channel, files.issuer.ticket("admin")).call("CreateInstance", create("web-1"))
+        await Caller(channel, files.issuer.token("admin")).call("CreateInstance", create("web-1"))
         files.policy.write_text("roles: [")
         files.authority.issue("server", good_for=timedelta(days=2))
         replica.security.refresh()

@@ -27,9 +27,9 @@ async def replica(files: Secured) -> AsyncIterator[Served]:
         yield one
 
 
-async def code(address: str, authority: Authority, shown: Certificate | None = None, ticket: str = "") -> str:
+async def code(address: str, authority: Authority, shown: Certificate | None = None, token: str = "") -> str:
     async with secure_channel(address, authority, shown) as channel:
-        return (await Caller(channel, ticket).refusal("CountInstances", COUNT))[0]
+        return (await Caller(channel, token).refusal("CountInstances", COUNT))[0]
 
 
 @pytest.mark.parametrize(
@@ -52,25 +52,23 @@ async def test_a_certificate_says_who_calls_by_its_one_id(
 async def test_the_address_for_certificates_takes_nobody_without_one_of_our_ca(
     replica: Served, files: Secured, tmp_path: Path
 ) -> None:
-    ticket = files.issuer.ticket("reader/ann")
-    assert await code(replica.addresses.grpc_mtls, files.authority, None, ticket) == "UNAVAILABLE"
+    token = files.issuer.token("reader/ann")
+    assert await code(replica.addresses.grpc_mtls, files.authority, None, token) == "UNAVAILABLE"
     stranger = Authority(tmp_path / "strangers").issue("caller", ["spiffe://hq.test/front"])
-    assert await code(replica.addresses.grpc_mtls, files.authority, stranger, ticket) == "UNAVAILABLE"
+    assert await code(replica.addresses.grpc_mtls, files.authority, stranger, token) == "UNAVAILABLE"
 
 
-async def test_where_both_are_shown_the_ticket_says_who_calls(replica: Served, files: Secured) -> None:
+async def test_where_both_are_shown_the_token_says_who_calls(replica: Served, files: Secured) -> None:
     shown = files.authority.issue("front", ["spiffe://hq.test/front"])
     address = replica.addresses.grpc_mtls
-    assert await code(address, files.authority, shown, files.issuer.ticket("reader/ann")) == "OK"
-    assert await code(address, files.authority, shown, files.issuer.ticket("nobody-knows")) == "PERMISSION_DENIED"
-    assert (
-        await code(address, files.authority, shown, files.issuer.ticket("admin", good_for_s=-60)) == "UNAUTHENTICATED"
-    )
+    assert await code(address, files.authority, shown, files.issuer.token("reader/ann")) == "OK"
+    assert await code(address, files.authority, shown, files.issuer.token("nobody-knows")) == "PERMISSION_DENIED"
+    assert await code(address, files.authority, shown, files.issuer.token("admin", good_for_s=-60)) == "UNAUTHENTICATED"
 
 
-async def test_a_certificate_with_two_names_is_let_in_by_no_ticket(replica: Served, files: Secured) -> None:
+async def test_a_certificate_with_two_names_is_let_in_by_no_token(replica: Served, files: Secured) -> None:
     """Who else reads it could take it for the other one's. One that names nobody is as good as none."""
-    ticket = files.issuer.ticket("reader/ann")
+    token = files.issuer.token("reader/ann")
     for uris, expected in (
         ([], "OK"),
         (["spiffe://elsewhere.test/front"], "OK"),
@@ -79,13 +77,13 @@ async def test_a_certificate_with_two_names_is_let_in_by_no_ticket(replica: Serv
     ):
         shown = files.authority.issue("caller", uris)
         for address in (replica.addresses.grpc_mtls, replica.addresses.grpc):
-            assert await code(address, files.authority, shown, ticket) == expected, uris
+            assert await code(address, files.authority, shown, token) == expected, uris
 
 
 async def test_without_an_address_of_its_own_a_certificate_is_taken_if_it_comes(files: Secured) -> None:
     async with served(files.security(**files.with_certificates(grpc_mtls=""))) as replica:
-        ticket = files.issuer.ticket("reader/ann")
-        assert await code(replica.addresses.grpc, files.authority, None, ticket) == "OK"
+        token = files.issuer.token("reader/ann")
+        assert await code(replica.addresses.grpc, files.authority, None, token) == "OK"
         assert await code(replica.addresses.grpc, files.authority) == "UNAUTHENTICATED"
         shown = files.authority.issue("caller", ["spiffe://hq.test/front"])
         assert await code(replica.addresses.grpc, files.authority, shown) == "OK"
@@ -115,7 +113,7 @@ class Load:
     """Calls without a pause: over new connections, over one that stands, and over HTTP. A failed one ends the test."""
 
     def __init__(self, replica: Served, files: Secured) -> None:
-        self._addresses, self._files, self._ticket = replica.addresses, files, files.issuer.ticket("reader/ann")
+        self._addresses, self._files, self._token = replica.addresses, files, files.issuer.token("reader/ann")
         self.calls = [0, 0, 0]
         self.serials: set[str] = set()
         self.is_over = False
@@ -133,13 +131,13 @@ class Load:
     async def _anew(self) -> None:
         while not self.is_over:
             async with secure_channel(self._addresses.grpc, self._files.authority) as channel:
-                await Caller(channel, self._ticket).call("CountInstances", COUNT)
+                await Caller(channel, self._token).call("CountInstances", COUNT)
                 self.calls[0] += 1
 
     async def _standing(self) -> None:
         async with secure_channel(self._addresses.grpc, self._files.authority) as channel:
             while not self.is_over:
-                await Caller(channel, self._ticket).call("CountInstances", COUNT)
+                await Caller(channel, self._token).call("CountInstances", COUNT)
                 self.calls[1] += 1
 
     async def _http(self) -> None:
@@ -147,7 +145,7 @@ class Load:
         url = f"https://{self._addresses.http}/hq.v1.InstanceService/CountInstances"
         while not self.is_over:
             async with httpx.AsyncClient(verify=context, trust_env=False) as client:
-                answer = await client.post(url, json={}, headers=dict([bearer(self._ticket)]))
+                answer = await client.post(url, json={}, headers=dict([bearer(self._token)]))
                 assert answer.status_code == 200
                 network = answer.extensions["network_stream"]
                 self.serials.add(network.get_extra_info("ssl_object").getpeercert()["serialNumber"])
@@ -175,11 +173,11 @@ async def test_grpc_shows_the_newest_certificate(replica: Served, files: Secured
     made = other.issue("server")
     files.server.cert.write_bytes(made.cert.read_bytes())
     files.server.key.write_bytes(made.key.read_bytes())
-    ticket = files.issuer.ticket("reader/ann")
-    assert await code(replica.addresses.grpc, files.authority, None, ticket) == "OK"
+    token = files.issuer.token("reader/ann")
+    assert await code(replica.addresses.grpc, files.authority, None, token) == "OK"
     replica.security.refresh()
-    assert await code(replica.addresses.grpc, files.authority, None, ticket) == "UNAVAILABLE"
-    assert await code(replica.addresses.grpc, other, None, ticket) == "OK"
+    assert await code(replica.addresses.grpc, files.authority, None, token) == "UNAVAILABLE"
+    assert await code(replica.addresses.grpc, other, None, token) == "OK"
 
 
 @pytest.mark.parametrize("fault", ["cut", "foreign key", "expired", "gone", "empty"])
@@ -200,13 +198,13 @@ async def test_a_bad_new_certificate_keeps_the_old_one_and_says_so(replica: Serv
     for _ in range(2):  # once may be halfway
         security.refresh()
     assert "--tls-cert" in security.note()
-    ticket = files.issuer.ticket("reader/ann")
-    assert await code(replica.addresses.grpc, files.authority, None, ticket) == "OK"
+    token = files.issuer.token("reader/ann")
+    assert await code(replica.addresses.grpc, files.authority, None, token) == "OK"
     context = ssl.create_default_context(cafile=str(files.authority.cert))
     async with httpx.AsyncClient(verify=context, trust_env=False) as client:
         told = (await client.get(f"https://{replica.addresses.http}/readyz")).text
         assert "note: --tls-cert" in told
-        headers = dict([bearer(ticket)])
+        headers = dict([bearer(token)])
         metrics = (await client.get(f"https://{replica.addresses.http}/metrics", headers=headers)).text
     assert 'hq_security_file_fault{file="tls-cert"} 1.0' in metrics
     files.authority.issue("server")

@@ -12,19 +12,19 @@ from hqclient.watch_items import Changes, SnapshotPart
 from tools.demo.events import Events
 from tools.demo.locations import Location
 from tools.demo.nodes import Node
-from tools.demo.setting import NODES_PER_LOCATION, node_name
+from tools.demo.setting import node_name
 
 # A location that was stopped shall be found again while somebody looks.
 SETTINGS = ClientSettings(max_probe_s=1.0, watch=WatchSettings(backoff=RetrySettings(0.2, 1.0)))
 
 
 class Crew:
-    """The agents of a location, ten on each of ten nodes."""
+    """The agents of a location, on so many nodes."""
 
-    def __init__(self, location: Location, rng: random.Random, events: Events) -> None:
+    def __init__(self, location: Location, nodes: int, rng: random.Random, events: Events) -> None:
         self.name = location.name
         self._client = Client(location.addresses, settings=SETTINGS)
-        names = [node_name(location.name, number + 1) for number in range(NODES_PER_LOCATION)]
+        names = [node_name(location.name, number + 1) for number in range(nodes)]
         self._nodes = {name: Node(name, self._client, rng, events) for name in names}
 
     @property

@@ -38,8 +38,9 @@ def clients_of(front: str) -> dict[str, Client]:
 class Deployer:
     """Knows which revisions each service has had: the last is wanted READY, the one before is kept for a roll-back."""
 
-    def __init__(self, clients: Mapping[str, Client], view: View, events: Events) -> None:
-        self._clients, self._view, self._events = clients, view, events
+    def __init__(self, clients: Mapping[str, Client], nodes: Mapping[str, int], view: View, events: Events) -> None:
+        """`nodes`: how many there are in each location."""
+        self._clients, self._nodes, self._view, self._events = clients, nodes, view, events
         self._history = {service: [FIRST_REVISION] for service in SERVICES}
         self._newest = dict.fromkeys(SERVICES, 1)
         self._rollouts: dict[str, asyncio.Task[None]] = {}
@@ -57,7 +58,7 @@ class Deployer:
     async def create_all(self) -> int:
         """Write all instances of all locations. Raises HqApiError."""
         answers = await asyncio.gather(
-            *(self._clients[name].apply(instances_of(name), timeout_s=START_S) for name in LOCATIONS)
+            *(self._clients[name].apply(instances_of(name, self._nodes[name]), timeout_s=START_S) for name in LOCATIONS)
         )
         failed = [result.error.message for answer in answers for result in answer.result if result.HasField("error")]
         if failed:
@@ -86,7 +87,7 @@ class Deployer:
         instances = [
             Written(name, one.meta.id)
             for name in LOCATIONS
-            for one in instances_of(name)
+            for one in instances_of(name, self._nodes[name])
             if one.meta.service_id == service
         ]
         self._rollouts[service] = asyncio.create_task(self._roll(instances, wanted, words))

@@ -88,6 +88,11 @@ class Location:
         self._lock = asyncio.Lock()
 
     @property
+    def etcd(self) -> str:
+        """Address of its etcd, once it was started."""
+        return self._etcd.endpoint
+
+    @property
     def addresses(self) -> list[str]:
         """gRPC of all replicas, once it was started."""
         return [replica.grpc for replica in self.replicas]

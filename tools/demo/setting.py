@@ -12,6 +12,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 LOCATIONS: Final = ("east", "north", "west")
 SERVICES: Final = ("web", "api", "cart", "mail", "auth")
 NODES_PER_LOCATION: Final = 10
+NODES: Final = dict.fromkeys(LOCATIONS, NODES_PER_LOCATION)
 PER_SERVICE: Final = 20  # instances of each service in each location
 REPLICAS: Final = 2
 FIRST_REVISION: Final = "r1"
@@ -24,9 +25,9 @@ def node_name(location: str, number: int) -> str:
     return f"{location}-n{number:02}"
 
 
-def instances_of(location: str) -> list[instance_pb2.Instance]:
-    """All instances that shall run there, spread over its nodes, each with its first revision wanted READY."""
-    return [_instance(location, service, i) for service in SERVICES for i in range(PER_SERVICE)]
+def instances_of(location: str, nodes: int = NODES_PER_LOCATION) -> list[instance_pb2.Instance]:
+    """All instances that shall run there, spread over so many nodes, each with its first revision wanted READY."""
+    return [_instance(location, service, i, nodes) for service in SERVICES for i in range(PER_SERVICE)]
 
 
 def revision(revision_id: str) -> instance_pb2.InstanceRevision:
@@ -34,10 +35,10 @@ def revision(revision_id: str) -> instance_pb2.InstanceRevision:
     return instance_pb2.InstanceRevision(id=revision_id, target=instance_pb2.REVISION_TARGET_READY)
 
 
-def _instance(location: str, service: str, index: int) -> instance_pb2.Instance:
+def _instance(location: str, service: str, index: int, nodes: int) -> instance_pb2.Instance:
     made = instance_pb2.Instance()
     made.meta.id, made.meta.service_id = f"{service}-{location}-{index + 1:02}", service
-    made.spec.node_name = node_name(location, index % NODES_PER_LOCATION + 1)
+    made.spec.node_name = node_name(location, index % nodes + 1)
     made.spec.allocation.port.add(name="http", number=20_000 + SERVICES.index(service) * 1000 + index)
     made.spec.revision.append(revision(FIRST_REVISION))
     return made

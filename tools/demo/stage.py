@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools.demo.crews import Crew
@@ -14,18 +15,25 @@ from tools.demo.gateway import Gateway
 from tools.demo.guards import GuardWatch
 from tools.demo.locations import Location, Refused
 from tools.demo.scene import Freshness, LocationScene, Ready, Scene, no_counts
-from tools.demo.setting import LIVENESS_TIMEOUT_S, LOCATIONS, SERVICES
+from tools.demo.setting import LIVENESS_TIMEOUT_S, LOCATIONS, NODES, SERVICES
 from tools.demo.view import View
 
 
 class Cast:
     """The parts that exist once locations and front have started."""
 
-    def __init__(self, locations: dict[str, Location], front: Gateway, rng: random.Random, events: Events) -> None:
+    def __init__(
+        self,
+        locations: dict[str, Location],
+        nodes: Mapping[str, int],
+        front: Gateway,
+        rng: random.Random,
+        events: Events,
+    ) -> None:
         self.discovery = Discovery(front.grpc, events)
         self.guards = GuardWatch(locations)
-        self.crews = {name: Crew(location, rng, events) for name, location in locations.items()}
-        self.deployer = Deployer(clients_of(front.grpc), self.discovery.view, events)
+        self.crews = {name: Crew(location, nodes[name], rng, events) for name, location in locations.items()}
+        self.deployer = Deployer(clients_of(front.grpc), nodes, self.discovery.view, events)
 
     async def run(self, events: Events) -> None:
         """Until cancelled."""
@@ -36,14 +44,14 @@ class Cast:
                 tasks.create_task(crew.run())
             tasks.create_task(self.deployer.run())
             count = await self.deployer.create_all()
-            events.say(f"{count} instances were written through the front; their agents begin")
+            events.say(f"{count} instances were written through the gateway; their agents begin")
 
 
 class Stage:
     """Runs with `play`, until cancelled; whatever happened, `end` stops every process."""
 
-    def __init__(self, directory: Path, rng: random.Random, events: Events) -> None:
-        self.events = events
+    def __init__(self, directory: Path, rng: random.Random, events: Events, nodes: Mapping[str, int] = NODES) -> None:
+        self.events, self._nodes = events, nodes
         self.locations = {name: Location(name, directory / name) for name in LOCATIONS}
         self.front = Gateway(directory)
         self._rng = rng
@@ -58,13 +66,13 @@ class Stage:
 
     async def play(self) -> None:
         """Start everything and go on. Raises an ExceptionGroup of ChildFailed, EtcdFailed and the like."""
-        self.events.say("starting three etcds, six replicas and a front")
+        self.events.say("starting three etcds, six replicas and a federation gateway")
         async with asyncio.TaskGroup() as tasks:
             for location in self.locations.values():
                 tasks.create_task(self._start(location))
         await self.front.start(self.locations.values())
-        self.events.say(f"the front serves: gRPC {self.front.grpc}, HTTP {self.front.http}")
-        self._cast = Cast(self.locations, self.front, self._rng, self.events)
+        self.events.say(f"the federation gateway serves: gRPC {self.front.grpc}, HTTP {self.front.http}")
+        self._cast = Cast(self.locations, self._nodes, self.front, self._rng, self.events)
         await self._cast.run(self.events)
 
     async def end(self) -> None:

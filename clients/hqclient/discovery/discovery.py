@@ -51,7 +51,7 @@ class Discovery:
         servers: `host:port` of each replica.
         state_dir: keeps the last good list of each watch, for restarts while HQ is away; None: nowhere. One
             directory per installation; several processes may share it.
-        credentials: TLS, a client certificate, a ticket; all renewed from their files.
+        credentials: TLS, a client certificate, a token; all renewed from their files.
         metadata: called for each request; what it says is sent beside the credentials.
         channel_factory: opens the channel to a replica, instead of the credentials.
         wall: seconds since 1970, to tell the age of a saved list.

@@ -7,7 +7,7 @@
         ca: ca.pem
         cert: me.pem
         key: me.key
-        ticket-file: ticket
+        token-file: token
         timeout: 5s
 
 All but `servers` may be left out. Files are named relative to the config file.
@@ -24,7 +24,7 @@ from typing import Any
 from hqcli.readable import parse_span
 from hqclient.credential_files import CredentialFiles
 
-FIELDS = ("servers", "ca", "cert", "key", "ticket-file", "timeout")
+FIELDS = ("servers", "ca", "cert", "key", "token-file", "timeout")
 
 
 class BadConfig(Exception):
@@ -134,5 +134,5 @@ def _context(name: str, value: Any, path: Path) -> Context:
 def _credentials(value: dict[str, Any], folder: Path) -> CredentialFiles:
     names = {key: str(folder / Path(str(value[key])).expanduser()) for key in FIELDS[1:5] if value.get(key)}
     return CredentialFiles(
-        names.get("ca", ""), names.get("cert", ""), names.get("key", ""), names.get("ticket-file", "")
+        names.get("ca", ""), names.get("cert", ""), names.get("key", ""), names.get("token-file", "")
     )

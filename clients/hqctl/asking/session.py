@@ -187,7 +187,7 @@ def _session(
     credentials: CredentialFiles,
 ) -> Session:
     context = _context(named, context_name)
-    # A ticket of the environment is not for whatever installation a context names.
+    # A token of the environment is not for whatever installation a context names.
     known = context.credentials if context.name else CredentialFiles.of_environment()
     return Session(
         addresses(named or context.servers),

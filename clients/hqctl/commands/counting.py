@@ -90,37 +90,37 @@ class Service:
     """One line: what there is, and what happened to it lately.
 
     Attributes:
-        changed: instances whose spec was written lately.
-        turned: instances whose readiness changed lately, either way.
+        spec_changes: instances whose spec was written lately.
+        ready_changes: instances whose readiness changed lately, either way.
     """
 
     name: str
     instances: int = 0
     ready: int = 0
     unknown: int = 0
-    changed: int = 0
-    turned: int = 0
+    spec_changes: int = 0
+    ready_changes: int = 0
 
     def add(self, instance: instance_pb2.Instance, since_s: float) -> None:
         """Count an instance."""
         self.instances += 1
         self.ready += truth(instance.status.ready) == "yes"
         self.unknown += truth(instance.status.ready) == "unknown"
-        self.changed += instance.meta.modification_time.seconds >= since_s
-        ready = instance.status.ready  # unknown: it never turned, its time is that of the creation
-        self.turned += bool(ready.status) and ready.last_transition_time.seconds >= since_s
+        self.spec_changes += instance.meta.modification_time.seconds >= since_s
+        ready = instance.status.ready  # unknown: it never changed, its time is that of the creation
+        self.ready_changes += bool(ready.status) and ready.last_transition_time.seconds >= since_s
 
     def row(self) -> list[str]:
         """The cells."""
         share = f"{self.ready * 100 // self.instances}%"
         numbers = (self.instances, self.ready, self.instances - self.ready - self.unknown, self.unknown)
-        return [self.name or "-", *map(str, numbers), share, str(self.changed), str(self.turned)]
+        return [self.name or "-", *map(str, numbers), share, str(self.spec_changes), str(self.ready_changes)]
 
 
 ORDERS = {
     "size": lambda s: (-s.instances, s.name),
     "not-ready": lambda s: (s.ready - s.instances, s.name),
-    "churn": lambda s: (-s.changed - s.turned, s.name),
+    "churn": lambda s: (-s.spec_changes - s.ready_changes, s.name),
     "name": lambda s: (s.name,),
 }
 
@@ -146,8 +146,8 @@ def top(
 ) -> None:
     """Show services by size, readiness and churn.
 
-    CHANGED counts instances whose spec changed recently, TURNED those whose readiness changed. All instances
-    are read for this: with a million of them, mind the load.
+    SPEC-CHANGES counts instances whose spec changed recently, READY-CHANGES those whose readiness changed.
+    All instances are read for this: with a million of them, mind the load.
     """
 
     async def work(client: Client) -> Exit:
@@ -184,8 +184,8 @@ def _print_services(
     ranked: list[Service], count: int, since_s: float, sources: list[pb.Source], output: str, *, headers: bool
 ) -> None:
     if is_data(output):
-        fields = ("service", "instances", "ready", "unknown", "changed", "turned")
-        values = ((s.name, s.instances, s.ready, s.unknown, s.changed, s.turned) for s in ranked)
+        fields = ("service", "instances", "ready", "unknown", "specChanges", "readyChanges")
+        values = ((s.name, s.instances, s.ready, s.unknown, s.spec_changes, s.ready_changes) for s in ranked)
         items = [dict(zip(fields, one, strict=True)) for one in values]
         print_data({"kind": "List", "items": items, "since": f"{since_s:g}s"}, output)
     elif ranked:
@@ -199,4 +199,4 @@ def _print_services(
 
 
 def _lately(since_s: float) -> tuple[str, str]:
-    return f"CHANGED/{span(since_s)}", f"TURNED/{span(since_s)}"
+    return f"SPEC-CHANGES/{span(since_s)}", f"READY-CHANGES/{span(since_s)}"

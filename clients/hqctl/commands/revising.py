@@ -19,7 +19,7 @@ from hqpb.v1 import instance_pb2
 if TYPE_CHECKING:
     from hqclient.client import Client
 
-NAMES = ("ID", "WANTED", "INSTALLED", "READY", "REASON", "SINCE", "HEARTBEAT", "CONTAINERS", "SECRETS")
+NAMES = ("ID", "TARGET", "INSTALLED", "READY", "REASON", "SINCE", "HEARTBEAT", "CONTAINERS", "SECRETS")
 
 
 @click.group()

@@ -31,7 +31,7 @@ def get_contexts(no_headers: bool, output: str) -> None:
     elif output == "name":
         click.echo("\n".join(found.contexts))
     else:
-        names = ("CURRENT", "NAME", "TLS", "TICKET", "SERVERS")
+        names = ("CURRENT", "NAME", "TLS", "TOKEN", "SERVERS")
         print_table(names, _rows(found), headers=not no_headers)
 
 
@@ -73,7 +73,7 @@ def _rows(found: Config) -> list[list[str]]:
             "*" if name == found.current else "-",
             name,
             "yes" if context.credentials.ca or context.credentials.cert else "no",
-            "yes" if context.credentials.ticket_file else "no",
+            "yes" if context.credentials.token_file else "no",
             ",".join(context.servers),
         ]
         for name, context in found.contexts.items()
@@ -90,7 +90,7 @@ def _as_data(found: Config) -> dict[str, dict[str, object]]:
                     ("ca", context.credentials.ca),
                     ("cert", context.credentials.cert),
                     ("key", context.credentials.key),
-                    ("ticket-file", context.credentials.ticket_file),
+                    ("token-file", context.credentials.token_file),
                     ("timeout", f"{context.timeout_s:g}s" if context.timeout_s else ""),
                 )
                 if value

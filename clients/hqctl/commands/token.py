@@ -1,4 +1,4 @@
-"""ticket: sign tickets for operators, look into them, publish their keys."""
+"""token: sign tokens for operators, look into them, publish their keys."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 _LONG_S = 24 * 3600.0
 
 
-class TicketGroup(click.Group):
-    """`hqctl ticket` with options signs; `inspect` and `jwks` are commands of it."""
+class TokenGroup(click.Group):
+    """`hqctl token` with options signs; `inspect` and `jwks` are commands of it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args and not ctx.resilient_parsing:
@@ -34,7 +34,7 @@ class TicketGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=TicketGroup, invoke_without_command=True)
+@click.group(cls=TokenGroup, invoke_without_command=True)
 @click.option("--key", type=_FILE, help="Private key to sign with (PEM; Ed25519 or RSA).")
 @click.option("--kid", help="Id of the key (kid), as in the servers' --jwks file.")
 @click.option("--subject", help="Subject (sub) of the token, as the policy names it.")
@@ -43,7 +43,7 @@ class TicketGroup(click.Group):
 @click.option("--for", "span_s", type=Span(1), default="8h", show_default=True, help="Validity of the token.")
 @click.option("--out", type=_FILE, help="Write it to this file atomically, mode 0600.")
 @click.pass_context
-def ticket(
+def token(
     ctx: click.Context,
     /,
     key: Path | None,
@@ -57,10 +57,10 @@ def ticket(
     """Sign a token (JWT), which authenticates a caller.
 
     \b
-      openssl genpkey -algorithm ed25519 -out ticket-key.pem
-      hqctl ticket jwks --key ticket-key.pem --kid k1 > jwks.json
-      hqctl ticket --key ticket-key.pem --kid k1 --subject ops/ada --out ada.ticket
-      hqctl --ticket-file ada.ticket status
+      openssl genpkey -algorithm ed25519 -out token-key.pem
+      hqctl token jwks --key token-key.pem --kid k1 > jwks.json
+      hqctl token --key token-key.pem --kid k1 --subject ops/ada --out ada.token
+      hqctl --token-file ada.token status
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -76,7 +76,7 @@ def ticket(
         _emit(sign(claims, read_private(key), kid), out)
 
 
-@ticket.command(short_help="Show the header and claims of a token.")
+@token.command(short_help="Show the header and claims of a token.")
 @click.argument("file", type=click.File("r"), default="-", metavar="[FILE]")
 def inspect(file: Any) -> None:
     """Show the header and claims of a token, without its signature: the output cannot be used as a token.
@@ -94,7 +94,7 @@ def inspect(file: Any) -> None:
     click.echo(json.dumps(shown, indent=2, default=str))
 
 
-@ticket.command()
+@token.command()
 @click.option(
     "--key", "keys", type=_FILE, multiple=True, required=True, help="Private or public key (PEM); repeatable."
 )
@@ -129,11 +129,11 @@ def _time(value: float) -> str:
 
 @contextlib.contextmanager
 def _told() -> Iterator[None]:
-    from hqctl.signed_tokens import BadTicket
+    from hqctl.signed_tokens import BadToken
 
     try:
         yield
-    except BadTicket as fault:
+    except BadToken as fault:
         complain(str(fault))
         sys.exit(Exit.REFUSED)
     except OSError as error:

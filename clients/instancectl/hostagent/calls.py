@@ -149,7 +149,7 @@ class HostAgentCalls:
     def _check(self, call: Call, instance_id: str, node: str) -> None:
         """Nobody speaks for, or hears of, an instance of others or of another node. Raises PermissionDenied."""
         if not self._speakers.may(call.uid, instance_id):
-            hint = "start the host agent with --speaker USER=INSTANCE"
+            hint = "start the host agent with --allow USER=INSTANCE"
             raise PermissionDenied(f"{call.peer} may not speak for instance {instance_id}: {hint}")
         if node != self._node:
             asked = node or "any (name it in node)"

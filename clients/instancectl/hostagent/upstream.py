@@ -55,7 +55,7 @@ class Upstream:
     """Calls to HQ, in the name of the node. Close it when done."""
 
     def __init__(self, addresses: Sequence[str], credentials: Credentials, clock: Clock, rng: random.Random) -> None:
-        """Raises BadCredentials: a ticket would be sent in plain text."""
+        """Raises BadCredentials: a token would be sent in plain text."""
         credentials.check(addresses)
         self._credentials, self._clock = credentials, clock
         self._endpoints = Endpoints(addresses, clock, rng)

@@ -134,7 +134,7 @@ def _print(asked: Asked[list[Rollout]], every: bool) -> None:
     for one in asked.answer:
         click.echo(f"{asked.installation}: {one.service}: {one.words()}")
         if one.counts:
-            names = ("REVISION", "WANTED", "INSTANCES", "INSTALLED", "READY", "AS DESIRED")
+            names = ("REVISION", "TARGET", "INSTANCES", "INSTALLED", "READY", "AS DESIRED")
             print_table(names, [_row(count) for count in one.counts.values()])
         shown = one.slow if every else one.slow[:SHOWN]
         for slow in shown:

@@ -20,7 +20,7 @@ def config(tmp_path: Path, server: str) -> str:
     path = tmp_path / "config.yaml"
     path.write_text(
         f"# kept by hand\ncurrent-context: nowhere\ncontexts:\n  east: {{servers: ['{server}'], timeout: 20s}}\n"
-        "  nowhere: {servers: ['127.0.0.1:1'], ca: ca.pem, ticket-file: /etc/ticket}\n"
+        "  nowhere: {servers: ['127.0.0.1:1'], ca: ca.pem, token-file: /etc/token}\n"
     )
     return str(path)
 
@@ -104,7 +104,7 @@ def test_completion_knows_commands_and_options(run: Run) -> None:
         (("guard", "force", "--for", "0s", "--reason", "x"), "'--for': '0s' is too short: at least 1s"),
         (("guard", "release", "--for", "0.0001s", "--reason", "x"), "'--for': '0.0001s' is too short: at least 1s"),
         (("report", "a", "r1", "--ready", "--every", "0s"), "--every: '0s' is too short: at least 1s"),
-        (("ticket", "--for", "0s"), "'--for': '0s' is too short: at least 1s"),
+        (("token", "--for", "0s"), "'--for': '0s' is too short: at least 1s"),
         (("count", "--timeout", "0"), "'0' is too short: at least 0.001s"),
     ],
 )

@@ -220,7 +220,7 @@ def test_top_shows_size_readiness_and_churn_of_services(hqctl: Hqctl, service: s
         "READY",
         "NOT-READY",
         "UNKNOWN",
-        *("SHARE", "CHANGED/1h", "TURNED/1h"),
+        *("SHARE", "SPEC-CHANGES/1h", "READY-CHANGES/1h"),
     ]
     assert done.lines[1] == [service, "3", "1", "0", "2", "33%", "3", "1"]
 

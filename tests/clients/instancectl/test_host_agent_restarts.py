@@ -115,7 +115,7 @@ async def test_another_user_speaks_for_its_own_instances_only(client: Client, hq
     async with host_agent(hq, socket):
         with pytest.raises(PermissionError):
             _request(socket, nobody.pw_uid, "i-1")
-    async with host_agent(hq, socket, "--speaker", "nobody=i-1"):
+    async with host_agent(hq, socket, "--allow", "nobody=i-1"):
         told = [
             await asyncio.to_thread(_answer, _request(socket, uid, each))
             for uid, each in ((nobody.pw_uid, "i-1"), (nobody.pw_uid, "i-2"), (0, "i-2"))
@@ -123,7 +123,7 @@ async def test_another_user_speaks_for_its_own_instances_only(client: Client, hq
     assert [status for status, _ in told] == [200, 403, 200]
     assert "r1" in told[0][1]
     assert "r1" not in told[1][1]
-    assert "--speaker" in told[1][1]
+    assert "--allow" in told[1][1]
 
 
 def _request(path: Path, uid: int, instance_id: str) -> http.client.HTTPConnection:

@@ -25,7 +25,7 @@ public class XdsCaller {
             .build();
     while (true) {
       try {
-        CallOptions options = CallOptions.DEFAULT.withDeadlineAfter(5, TimeUnit.SECONDS);
+        CallOptions options = CallOptions.DEFAULT.withDeadlineAfter(20, TimeUnit.SECONDS);
         StringValue answer = ClientCalls.blockingUnaryCall(channel, who, options, Empty.getDefaultInstance());
         System.out.println("ok " + answer.getValue());
       } catch (StatusRuntimeException error) {

@@ -22,7 +22,7 @@ const definition = {
 const Client = grpc.makeGenericClientConstructor(definition, "Who");
 const client = new Client(target, grpc.credentials.createInsecure());
 const call = () =>
-  client.Who(null, { deadline: Date.now() + 5000 }, (error, who) => {
+  client.Who(null, { deadline: Date.now() + 20000 }, (error, who) => {
     console.log(error ? `error ${error.message.replaceAll("\n", " ")}` : `ok ${who}`);
     setTimeout(call, Number(interval));
   });

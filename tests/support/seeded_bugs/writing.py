@@ -10,8 +10,8 @@ import pytest
 from hq.errors import AlreadyExists
 from hq.memory import statuses
 from hq.memory.entry import Entry
-from hq.registry import changes, plans
-from hq.registry.plans import Plan
+from hq.registry import changes
+from hq.registry.changes import Plan
 from hq.registry.preconditions import Precondition
 from hq.registry.writes import Writes
 from store.commit import Committer, Conflict
@@ -62,7 +62,7 @@ def conflict_answered_as_ok(patch: Patch) -> None:
         try:
             return await write(self, instance_id, plan, entry, deadline)
         except Conflict as conflict:
-            return plans.as_stored(plan, entry, max(conflict.modified.values()))
+            return changes.as_stored(plan, entry, max(conflict.modified.values()))
 
     patch.setattr(Writes, "_write", pleased)
 
@@ -161,12 +161,12 @@ def secrets_left_behind(patch: Patch) -> None:
 
 @bug("Every write of a spec starts its status anew.", "KEPT", scenes.calm)
 def status_lost_with_the_spec(patch: Patch) -> None:
-    plan = plans.changed
+    plan = changes.change
 
     def forgetful(entry: Entry, old: changes.Draft, new: changes.Draft, wall_ms: int, epoch_at: int) -> Plan:
         return plan(entry, old, new, wall_ms, epoch_at)._replace(status=statuses.empty_record(entry.traits.uid, 0, 0))
 
-    patch.setattr(plans, "changed", forgetful)
+    patch.setattr(changes, "change", forgetful)
 
 
 @bug("The status of a revision that was removed stays.", "KEPT", scenes.calm)

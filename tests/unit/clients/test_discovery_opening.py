@@ -11,8 +11,8 @@ from hqclient.discovery import Discovery
 
 
 async def test_a_handle_that_could_not_be_entered_keeps_no_connection_open_later(tmp_path: Path) -> None:
-    (tmp_path / "ticket").write_text("word")
-    credentials = Credentials(CredentialFiles(ticket_file=str(tmp_path / "ticket")))
+    (tmp_path / "token").write_text("word")
+    credentials = Credentials(CredentialFiles(token_file=str(tmp_path / "token")))
     discovery = Discovery(["hq.example:7071"], credentials=credentials)
     with pytest.raises(BadCredentials):
         async with discovery.service("web", "http"):

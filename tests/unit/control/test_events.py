@@ -73,3 +73,27 @@ async def test_an_event_that_cannot_be_read_stops_its_subject_visibly_until_it_i
         await asyncio.sleep(60)
         assert books.read("b1") == ["a", "b"]
         assert "b1" not in books.controller.failures("events.book")
+
+
+@in_virtual_time
+async def test_an_inbox_that_nothing_came_into_for_an_hour_is_forgotten() -> None:
+    async with Books(MemoryStore()) as books:
+        await books.write("b1", "a")
+        await asyncio.sleep(1800)
+        await books.write("b2", "c")
+        assert sorted(books.words.subjects()) == ["b1", "b2"]
+        await asyncio.sleep(2000)
+        assert list(books.words.subjects()) == ["b2"]
+        assert books.read("b1") == ["a"]
+
+
+@in_virtual_time
+async def test_orders_for_many_subjects_share_transactions() -> None:
+    store = MemoryStore()
+    async with Books(store) as books:
+        await books.write("b", "a")
+        _, before = await store.get(b"nothing")
+        await asyncio.gather(*(books.write(f"b{n}", "a") for n in range(200)))
+        _, after = await store.get(b"nothing")
+        assert all(books.read(f"b{n}") == ["a"] for n in range(200))
+        assert after - before < 100

@@ -9,12 +9,16 @@ import dns.message
 import dns.rcode
 import dns.rdatatype
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from gateways.dns import wire
 from gateways.dns.names import Kind, understood
 from gateways.dns.responder import MOST_ADDRESSES, Responder
 from gateways.dns.zone import Settings, Zone
 from gateways.picture.addresses import Addressing
 from gateways.picture.hosts import Hosts
+from gateways.picture.knowledge import Knowledge
 from tests.support.pictures import Drawn, drawn, known
 
 ZONE = (b"hq", b"internal")
@@ -245,3 +249,40 @@ def test_names_are_understood_from_right_to_left() -> None:
         "r1",
         (("k", "v"),),
     )
+
+
+def test_a_question_in_another_case_costs_no_other_answer() -> None:
+    ask = asking(*many(1_000))
+    ask(WEB)
+    query = wire.read_query(dns.message.make_query("wEb.SERVICE.hq.internal.", "A").to_wire())
+    zone = ask.responder._zone
+    assert zone.answer(query) is zone.answer(query)
+    assert len(ask("WEB.service.hq.internal.").answer[0]) == MOST_ADDRESSES
+
+
+def test_invented_names_push_nothing_out() -> None:
+    ask = asking(*THREE)
+    for number in range(200):
+        ask(f"x{number}.tier.label.web.service.hq.internal.")
+        ask(f"x{number}.service.hq.internal.")
+    assert ask.responder._zone._answers_kept == 0
+    ask(WEB)
+    ask(WEB, "AAAA")
+    assert ask.responder._zone._answers_kept == 2
+    ask.pictured.put(known("web-1", host="10.0.0.9"))
+    assert ask.responder._zone._answers_kept == 0
+
+
+@given(st.lists(st.tuples(st.sampled_from(["east", "west"]), st.booleans(), st.integers(0, 3)), max_size=30))
+def test_knowledge_counts_the_instances_of_each_location(steps: list[tuple[str, bool, int]]) -> None:
+    pictured = drawn(heard=["east", "west"])
+    for cluster, is_there, number in steps:
+        key = (cluster, f"web-{number}")
+        if is_there:
+            pictured.put(known(f"web-{number}", cluster=cluster))
+        elif key in pictured.picture.instances("web"):
+            pictured.drop(key)
+    for location in ("east", "west"):
+        found = any(key[0] == location for key in pictured.picture.instances("web"))
+        wanted = Knowledge.PRESENT if found else Knowledge.ABSENT
+        assert pictured.picture.knowledge("web", location) is wanted

@@ -361,3 +361,27 @@ async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
     with pytest.raises(StopAsyncIteration):
         await anext(answers)
     assert ads.counts.streams == 0
+
+
+async def test_a_change_concerns_the_streams_of_its_service_and_those_that_want_all() -> None:
+    pictured = drawn(*THREE, heard=BOTH)
+    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
+
+    async def asks(*requests: pb.DiscoveryRequest) -> AsyncIterator[pb.DiscoveryRequest]:
+        for request in requests:
+            yield request
+        await asyncio.Event().wait()
+
+    web = ads.run(asks(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["web"])), Call())
+    every = ads.run(asks(pb.DiscoveryRequest(type_url=LDS.value)), Call())
+    await anext(web)
+    await anext(every)
+    waiting = [asyncio.ensure_future(anext(stream)) for stream in (web, every)]
+    pictured.put(known("db-1", "db"))
+    done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    assert done == {waiting[1]}
+    pictured.put(known("web-2", host="10.0.0.2"))
+    await waiting[0]
+    for stream in (web, every):
+        await stream.aclose()  # type: ignore[attr-defined]
+    assert (ads.counts.streams, ads._concerned) == (0, {})

@@ -93,7 +93,7 @@ def test_readiness_stays_where_other_columns_make_room() -> None:
 
 
 def test_the_column_that_names_a_row_is_cut_and_never_left_out() -> None:
-    names = ("REVISION", "TARGET", "INSTALLED", "READY", "SECTION", "STATE")
+    names = ("REVISION", "TARGET", "INSTALLED", "READY", "CONTAINER", "STATE")
     rows = [["release-2026-11-1", "READY", "yes", "yes", "web", "running"]]
     assert lines(names, rows, fitted(names, rows, 40), room=40)[1].startswith("release-2…  READY")
 

@@ -34,7 +34,7 @@ def told(listener: canary.Listener, log: logging.Logger) -> list[str]:
 
 def test_a_secret_in_a_log_line_is_found_and_not_repeated(heard: canary.Listener) -> None:
     log = apart(heard)
-    log.warning("ticket %s refused", SECRET)
+    log.warning("token %s refused", SECRET)
     [leak] = told(heard, log)
     assert "apart" in leak
     assert SECRET not in leak
@@ -50,7 +50,7 @@ def test_a_secret_in_a_file_of_another_process_is_found(heard: canary.Listener, 
     below = tmp_path / "below"
     below.mkdir()
     (below / "audit.jsonl").write_text(f'{{"key": "{SECRET}"}}\n')
-    (below / "own.ticket").write_text(SECRET)
+    (below / "own.token").write_text(SECRET)
     assert len(canary.leaks(heard, tmp_path)) == 1
     (below / "audit.jsonl").unlink()
     assert canary.leaks(heard, tmp_path) == []

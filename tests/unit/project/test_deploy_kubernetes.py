@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[3] / "deploy" / "kubernetes"
 FOLDERS = ("base", "federated", "gateways")
 SECRETS = {"hq-tls": {"tls.crt", "tls.key", "ca.crt"}, "etcd-tls": {"tls.crt", "tls.key", "ca.crt"}}
-SECRETS["hq-federated-token"] = SECRETS["hq-gateway-token"] = {"ticket"}
+SECRETS["hq-federated-token"] = SECRETS["hq-gateway-token"] = {"token"}
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 Json = dict[str, Any]
 

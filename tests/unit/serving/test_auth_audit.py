@@ -75,7 +75,7 @@ async def test_an_item_of_a_batch_that_was_denied_is_recorded_as_denied() -> Non
         call.touched("mail-1", outcome=PermissionDenied.reason)
 
     batch = Unary("S/Apply", bytes, bytes, run, UPLOAD)
-    call = Call(access=Access(Identity("ann", Kind.TICKET, 0), UPLOAD, {}))
+    call = Call(access=Access(Identity("ann", Kind.TOKEN, 0), UPLOAD, {}))
     await settled(gate.recorded(batch)(None, call))
     told = [(one["key"], one["decision"]) for one in map(json.loads, sink.lines)]
     assert told == [("web-1", "allow"), ("mail-1", "deny")]

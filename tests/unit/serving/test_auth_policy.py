@@ -24,7 +24,7 @@ POLICIES = parse(POLICY.encode())
 
 def access(name: str, cluster: str | None = "test", policy: bytes = POLICY.encode()) -> Access:
     scopes = parse(policy).scopes(name, cluster)
-    return Access(Identity(name, Kind.TICKET, 0.0), READ, scopes)
+    return Access(Identity(name, Kind.TOKEN, 0.0), READ, scopes)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ ROUNDS = 60
 
 def access(name: str, rule: Rule) -> Access:
     grants = parse(POLICY.encode()).scopes(name, "test")
-    return Access(Identity(name, Kind.TICKET, 0.0), rule, {r: s for r, s in grants.items() if r in rule.roles})
+    return Access(Identity(name, Kind.TOKEN, 0.0), rule, {r: s for r, s in grants.items() if r in rule.roles})
 
 
 def deadline(registry: Registry) -> float:

@@ -89,7 +89,7 @@ def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
     gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
     for name in ("admin", "operator", "reader/ann"):
         with pytest.raises(PermissionDenied):
-            gate.access(Identity(name, Kind.TICKET, 0.0), rule)
+            gate.access(Identity(name, Kind.TOKEN, 0.0), rule)
 
 
 def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:

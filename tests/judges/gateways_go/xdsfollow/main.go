@@ -28,7 +28,7 @@ func main() {
 		panic(err)
 	}
 	for {
-		call, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		call, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		var who wrapperspb.StringValue
 		err := connection.Invoke(call, "/judged.Who/Who", &emptypb.Empty{}, &who)
 		cancel()

@@ -1,4 +1,4 @@
-"""Tickets and certificates: whose they are, when they end, and what is refused of them."""
+"""Tokens and certificates: whose they are, when they end, and what is refused of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cryptography import x509
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from serving.auth.bearer_tokens import Demands, Tickets, parse_jwks
+from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates, spiffe_id
 from serving.auth.watched_files import BadSecurity
 from serving.clock import ManualClock, SystemClock
@@ -32,45 +32,45 @@ def issuer(tmp_path: Path) -> Issuer:
     return Issuer(tmp_path)
 
 
-def tickets(issuer: Issuer, clock: ManualClock | None = None) -> Tickets:
-    return Tickets(parse_jwks([issuer.jwks.read_bytes()]), DEMANDS, clock or ManualClock(wall_ms=round(NOW_S * 1000)))
+def tokens(issuer: Issuer, clock: ManualClock | None = None) -> Tokens:
+    return Tokens(parse_jwks([issuer.jwks.read_bytes()]), DEMANDS, clock or ManualClock(wall_ms=round(NOW_S * 1000)))
 
 
 @pytest.mark.parametrize("use_rsa", [False, True])
-def test_a_ticket_says_whose_it_is_and_until_when(tmp_path: Path, use_rsa: bool) -> None:
+def test_a_token_says_whose_it_is_and_until_when(tmp_path: Path, use_rsa: bool) -> None:
     issuer = Issuer(tmp_path, use_rsa=use_rsa)
-    found = tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + 60))
+    found = tokens(issuer).identity(issuer.token("ann", exp=NOW_S + 60))
     assert (found.name, found.expires_at) == ("ann", NOW_S + 60 + DEMANDS.skew_s)
 
 
 def test_the_skew_is_allowed_once_on_either_side_and_no_more(issuer: Issuer) -> None:
     clock = ManualClock(wall_ms=round(NOW_S * 1000))
-    known = tickets(issuer, clock)
-    assert known.identity(issuer.ticket("ann", exp=NOW_S - 29)).name == "ann"
-    assert known.identity(issuer.ticket("ann", exp=NOW_S + 60, nbf=NOW_S + 29)).name == "ann"
+    known = tokens(issuer, clock)
+    assert known.identity(issuer.token("ann", exp=NOW_S - 29)).name == "ann"
+    assert known.identity(issuer.token("ann", exp=NOW_S + 60, nbf=NOW_S + 29)).name == "ann"
     for claims in ({"exp": NOW_S - 31}, {"exp": NOW_S + 60, "nbf": NOW_S + 31}):
         with pytest.raises(Unauthenticated):
-            known.identity(issuer.ticket("ann", **claims))
+            known.identity(issuer.token("ann", **claims))
 
 
-def test_a_remembered_ticket_ends_like_any_other(issuer: Issuer) -> None:
+def test_a_remembered_token_ends_like_any_other(issuer: Issuer) -> None:
     clock = ManualClock(wall_ms=round(NOW_S * 1000))
-    known, ticket = tickets(issuer, clock), issuer.ticket("ann", exp=NOW_S + 60)
+    known, token = tokens(issuer, clock), issuer.token("ann", exp=NOW_S + 60)
     assert known.remembered("as this") is None
-    assert known.identity(ticket, "as this") is known.remembered("as this")
+    assert known.identity(token, "as this") is known.remembered("as this")
     clock.advance(91)
     assert known.remembered("as this") is None
     with pytest.raises(Unauthenticated, match="expired"):
-        known.identity(ticket, "as this")
+        known.identity(token, "as this")
 
 
-def test_a_key_that_is_withdrawn_takes_its_remembered_tickets_along(issuer: Issuer, tmp_path: Path) -> None:
-    known, ticket = tickets(issuer), issuer.ticket("ann", exp=NOW_S + 60)
-    known.identity(ticket, "as this")
+def test_a_key_that_is_withdrawn_takes_its_remembered_tokens_along(issuer: Issuer, tmp_path: Path) -> None:
+    known, token = tokens(issuer), issuer.token("ann", exp=NOW_S + 60)
+    known.identity(token, "as this")
     known.use(parse_jwks([Issuer(tmp_path / "next", "key-2").jwks.read_bytes()]))
     assert known.remembered("as this") is None
     with pytest.raises(Unauthenticated):
-        known.identity(ticket, "as this")
+        known.identity(token, "as this")
 
 
 def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:
             header = jwt.utils.base64url_encode(json.dumps({"alg": "none", "kid": issuer.kid}).encode()).decode()
             signature = ""
         with pytest.raises(Unauthenticated):
-            tickets(issuer).identity(f"{header or body}.{payload}.{signature}")
+            tokens(issuer).identity(f"{header or body}.{payload}.{signature}")
 
 
 @pytest.mark.parametrize(
@@ -124,27 +124,27 @@ def test_two_keys_of_one_id_are_refused(issuer: Issuer) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(where=st.integers(0, 10_000), what=st.characters(codec="latin-1"), junk=st.text(max_size=60))
-def test_no_changed_or_made_up_ticket_is_taken(issuer: Issuer, where: int, what: str, junk: str) -> None:
-    ticket = issuer.ticket("ann", exp=NOW_S + 60)
-    at = where % (ticket.rindex(".") - 1)
-    changed = ticket[:at] + what + ticket[at + 1 :]
-    for text in (junk, junk + ".a.b", *([changed] if changed != ticket else [])):
+def test_no_changed_or_made_up_token_is_taken(issuer: Issuer, where: int, what: str, junk: str) -> None:
+    token = issuer.token("ann", exp=NOW_S + 60)
+    at = where % (token.rindex(".") - 1)
+    changed = token[:at] + what + token[at + 1 :]
+    for text in (junk, junk + ".a.b", *([changed] if changed != token else [])):
         with pytest.raises(Unauthenticated) as refused:
-            tickets(issuer).identity(text)
-        assert ticket not in str(refused.value)
+            tokens(issuer).identity(text)
+        assert token not in str(refused.value)
 
 
 @pytest.mark.parametrize("twice", ["header", "claims"])
-def test_a_ticket_that_says_something_twice_is_refused(issuer: Issuer, twice: str) -> None:
+def test_a_token_that_says_something_twice_is_refused(issuer: Issuer, twice: str) -> None:
     header = json.dumps({"alg": "EdDSA", "kid": issuer.kid}).encode()
     claims = json.dumps({"sub": "ann", "aud": AUDIENCE, "iss": ISSUER, "exp": NOW_S + 60}).encode()
-    assert tickets(issuer).identity(compact(header, claims, issuer.key).decode()).name == "ann"
+    assert tokens(issuer).identity(compact(header, claims, issuer.key).decode()).name == "ann"
     if twice == "header":
         header = b'{"kid":"another",' + header[1:]
     else:
         claims = b'{"sub":"bob",' + claims[1:]
     with pytest.raises(Unauthenticated, match="malformed"):
-        tickets(issuer).identity(compact(header, claims, issuer.key).decode())
+        tokens(issuer).identity(compact(header, claims, issuer.key).decode())
 
 
 # --- certificates ---------------------------------------------------------------------------------------------------
@@ -207,17 +207,17 @@ def test_what_only_looks_like_our_id_is_refused(uri: str) -> None:
         spiffe_id(uri, "hq.test")
 
 
-def test_a_ticket_that_is_good_for_longer_than_allowed_is_refused(issuer: Issuer) -> None:
-    assert tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + DEMANDS.max_life_s)).name == "ann"
+def test_a_token_that_is_good_for_longer_than_allowed_is_refused(issuer: Issuer) -> None:
+    assert tokens(issuer).identity(issuer.token("ann", exp=NOW_S + DEMANDS.max_life_s)).name == "ann"
     with pytest.raises(Unauthenticated, match="more than 24 h"):
-        tickets(issuer).identity(issuer.ticket("ann", exp=NOW_S + DEMANDS.max_life_s + 31))
+        tokens(issuer).identity(issuer.token("ann", exp=NOW_S + DEMANDS.max_life_s + 31))
 
 
 @pytest.mark.parametrize("claim", ["exp", "nbf"])
 @pytest.mark.parametrize("value", [10**400, -(10**400), 1e300])
 def test_times_beyond_all_time_are_refused(issuer: Issuer, claim: str, value: float) -> None:
     with pytest.raises(Unauthenticated):
-        tickets(issuer).identity(issuer.ticket("ann", **{claim: value}))
+        tokens(issuer).identity(issuer.token("ann", **{claim: value}))
 
 
 def test_a_certificate_with_an_extension_twice_is_refused() -> None:

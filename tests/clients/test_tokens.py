@@ -1,4 +1,4 @@
-"""Tickets from the command line: signed for operators, taken by servers, inspected without being shown."""
+"""Tokens from the command line: signed for operators, taken by servers, inspected without being shown."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def lay_down(path: Path, key: Any, password: bytes = b"") -> Path:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KEYS)
-async def test_a_signed_ticket_opens_a_server_that_knows_its_key(tmp_path: Path, kind: str) -> None:
+async def test_a_signed_token_opens_a_server_that_knows_its_key(tmp_path: Path, kind: str) -> None:
     key = lay_down(tmp_path / "key.pem", KEYS[kind]())
-    published = await hqctl("", "ticket", "jwks", "--key", str(key), "--kid", "k1")
+    published = await hqctl("", "token", "jwks", "--key", str(key), "--kid", "k1")
     assert published.code == 0, published.err
     (tmp_path / "jwks.json").write_text(published.out)
-    ticket = tmp_path / "mine.ticket"
-    signing = ("ticket", "--key", str(key), "--kid", "k1", "--issuer", "me", "--for", "5m", "--out", str(ticket))
+    token = tmp_path / "mine.token"
+    signing = ("token", "--key", str(key), "--kid", "k1", "--issuer", "me", "--for", "5m", "--out", str(token))
     assert (await hqctl("", *signing, "--subject", "operator")).code == 0
-    assert stat.S_IMODE(ticket.stat().st_mode) == 0o600
+    assert stat.S_IMODE(token.stat().st_mode) == 0o600
     secured = Secured(tmp_path / "secured")
     security = secured.security(jwks=str(tmp_path / "jwks.json"), issuer="me")
-    asking = ("--ca", str(secured.authority.cert), "--ticket-file", str(ticket))
+    asking = ("--ca", str(secured.authority.cert), "--token-file", str(token))
     async with served(security) as replica:
         done = await hqctl(replica.addresses.grpc, *asking, "status")
         assert done.code == 0, done.err
@@ -62,15 +62,15 @@ async def test_a_signed_ticket_opens_a_server_that_knows_its_key(tmp_path: Path,
         assert "stranger may not read" in denied.err
 
 
-async def test_inspect_shows_what_a_ticket_says_but_not_its_signature(tmp_path: Path) -> None:
+async def test_inspect_shows_what_a_token_says_but_not_its_signature(tmp_path: Path) -> None:
     key = lay_down(tmp_path / "key.pem", Ed25519PrivateKey.generate())
-    signed = await hqctl("", "ticket", "--key", str(key), "--kid", "k1", "--subject", "ops/ada", "--audience", "hq-2")
-    ticket = signed.out.strip()
-    shown = await hqctl("", "ticket", "inspect", stdin=ticket)
+    signed = await hqctl("", "token", "--key", str(key), "--kid", "k1", "--subject", "ops/ada", "--audience", "hq-2")
+    token = signed.out.strip()
+    shown = await hqctl("", "token", "inspect", stdin=token)
     said = json.loads(shown.out)
     assert said["header"]["kid"] == "k1"
     assert (said["claims"]["sub"], said["claims"]["aud"], said["claims"]["iss"]) == ("ops/ada", "hq-2", "hqctl")
-    assert ticket.rpartition(".")[2] not in shown.out
+    assert token.rpartition(".")[2] not in shown.out
     assert said["claims"]["exp"].endswith("+00:00")
 
 
@@ -80,7 +80,7 @@ async def test_jwks_publishes_several_keys_and_no_private_one(tmp_path: Path) ->
     public = old.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     (tmp_path / "old.pub").write_bytes(public)
     named = [str(part) for kid in ("old.pub", "new.pem") for part in ("--key", tmp_path / kid, "--kid", kid)]
-    done = await hqctl("", "ticket", "jwks", *named)
+    done = await hqctl("", "token", "jwks", *named)
     assert sorted(parse_jwks([done.out.encode()])) == ["new.pem", "old.pub"]
     assert all("d" not in entry for entry in json.loads(done.out)["keys"])
 
@@ -96,7 +96,7 @@ async def test_a_key_that_cannot_sign_is_told_by_the_name_of_its_file(tmp_path: 
         lay_down(path, rsa.generate_private_key(65537, 1024))
     elif fault == "text":
         path.write_text("hush")
-    done = await hqctl("", "ticket", "--key", str(path), "--kid", "k1", "--subject", "ops/ada")
+    done = await hqctl("", "token", "--key", str(path), "--kid", "k1", "--subject", "ops/ada")
     assert done.code == 1
     assert done.err.startswith(f"hqctl: {path}: ")
     assert "hush" not in done.err

@@ -1,0 +1,106 @@
+"""A connection of which nobody knows yet which HTTP it speaks, and who is at its other end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+from typing import Any, Final, cast
+
+from serving.h2.frames import PREFACE
+from serving.limiting.per_peer import address_of
+from serving.transport.connection import SURPLUS_S, Connection, Make
+from serving.transport.core import Core
+from serving.transport.exchange import Peer
+
+_CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
+
+
+class Arrival(asyncio.Protocol):
+    """A connection of which nobody knows yet which HTTP it speaks."""
+
+    def __init__(self, core: Core, h2: Make, h1: Make, accepted: tuple[Peer, str] | None = None) -> None:
+        """`accepted`: who it is, and the limit beyond which it is or "", if it was counted before its handshake."""
+        self._core, self._h2, self._h1 = core, h2, h1
+        self._begun = b""
+        self._accepted, self._surplus = accepted, ""
+        self._is_counted = self.is_made = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast("asyncio.Transport", transport)  # uvloop's are, but do not say so
+        # Written at once, and paused as soon as anything is left, so that what waits is known; TLS pauses from 1 on.
+        transport.set_write_buffer_limits(high=1 if transport.get_extra_info("ssl_object") else 0, low=0)
+        secure = transport.get_extra_info("ssl_object")
+        self.is_made = True
+        self._core.arrivals.add(self)
+        if self._accepted is not None:
+            accepted, self._surplus = self._accepted
+            certificate = _certificate(secure)
+            self._peer = Peer(accepted.host, accepted.name, certificate, is_secure=True, uid=accepted.uid)
+        else:
+            sock = transport.get_extra_info("socket")
+            self._peer = peer_of(sock, transport.get_extra_info("peername"))
+            self._surplus = self._core.open_connection(self._peer)
+        self._is_counted = not self._surplus
+        patience_s = SURPLUS_S if self._surplus else self._core.limits.slow_request_s
+        self._timer = self._core.loop.call_later(patience_s, self._late)
+        if secure is not None and secure.selected_alpn_protocol() == "h2":
+            self._begin(is_h2=True)
+
+    def data_received(self, data: bytes) -> None:
+        begun = self._begun = self._begun + data
+        if len(begun) >= len(PREFACE) or not PREFACE.startswith(begun):
+            self._begin(is_h2=begun.startswith(PREFACE))
+
+    def eof_received(self) -> None:
+        """Leave it to the transport to close."""
+
+    def leave(self) -> None:
+        """The server ends."""
+        self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._timer.cancel()
+        self._core.arrivals.discard(self)
+        if self._is_counted:
+            self._core.close_connection(self._peer)
+
+    def _late(self) -> None:
+        connection = self._begin(is_h2=False)
+        if connection is not None and self._surplus:
+            connection.turn_away(self._surplus)
+
+    def _begin(self, *, is_h2: bool) -> Connection | None:
+        self._timer.cancel()
+        self._core.arrivals.discard(self)
+        if self._transport.is_closing():
+            return None
+        connection = (self._h2 if is_h2 else self._h1)(self._transport, self._peer, self._surplus)
+        self._is_counted = False
+        self._transport.set_protocol(connection)
+        connection.data_received(self._begun)
+        return connection
+
+
+def _certificate(secure: ssl.SSLObject) -> bytes:
+    der = secure.getpeercert(True)
+    return ssl.DER_cert_to_PEM_cert(der).encode() if der else b""
+
+
+def peer_of(sock: socket.socket | None, address: Any) -> Peer:
+    """Who is at the other end of a socket, whose address there is this; None: the peer has left already."""
+    if sock is not None and sock.family == socket.AF_UNIX:
+        return _local_peer(sock)
+    name = address or ("", 0)
+    host = address_of(name[0])
+    shown = f"[{host}]" if ":" in host else host
+    return Peer(host, f"{shown}:{name[1]}")
+
+
+def _local_peer(sock: socket.socket) -> Peer:
+    """A process of this machine; the system says whose it is: each user has limits of their own."""
+    if not hasattr(socket, "SO_PEERCRED"):
+        return Peer("unix", "unix")
+    pid, uid, _ = _CREDENTIALS.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    return Peer(f"unix:uid={uid}", f"unix:uid={uid}:pid={pid}", uid=uid)

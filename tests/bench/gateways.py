@@ -1,0 +1,200 @@
+"""The gateways over a real HQ: DNS answers of one core, and how long a change takes to reach who follows.
+
+Propagation is counted from the acknowledged report to its arrival at a client: an ADS stream, a blocking query; one
+alone, and the last of 1,000 streams (QUICK: 100).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import grpc
+import psutil
+
+from gateways.xds.ads import PATH
+from gateways.xds.resources import Type
+from tests.bench.bench import Bench
+from tests.bench.stats import percentile
+from tests.support.gateway_process import GatewayProcess, Programs, Registry, programs
+from xdspb.v1 import xds_pb2 as pb
+
+GROUP: Final = "gateways"
+DNS: Final = "DNS answers per second of one core"
+XDS: Final = "xDS, acknowledged to arrived: p99"
+QUERY: Final = "blocking query, acknowledged to answered: p99"
+_CROWD: Final = "xDS, acknowledged to the last of {:,} streams: p99"
+_INSTANCES: Final = 16
+_CHANGES: Final = 200
+_CROWD_CHANGES: Final = 20
+_IN_FLIGHT: Final = 64
+
+
+async def run(bench: Bench) -> None:
+    """The group `gateways`."""
+    async with programs(bench.directory) as running:
+        hq = await running.registry()
+        for number in range(_INSTANCES):
+            await hq.put(f"web-{number}", host=f"127.0.1.{number}")
+        await _dns(bench, await running.gateway("dns", hq))
+        await _xds(bench, running, hq)
+        await _consul(bench, hq, await running.gateway("consul", hq))
+
+
+# --- DNS ----------------------------------------------------------------------------------------------------------
+
+
+async def _dns(bench: Bench, gateway: GatewayProcess) -> None:
+    """Asked by a process of its own, with many questions in flight; the gateway's processor time tells its capacity."""
+    process, rates, per_core = psutil.Process(gateway.pid), [], []
+    for _ in range(bench.rounds):
+        before = sum(process.cpu_times()[:2])
+        order = (sys.executable, "-m", "tests.bench.gateways", gateway.dns_address, str(bench.seconds))
+        asker = await asyncio.create_subprocess_exec(*order, stdout=asyncio.subprocess.PIPE)
+        answers = int((await asker.communicate())[0])
+        used_s = sum(process.cpu_times()[:2]) - before
+        rates.append(answers / bench.seconds)
+        per_core.append(answers / used_s)
+    note = f"A of {_INSTANCES} addresses over UDP; answers over the gateway's processor time"
+    bench.fact(GROUP, DNS, per_core, "/s", note=note)
+    bench.fact(GROUP, "DNS answers per second, with the asker on the other core", rates, "/s")
+
+
+def ask(where: str, seconds: float) -> int:
+    """How many answers came, with so many questions in flight."""
+    host, _, port = where.rpartition(":")
+    name = b"".join(bytes((len(word),)) + word for word in (b"web", b"service", b"hq", b"internal")) + b"\0"
+    packet = struct.pack("!HHHHHH", 7, 0x0100, 1, 0, 0, 0) + name + struct.pack("!HH", 1, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        asking.connect((host, int(port)))
+        asking.settimeout(1.0)
+        for _ in range(_IN_FLIGHT):
+            asking.send(packet)
+        count, ends = 0, time.monotonic() + seconds
+        while time.monotonic() < ends:
+            with suppress(TimeoutError):
+                asking.recv(2_048)
+                count += 1
+            asking.send(packet)
+    return count
+
+
+# --- xDS ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Streams:
+    """Clients of one gateway, who count what arrives.
+
+    Attributes:
+        arrived: how many have the assignment whose bytes hold the mark.
+    """
+
+    mark: bytes = b""
+    arrived: int = 0
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def follow(self, channel: grpc.aio.Channel, ready: Callable[[], None]) -> None:
+        """One stream, until cancelled."""
+        call = channel.stream_stream(
+            f"/{PATH}",
+            request_serializer=pb.DiscoveryRequest.SerializeToString,
+            response_deserializer=lambda body: body,
+        )()
+        await call.write(pb.DiscoveryRequest(type_url=Type.ENDPOINTS.value, resource_names=["web"]))
+        is_first = True
+        async for body in call:
+            if is_first:
+                is_first = False
+                ready()
+            if self.mark and self.mark in body:
+                self.arrived += 1
+                self.changed.set()
+
+    async def wait(self, count: int) -> None:
+        """Return when so many have it."""
+        while self.arrived < count:
+            self.changed.clear()
+            await self.changed.wait()
+
+
+async def _xds(bench: Bench, running: Programs, hq: Registry) -> None:
+    gateway = await running.gateway("xds", hq)
+    for count, changes in ((1, _CHANGES), (100 if bench.quick else 1_000, _CROWD_CHANGES)):
+        async with _streams(gateway, count) as streams:
+            took = [await _one_change(hq, streams, count, number) for number in range(changes)]
+        name = XDS if count == 1 else _CROWD.format(count)
+        bench.fact(GROUP, name, [percentile(sorted(took), 0.99) * 1_000], "ms", note=f"{changes} changes")
+
+
+@asynccontextmanager
+async def _streams(gateway: GatewayProcess, count: int) -> AsyncIterator[_Streams]:
+    streams, ready, all_ready = _Streams(), 0, asyncio.Event()
+
+    def one_more() -> None:
+        nonlocal ready
+        ready += 1
+        if ready == count:
+            all_ready.set()
+
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.aio.insecure_channel(gateway.grpc, options) for _ in range(min(count, 20))]
+    tasks = [asyncio.create_task(streams.follow(channels[n % len(channels)], one_more)) for n in range(count)]
+    try:
+        async with asyncio.timeout(60):
+            await all_ready.wait()
+        yield streams
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(channel.close() for channel in channels))
+
+
+async def _one_change(hq: Registry, streams: _Streams, count: int, number: int) -> float:
+    """An instance comes with an address of its own, by which it is known when it arrives."""
+    address = f"127.9.{number >> 8}.{number & 255}"
+    streams.mark, streams.arrived = address.encode(), 0
+    await hq.put(f"new-{number}", host=address)
+    began = time.monotonic()
+    async with asyncio.timeout(30):
+        await streams.wait(count)
+    took_s = time.monotonic() - began
+    await hq.delete(f"new-{number}")
+    return took_s
+
+
+# --- Consul -------------------------------------------------------------------------------------------------------
+
+
+async def _consul(bench: Bench, hq: Registry, gateway: GatewayProcess) -> None:
+    took: list[float] = []
+    for number in range(_CHANGES):
+        is_ready = bool(number % 2)
+        _, _, headers = await gateway.get("/v1/health/service/web?passing")
+        waiting = asyncio.create_task(_answered(gateway, headers["x-consul-index"]))
+        await asyncio.sleep(0.01)  # until the question waits
+        await hq.report("web-0", is_ready=is_ready)
+        began = time.monotonic()
+        count, ended = await waiting
+        assert count == _INSTANCES - 1 + is_ready, count
+        took.append(max(0.0, ended - began))
+    bench.fact(GROUP, QUERY, [percentile(sorted(took), 0.99) * 1_000], "ms", note=f"{_CHANGES} changes")
+
+
+async def _answered(gateway: GatewayProcess, index: str) -> tuple[int, float]:
+    _, body, _ = await gateway.get(f"/v1/health/service/web?passing&index={index}&wait=60s")
+    found: list[Any] = json.loads(body)
+    return len(found), time.monotonic()
+
+
+if __name__ == "__main__":
+    print(ask(sys.argv[1], float(sys.argv[2])), flush=True)

@@ -1,0 +1,132 @@
+"""The CMS at size: 100,000 instances on 10,000 hosts, 1,000 tasks that wait; a decision, a new task, a poll.
+
+HQ is not asked: what a fence costs is HQ's figure. The store is in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from cms.desk import Desk, Settings
+from cms.hqview.locations import Locations
+from cms.leave import Leave
+from cms.ledger.book import Book, Rules
+from cms.ledger.decide import decide
+from cms.ledger.instances import Instance, InstanceKey
+from cms.ledger.limits import DomainLimit, Limits, Site
+from cms.records import TASK
+from cms.wire.answers import encoded, verdict
+from cmspb.storage.v1 import ledger_pb2
+from control import Config, Controller
+from serving.clock import SystemClock
+from store.memory import MemoryStore
+from tests.bench.bench import Bench
+from tests.bench.stats import percentile
+
+GROUP: Final = "cms"
+HOSTS: Final = 10_000
+PER_HOST: Final = 10
+SERVICES: Final = 1_000
+WAITING: Final = 1_000
+LOCATION: Final = "here"
+
+
+class StillLocations(Locations):
+    """They say nothing new, and can be relied on."""
+
+    def look(self) -> None:
+        """As before."""
+
+    async def fence(self, timeout_s: float = 1.0) -> None:
+        """Nothing to wait for."""
+
+
+async def run(bench: Bench) -> None:
+    """The group `cms`."""
+    clock, rng = SystemClock(), random.Random(1)
+    book = _book(clock.now(), rng)
+    store = MemoryStore()
+    controller = Controller(Config("/cms/v1/", "bench", 5.0), store, clock, rng)
+    leave = Leave(Desk(controller, book, StillLocations({}, book.picture, clock), Settings()))
+    running = asyncio.create_task(controller.run())
+    try:
+        await asyncio.wait_for(controller.loaded.wait(), 10)
+        while not controller.is_acting:
+            await asyncio.sleep(0.01)
+        await _fill(leave, rng)
+        await _measure(bench, leave, rng)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def _book(now: float, rng: random.Random) -> Book:
+    book = Book.empty(Rules(patience_s=3_600), [LOCATION])
+    book.picture.believe([LOCATION])
+    for number in range(HOSTS * PER_HOST):
+        key = InstanceKey(LOCATION, f"i{number}")
+        book.picture.put(Instance(key, f"s{number % SERVICES}", f"h{number // PER_HOST}", is_ready=rng.random() < 0.97))
+        book.picture.heard(key, now)
+    sites = {f"h{number}": Site(rack=f"r{number // 40}") for number in range(HOSTS)}
+    book.limit(Limits([DomainLimit("racks", "rack", 100), DomainLimit("hosts", "host", 200)], sites))
+    return book
+
+
+async def _fill(leave: Leave, rng: random.Random) -> None:
+    """Until as many wait as shall wait."""
+    numbers = itertools.count()
+    while sum(task.state == "waiting" for task in leave.desk.book.tasks.values()) < WAITING:
+        change = leave.desk.controller.creation()
+        for number in itertools.islice(numbers, 100):
+            wanted = _task(f"fill-{number}", rng)
+            change.get(TASK, wanted.id)
+            change.put(TASK, wanted.id, wanted)
+        await change.commit(30.0)
+        await asyncio.sleep(0.2)
+
+
+async def _measure(bench: Bench, leave: Leave, rng: random.Random) -> None:
+    desk, count = leave.desk, 40 if bench.quick else 200
+    waiting = [task.id for task in desk.book.tasks.values() if task.state == "waiting"]
+    note = f"{len(desk.book.picture.instances):,} instances, {len(waiting):,} tasks wait, {desk.grants:,} granted"
+
+    async def decision() -> None:
+        decide(desk.book, desk.clock.now())
+
+    async def poll() -> None:
+        record, why = await leave.look(rng.choice(waiting), "")
+        encoded(verdict(record, why, desk.clock))
+
+    async def dry_run() -> None:
+        await leave.dry_run(_task("dry", rng))
+
+    async def create() -> None:
+        await leave.create(_task(f"new-{rng.getrandbits(60)}", rng))
+
+    for name, call, times in (
+        ("a decision over all that wait", decision, count),
+        ("a poll of a task that waits, with its details", poll, count * 5),
+        ("a dry run", dry_run, count),
+        ("a new task, stored and decided", create, count),
+    ):
+        bench.fact(GROUP, f"{name}, p99", [await _p99_ms(call, times) for _ in range(bench.rounds)], "ms", note=note)
+
+
+async def _p99_ms(call: Callable[[], Coroutine[Any, Any, None]], times: int) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.perf_counter()
+        await call()
+        taken.append((time.perf_counter() - began) * 1000)
+        await asyncio.sleep(0)
+    return percentile(sorted(taken), 0.99)
+
+
+def _task(task_id: str, rng: random.Random) -> ledger_pb2.Task:
+    host = f"h{rng.randrange(HOSTS)}"
+    return ledger_pb2.Task(id=task_id, action="reboot", type="automated", issuer="bench", host=[host], state="waiting")

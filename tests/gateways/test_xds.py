@@ -1,0 +1,110 @@
+"""The xDS gateway as a process: streams over gRPC, tokens, and an HQ that comes and goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import grpc
+import pytest
+
+from gateways.xds.ads import PATH
+from gateways.xds.resources import Type
+from tests.support.gateway_process import GatewayProcess, Programs
+from tests.support.secured import Secured
+from xdspb.v1 import xds_pb2 as pb
+
+
+class Stream:
+    """One stream that wants endpoints."""
+
+    def __init__(self, call: Any) -> None:
+        self._call = call
+
+    async def wants(self, *names: str) -> None:
+        await self._call.write(pb.DiscoveryRequest(type_url=Type.ENDPOINTS.value, resource_names=names))
+
+    async def addresses(self) -> dict[str, list[str]]:
+        """The next answer, by target."""
+        async with asyncio.timeout(30):
+            response = await self._call.read()
+        found = [pb.ClusterLoadAssignment.FromString(resource.value) for resource in response.resources]
+        return {
+            one.cluster_name: [
+                endpoint.endpoint.address.socket_address.address
+                for locality in one.endpoints
+                for endpoint in locality.lb_endpoints
+            ]
+            for one in found
+        }
+
+    async def is_quiet(self) -> None:
+        """Nothing comes."""
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await self._call.read()
+
+
+@asynccontextmanager
+async def stream(gateway: GatewayProcess, token: str = "") -> AsyncIterator[Stream]:
+    metadata = [("authorization", f"Bearer {token}")] if token else []
+    async with grpc.aio.insecure_channel(gateway.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        yield Stream(
+            channel.stream_stream(
+                f"/{PATH}",
+                request_serializer=pb.DiscoveryRequest.SerializeToString,
+                response_deserializer=pb.DiscoveryResponse.FromString,
+            )(metadata=metadata)
+        )
+
+
+async def test_a_stream_follows_changes_and_a_restart_without_hq_says_the_same(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    await hq.put("web-2", host="10.0.0.2")
+    gateway = await started.gateway("xds", hq)
+    async with stream(gateway) as follows:
+        await follows.wants("web")
+        assert await follows.addresses() == {"web": ["10.0.0.1", "10.0.0.2"]}
+        await hq.put("db-1", "db")
+        await hq.report("web-2", is_ready=False)
+        assert await follows.addresses() == {"web": ["10.0.0.1"]}
+        await gateway.is_saved("web-2", "db-1", '"is_ready":false')
+        hq.pause()
+        await follows.is_quiet()
+
+    await gateway.kill()
+    await gateway.again()
+    async with stream(gateway) as follows:
+        await follows.wants("web", "none")
+        assert await follows.addresses() == {"web": ["10.0.0.1"]}
+        await follows.is_quiet()  # nothing is known about `none`
+
+    hq.resume()
+    async with stream(gateway) as follows:
+        await follows.wants("none")
+        assert await follows.addresses() == {"none": []}
+        await hq.put("none-1", "none", host="10.0.0.9")
+        assert await follows.addresses() == {"none": ["10.0.0.9"]}
+    assert await gateway.terminate() == 0
+
+
+async def test_a_token_opens_the_services_of_its_policy_and_no_others(started: Programs) -> None:
+    files = Secured(started.directory)
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    await hq.put("db-1", "db")
+    plain = files.flags({k: v for k, v in files.given().items() if k in ("jwks", "policy", "issuer", "audience")})
+    gateway = await started.gateway("xds", hq, *plain)
+    async with stream(gateway, files.issuer.token("web-reader")) as follows:
+        await follows.wants("web", "db")
+        assert await follows.addresses() == {"web": ["10.0.0.1"]}
+        await follows.is_quiet()
+    async with stream(gateway) as unknown:
+        with suppress(grpc.aio.AioRpcError):  # it may be refused before it has said anything
+            await unknown.wants("web")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await unknown.addresses()
+        assert refused.value.code() is grpc.StatusCode.UNAUTHENTICATED

@@ -1,0 +1,48 @@
+// Prometheus' own discovery of Consul: prints the targets of a service, one line whenever they differ.
+//
+//	promfollow ADDRESS SERVICE
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/consul"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+)
+
+func main() {
+	config := consul.DefaultSDConfig
+	config.Server, config.Services = os.Args[1], []string{os.Args[2]}
+	config.RefreshInterval = model.Duration(time.Second)
+	registry := prometheus.NewRegistry()
+	metrics := config.NewDiscovererMetrics(registry, discovery.NewRefreshMetrics(registry))
+	discoverer, err := config.NewDiscoverer(discovery.DiscovererOptions{Metrics: metrics})
+	if err != nil {
+		panic(err)
+	}
+	groups, shown := make(chan []*targetgroup.Group), "nothing"
+	go discoverer.Run(context.Background(), groups)
+	for update := range groups {
+		var found []string
+		for _, group := range update {
+			for _, target := range group.Targets {
+				if target["__meta_consul_health"] == "passing" {
+					found = append(found, string(target["__address__"]))
+				}
+			}
+		}
+		sort.Strings(found)
+		if line := strings.Join(found, " "); line != shown {
+			shown = line
+			fmt.Println("found", line)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+"""The command: everything started in order, its addresses printed, everything ended by Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from store.embedded import EtcdFailed, EtcdNotFound
+from tools.cloud.parts import NODES, PARTS, Known, Part
+from tools.demo.children import Child, ChildFailed
+from tools.demo.events import Events
+from tools.demo.ground import GroundTaken, ground
+from tools.demo.setting import PER_SERVICE, ROOT, SERVICES
+from tools.demo.stage import Stage
+
+_DATA = ".hq-cloud"
+_EXPECTED = (ChildFailed, EtcdFailed, EtcdNotFound, GroundTaken, OSError)
+_NEXT = """
+try:
+  hqctl --server {gateway} find web
+  hqctl disruptions --cms {cms}
+  nanny --help; walle --help; and http://{console} in a browser
+"""
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--data", type=click.Path(path_type=Path), default=ROOT / _DATA, help="Its directory, removed at the end."
+)
+def cli(data: Path) -> None:
+    """Run three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances."""
+    try:
+        with ground(data.absolute()) as directory:
+            asyncio.run(_run(directory))
+    except* _EXPECTED as group:
+        for error in group.exceptions:
+            click.echo(f"cloud: {error}", err=True)
+        sys.exit(1)
+
+
+async def _run(directory: Path) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    cloud = Cloud(directory)
+    tasks = [asyncio.create_task(each) for each in (cloud.run(), stop.wait())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        await cloud.end()
+    failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    if failures:
+        raise ExceptionGroup("the cloud failed", failures)
+    click.echo("the cloud has stopped; nothing is left")
+
+
+class Cloud:
+    """Runs until cancelled; whatever happened, `end` stops every process."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._stage = Stage(directory, random.Random(), Events(), NODES)
+        self._children: list[Child] = []
+
+    async def run(self) -> None:
+        """Start everything and go on. Raises ChildFailed, and others in an ExceptionGroup."""
+        instances = len(NODES) * len(SERVICES) * PER_SERVICE
+        click.echo(f"starting three locations, {instances} simulated instances on {sum(NODES.values())} hosts ...")
+        playing = asyncio.create_task(self._stage.play())
+        try:
+            while not self._stage.front.is_up:
+                await asyncio.wait([playing], timeout=0.1)
+                if playing.done():
+                    break
+            if not playing.done():
+                await self._start_parts()
+            await playing
+        finally:
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
+
+    async def end(self) -> None:
+        """Stop every process, the last one first."""
+        for child in reversed(self._children):
+            await child.stop()
+        await self._stage.end()
+
+    async def _start_parts(self) -> None:
+        stage, started = self._stage, dict[str, str]()
+        click.echo(f"  {'gateway':<8} gRPC and HTTP {stage.front.grpc}")
+        locations = {name: location.addresses for name, location in stage.locations.items()}
+        for name, addresses in locations.items():
+            click.echo(f"  {name:<8} gRPC and HTTP {' '.join(addresses)}")
+        etcd = next(iter(stage.locations.values())).etcd
+        for part in PARTS:
+            known = Known(self._directory, etcd, locations, stage.front.grpc, started)
+            started[part.name] = await self._start(part, known)
+            click.echo(f"  {part.name:<8} {started[part.name]}")
+        click.echo(
+            _NEXT.format(gateway=stage.front.grpc, cms=started["cms"], console=started["console"])
+            + "Ctrl-C stops everything."
+        )
+
+    async def _start(self, part: Part, known: Known) -> str:
+        child = Child(part.name, part.module, part.arguments(known), self._directory / f"{part.name}.log")
+        self._children.append(child)
+        await child.start()
+        return (await child.says(part.says))[1]
