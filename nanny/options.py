@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
-import socket
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from control import Config
+from control.process import dev_flags, kit_flags
 from hqcli.documents import BadDocument
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
 from nanny.world.cms import CmsLeave
@@ -56,23 +53,13 @@ world: Final = together(
     ),
 )
 behaviour: Final = together(
-    _option("--prefix", default="/nanny/v1/", help="Prefix of all keys of Nanny in the store."),
-    _option("--process", default="", help="Name of this process, never reused; default: generated."),
-    _option("--term", type=Duration(), default="10s", help="A silent acting process is succeeded after this long."),
+    kit_flags(FLAGS, "/nanny/v1/"),
     _option("--drift-every", type=Duration(), default="60s", help="How often services at rest are compared with HQ."),
-    _option("--compact-every", type=Duration(), default="0s", help="Compact the store's history; 0s: HQ does."),
-    _option("--stop-file", default="", metavar="FILE", help="While it exists, this process changes nothing in HQ."),
     _option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
+dev: Final = dev_flags(FLAGS, ".nanny")
 limits: Final = FLAGS.limits()
 logs: Final = FLAGS.logs()
-
-
-def config_of(given: Mapping[str, Any]) -> Config:
-    """How the kit runs."""
-    name = given["process"] or f"{socket.gethostname()}-nanny-{secrets.token_hex(4)}"
-    stop_file = Path(given["stop_file"]) if given["stop_file"] else None
-    return Config(given["prefix"], name, given["term"], given["compact_every"], stop_file)
 
 
 def world_of(given: Mapping[str, Any]) -> tuple[dict[str, Client], Leave]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
-import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import click
 
+from control.process import DevStore, config_of, dev_store, until_stopped
 from nanny import options
 from nanny.server import Server
 from serving.auth.security import Security, check_exposure, security_of
@@ -19,7 +18,7 @@ from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.flags import limits_of, tracing_to
-from serving.process import relax_gc, run, when_told_to_stop
+from serving.process import run
 from serving.telemetry.logs import set_up_logs
 from serving.transports import Addresses
 from store.epoch import FormatTooNew
@@ -46,21 +45,23 @@ def serve(**given: Any) -> None:
 
     config = etcd_config(given)
     security = _security(given)
-    _run(lambda: EtcdStore(config), given, security)
+    _run(lambda: _serve(EtcdStore(config), given, security), given)
 
 
 @click.command(context_settings=_SETTINGS)
+@options.dev
 @options.listening
 @options.world
 @options.behaviour
 @options.limits
 @options.logs
 def dev(**given: Any) -> None:
-    """Run one process of Nanny that keeps nothing after its end, to try it out beside `hq dev`."""
-    from store.memory import MemoryStore
+    """Run one process of Nanny with its own etcd, to try it out beside `hq dev`.
 
+    The etcd is a child of this process and stops with it; its data stay in --data.
+    """
     _check_exposure(given)
-    _run(MemoryStore, given, None)
+    _run(lambda: _dev(given), given)
 
 
 def _security(given: dict[str, Any]) -> Security | None:
@@ -78,12 +79,14 @@ def _check_exposure(given: dict[str, Any]) -> None:
         raise click.UsageError(str(error)) from error
 
 
-def _run(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
+def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -> None:
+    from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
+
     set_up_logs(given["log_level"], given["log_format"])
     refused: list[str] = []
     try:
-        run(lambda: _serve(make_store, given, security))
-    except* (OSError, BadSecurity, FormatTooNew, click.UsageError) as group:
+        run(main)
+    except* (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound, click.UsageError) as group:
         refused = [str(error) for error in group.exceptions]
     for words in refused:
         click.echo(f"nanny: {words}", err=True)
@@ -91,8 +94,13 @@ def _run(make_store: Callable[[], Store], given: dict[str, Any], security: Secur
         sys.exit(1)
 
 
-async def _serve(make_store: Callable[[], Store], given: dict[str, Any], security: Security | None) -> None:
-    config = options.config_of(given)
+async def _dev(given: dict[str, Any]) -> None:
+    async with dev_store(given) as own:
+        await _serve(own.store, given, None, own)
+
+
+async def _serve(store: Store, given: dict[str, Any], security: Security | None, own: DevStore | None = None) -> None:
+    config = config_of(given, "nanny")
     locations, leave = options.world_of(given)
     tracing = tracing_to(given["otlp"], "nanny", config.process)
     shared = ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
@@ -105,11 +113,9 @@ async def _serve(make_store: Callable[[], Store], given: dict[str, Any], securit
         transport=given["transport"],
     )
     rng = random.SystemRandom()
-    server = Server(
-        config, make_store(), rng, shared, addresses, locations, leave, given["drift_every"], given["grace"]
-    )
-    when_told_to_stop(server.stop)
-    stop = server.controller.stop
-    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: stop.trip("SIGUSR1"))
-    relax_gc()
-    await server.serve()
+    server = Server(config, store, rng, shared, addresses, locations, leave, given["drift_every"], given["grace"])
+    if own is None:
+        await until_stopped(server, server.controller)
+        return
+    welcome = f"Nanny is ready, {own.where}. Ctrl-C stops it."
+    await until_stopped(server, server.controller, lambda: click.echo(welcome), own.died)

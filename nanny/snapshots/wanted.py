@@ -10,7 +10,7 @@ from typing import Final
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
-from nannyctl.plans.desired import desired
+from nannyctl.plans.desired import OWNED, desired
 from nannyctl.plans.held import Held
 
 READY: Final = instance_pb2.REVISION_TARGET_READY
@@ -18,7 +18,7 @@ INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
 _CREATED = instance_pb2.RevisionTarget.DESCRIPTOR.values_by_name.get("REVISION_TARGET_CREATED")
 CREATED: Final[int | None] = _CREATED.number if _CREATED is not None else None
 """None: this build's hq.v1 does not know it."""
-OWNER: Final = "nanny.v1/generation"
+OWNER: Final = OWNED
 """Annotation of instances that a Nanny owns; its value is the generation of the order that wrote them last."""
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hqpb.v1 import instance_pb2
 from nanny.snapshots import wanted
 from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
+from nannyctl.plans.actions import Kind
+from nannyctl.plans.describing import Described
 from nannyctl.plans.held import Held, held
+from nannyctl.plans.switching import Switch
 from serving.errors import InvalidRequest, TooLarge
 
 GOOD = b"""
@@ -113,3 +118,17 @@ def test_lowering_never_raises() -> None:
     gone = wanted.lowered(content().id, of(made), None, 1)
     assert gone is not None
     assert not gone.spec.revision
+
+
+def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
+    made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, 1)
+    for intent in (Switch(content().id), Described(content().description, content().placements.values())):
+        action = intent.action("web-1", of(made))
+        assert action.kind is Kind.REFUSED
+        assert "belongs to the service Nanny" in action.note
+
+
+def test_the_example_of_the_guide_is_a_snapshot() -> None:
+    text = (Path(__file__).resolve().parents[2] / "examples/nanny/site.yaml").read_bytes()
+    without_ready = b"".join(line for line in text.splitlines(keepends=True) if not line.startswith(b"ready:"))
+    assert len(read_content("site", without_ready, ["default"]).placements) == 3

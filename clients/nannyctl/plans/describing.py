@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hqpb.v1 import instance_pb2
 from nannyctl.descriptions.description import Description, Placement
 from nannyctl.plans.actions import Action, Kind
-from nannyctl.plans.desired import absent_of, desired, needs_secrets, ready_of
+from nannyctl.plans.desired import absent_of, desired, needs_secrets, owned_by_nanny, ready_of
 from nannyctl.plans.diff import diff
 from nannyctl.plans.held import Held
 
@@ -38,6 +38,8 @@ class Described:
         if held is not None and not self._is_ours(held):
             note = f"belongs to the service {held.instance.meta.service_id}: choose another id"
             return Action(instance_id, Kind.REFUSED, held, note=note)
+        if held is not None and (why := owned_by_nanny(held)) and (placement is not None or self._prune):
+            return Action(instance_id, Kind.REFUSED, held, note=why)
         if placement is None:
             return self._not_described(instance_id, held)
         after = desired(self.description, placement, held)

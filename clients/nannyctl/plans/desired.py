@@ -14,6 +14,8 @@ from nannyctl.plans.held import Held
 
 READY = instance_pb2.REVISION_TARGET_READY
 INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
+OWNED = "nanny.v1/generation"
+"""Annotation of instances that the service Nanny owns."""
 
 
 def desired(description: Description, placement: Placement, held: Held | None) -> instance_pb2.Instance:
@@ -35,6 +37,13 @@ def desired(description: Description, placement: Placement, held: Held | None) -
         wanted.spec.node_name = placement.node
     _set_revisions(wanted.spec, description)
     return wanted
+
+
+def owned_by_nanny(held: Held) -> str:
+    """Why these commands leave an instance alone; empty: they do not."""
+    if OWNED not in held.instance.meta.annotations:
+        return ""
+    return "belongs to the service Nanny, which would change it back: use `nanny snapshot add` and `nanny target`"
 
 
 def needs_secrets(description: Description, held: Held) -> bool:

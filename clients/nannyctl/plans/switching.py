@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hqpb.v1 import instance_pb2
 from nannyctl.plans.actions import Action, Kind
-from nannyctl.plans.desired import ready_of, retarget
+from nannyctl.plans.desired import owned_by_nanny, ready_of, retarget
 from nannyctl.plans.diff import diff
 from nannyctl.plans.held import Held
 
@@ -34,6 +34,8 @@ class Switch:
     def action(self, instance_id: str, held: Held | None) -> Action:
         if held is None:
             return Action(instance_id, Kind.UNCHANGED, note="is gone")
+        if why := owned_by_nanny(held):
+            return Action(instance_id, Kind.REFUSED, held, note=why)
         ready = ready_of(held.instance)
         if ready != self.to and self.only_from and ready != self.only_from:
             return Action(
