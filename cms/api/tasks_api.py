@@ -23,10 +23,9 @@ _MOST_PLANNED = 1_000
 
 
 def _subject(request: Any) -> str:
-    for name in ("id", "name", "issuer"):
-        if hasattr(request, name):
-            return str(getattr(request, name))
-    return str(getattr(getattr(request, "task", None) or getattr(request, "budget", None), "id", ""))
+    """The task, budget or issuer that a request is about."""
+    about = getattr(request, "task", None) or getattr(request, "budget", None) or request
+    return next((str(getattr(about, name)) for name in ("id", "name", "issuer") if hasattr(about, name)), "")
 
 
 _SERVICE = Service("cms.v1.CmsService", _subject)

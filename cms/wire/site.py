@@ -103,6 +103,8 @@ class WireApi:
         wanted.owner = owner_of(call)
         check_task(wanted, known_to(request.at.minor))
         check_task_reach(call.access, wanted, self._leave.desk.book.picture)
+        if not is_dry:
+            call.touched(wanted.id)
         record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))
         return _json(200, verdict(record, why, self._clock))
 

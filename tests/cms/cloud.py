@@ -23,6 +23,7 @@ from hq.process.server import Server as HqServer
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
@@ -190,12 +191,13 @@ class Cloud:
         issuers: tuple[str, ...] = (),
         term_s: float = 1.0,
         store: Store | None = None,
+        security: Security | None = None,
     ) -> Cms:
         """Start a process of the CMS."""
         clients = {name: Client([address]) for name, address in self.addresses.items()}
         book = Book.empty(rules or Rules(settle_s=0.5), self.addresses, Budgets())
         book.limit(Limits(limits, sites))
-        shared = ServerContext(ServingLimits(), SystemClock(), RequestIds(process))
+        shared = ServerContext(ServingLimits(), SystemClock(), RequestIds(process), security)
         config = Config("/cms/v1/", process, term_s)
         server = Server(
             config,

@@ -197,6 +197,7 @@ class FaultRun:
                         self.story.batches.append(batch)
                         for change in batch.changes:
                             if change.key == word and change.value:
-                                self._holder = ACTING.message.FromString(change.value).process
-                                self.story.acting_since.append((time.monotonic(), self._holder))
+                                acting = ACTING.message.FromString(change.value)
+                                self._holder = acting.process
+                                self.story.acting_since.append((time.monotonic(), acting.word))
             await asyncio.sleep(0.1)

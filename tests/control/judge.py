@@ -77,12 +77,11 @@ def _two_writers(story: Story) -> Iterator[str]:
 
 def _two_printers(story: Story) -> Iterator[str]:
     """No effect of a process comes when another one acts already."""
+    order = {word: i for i, (_, word) in enumerate(story.acting_since)}
     for printed in story.printed:
-        holder = ""
-        for since, process in story.acting_since:
-            holder = process if since < printed.at else holder
-        if holder and holder != printed.process:
-            yield f"TWO ACT: {printed.process} printed {printed.order_id} while {holder} acted"
+        later = [since for since, word in story.acting_since if order[word] > order.get(printed.word, -1)]
+        if later and later[0] < printed.at:
+            yield f"TWO ACT: {printed.order_id} was printed {printed.at - later[0]:.3f} s after another took over"
 
 
 def _printed(story: Story, books: dict[str, Book]) -> Iterator[str]:

@@ -28,8 +28,8 @@ class FileWorld:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def print(self, book: str, place: int, order_id: str, process: str) -> None:
-        line = f"{json.dumps([book, place, order_id, process, time.monotonic()])}\n"
+    def print(self, book: str, place: int, order_id: str, word: int) -> None:
+        line = f"{json.dumps([book, place, order_id, word, time.monotonic()])}\n"
         file = os.open(self._directory / book, os.O_APPEND | os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.write(file, line.encode())

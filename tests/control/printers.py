@@ -42,7 +42,7 @@ class Book:
 class World(Protocol):
     """Where effects happen. They take no time, but nothing guards them."""
 
-    def print(self, book: str, index: int, order_id: str, process: str) -> None: ...
+    def print(self, book: str, place: int, order_id: str, word: int) -> None: ...
 
     async def count(self, book: str) -> int:
         """How many ids of a book are printed. Raises OSError."""
@@ -85,7 +85,7 @@ class Printer:
         self._put(change, name, book)
         intent = await self.controller.intend(change)
         if book.printed < book.intended:
-            await self._apart(self._effect(intent, name, book.printed, book.ids[book.printed]))
+            await self._apart(self._effect(intent, name, book))
         return 0.0
 
     async def _apart(self, work: Coroutine[Any, Any, None]) -> None:
@@ -105,10 +105,10 @@ class Printer:
         if self._rng.random() < 0.2:
             await asyncio.sleep(self._rng.choice([0.05, 0.2, 2.0]) * self.controller.config.term_s)
 
-    async def _effect(self, intent: Intent, name: str, place: int, order_id: str) -> None:
+    async def _effect(self, intent: Intent, name: str, book: Book) -> None:
         await self._dawdle()
         intent.check()
-        self._world.print(name, place, order_id, self.controller.config.process)
+        self._world.print(name, book.printed, book.ids[book.printed], book.word)
 
     async def _note(self, key: str) -> float:
         """A record that nobody else ever touches: only the acting word keeps a late one out."""

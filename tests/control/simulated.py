@@ -40,9 +40,9 @@ class SharedWorld:
     story: Story
     counts: dict[str, int] = field(default_factory=dict)
 
-    def print(self, book: str, index: int, order_id: str, process: str) -> None:
-        self.counts[book] = max(self.counts.get(book, 0), index + 1)
-        self.story.printed.append(Printed(book, index, order_id, process, asyncio.get_running_loop().time()))
+    def print(self, book: str, place: int, order_id: str, word: int) -> None:
+        self.counts[book] = max(self.counts.get(book, 0), place + 1)
+        self.story.printed.append(Printed(book, place, order_id, word, asyncio.get_running_loop().time()))
 
     async def count(self, book: str) -> int:
         await asyncio.sleep(0.01)
@@ -60,8 +60,8 @@ class SeenStore(MemoryStore):
         super()._append(batch)
         for change in batch.changes:
             if change.key == f"{PREFIX}{ACTING.name}/{WORD}".encode() and change.value:
-                process = ACTING.message.FromString(change.value).process
-                self._story.acting_since.append((asyncio.get_running_loop().time(), process))
+                word = ACTING.message.FromString(change.value).word
+                self._story.acting_since.append((asyncio.get_running_loop().time(), word))
 
 
 class Run:

@@ -9,12 +9,12 @@ from store.port import Batch
 
 
 class Printed(NamedTuple):
-    """An effect, as the world saw it; `at` on the clock that all share."""
+    """An effect, and the acting word under which it was decided; `at` on the clock that all share."""
 
     book: str
     place: int
     order_id: str
-    process: str
+    word: int
     at: float
 
 
@@ -29,7 +29,7 @@ class Story:
         acked: ids by client, in the order in which each was told that they took effect.
         printed: effects, in order.
         batches: all revisions of the store.
-        acting_since: when each acting word was stored at the latest, and whose it is.
+        acting_since: when each acting word was stored at the latest, in order.
     """
 
     prefix: str
@@ -38,7 +38,7 @@ class Story:
     acked: dict[str, list[str]] = field(default_factory=dict)
     printed: list[Printed] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
-    acting_since: list[tuple[float, str]] = field(default_factory=list)
+    acting_since: list[tuple[float, int]] = field(default_factory=list)
 
     @property
     def acks(self) -> int:

@@ -1,0 +1,108 @@
+"""With security: who may ask for what, whose tasks are whose, and what the audit log says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.cms.cloud import Cms, cloud, known, task
+from tests.support.secured import Secured
+
+
+class Guarded:
+    """A secured CMS, and calls to it with somebody's token."""
+
+    def __init__(self, cms: Cms, files: Secured) -> None:
+        self.cms, self._files = cms, files
+
+    async def call(self, who: str, method: str, path: str, body: object = None) -> tuple[int, Any]:
+        """`path` from the root; who "": no token."""
+        return await asyncio.to_thread(self._call, who, method, path, body)
+
+    async def ask(self, who: str, task_id: str, host: str) -> int:
+        return (await self.call(who, "POST", "/v1.4/tasks", task(task_id, host)))[0]
+
+    async def order(self, who: str, name: str, body: object, service: str = "CmsService") -> int:
+        return (await self.call(who, "POST", f"/cms.v1.{service}/{name}", body))[0]
+
+    def _call(self, who: str, method: str, path: str, body: object) -> tuple[int, Any]:
+        headers = {"content-type": "application/json"}
+        if who:
+            headers["authorization"] = f"Bearer {self._files.issuer.token(who)}"
+        data = None if body is None else json.dumps(body).encode()
+        url = f"https://127.0.0.1:{self.cms.port}{path}"
+        context = ssl.create_default_context(cafile=str(self._files.authority.cert))
+        context.check_hostname = False
+        try:
+            request = urllib.request.Request(url, data, headers, method=method)
+            with urllib.request.urlopen(request, timeout=10, context=context) as answer:
+                text = answer.read()
+                return answer.status, json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, json.loads(error.read() or b"null")
+
+
+@asynccontextmanager
+async def guarded(folder: Path) -> AsyncIterator[Guarded]:
+    files = Secured(folder)
+    async with cloud() as made:
+        crew = await made.location("ams")
+        for number in range(4):
+            await crew.add(f"web-{number}", "web", f"h{number}")
+        cms = await made.cms(security=files.security())
+        await known(cms, 4)
+        yield Guarded(cms, files)
+
+
+async def test_nobody_asks_without_a_token_and_readers_only_read(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as one:
+        assert await one.ask("", "t", "h0") == 401
+        assert await one.ask("reader/ann", "t", "h0") == 403
+        assert (await one.call("reader/ann", "GET", "/v1.4/tasks"))[0] == 200
+        assert await one.order("reader/ann", "ListBudgets", {}) == 200
+        assert await one.order("reader/ann", "Freeze", {"reason": "no"}, "CmsAdminService") == 403
+        assert await one.order("operator", "Freeze", {"reason": "drill"}, "CmsAdminService") == 200
+
+
+async def test_tasks_belong_to_who_created_them(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as one:
+        assert await one.ask("operator", "theirs", "h0") == 200
+        status, listed = await one.call("admin", "GET", "/v1.4/tasks")
+        assert (status, listed) == (200, {"result": []})
+        assert (await one.call("admin", "GET", "/v1.4/tasks/theirs"))[0] == 404
+        assert (await one.call("admin", "DELETE", "/v1.4/tasks/theirs"))[0] == 404
+        assert await one.ask("admin", "theirs", "h0") == 409
+        assert (await one.call("operator", "DELETE", "/v1.4/tasks/theirs"))[0] == 204
+
+
+async def test_how_far_a_role_reaches_is_compared_with_what_a_task_names(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as one:
+        assert await one.ask("rack-operator", "t", "h0") == 403
+        assert await one.ask("rack-operator", "t", "rack1-7") == 200
+        mine = {"id": "u", "action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "nanny"}
+        assert await one.order("mail-uploader", "CreateTask", {"task": mine}) == 403
+        assert await one.order("web-uploader", "CreateTask", {"task": mine}) == 200
+        budget = {"name": "web", "service": "web", "minReady": "1"}
+        assert await one.order("mail-uploader", "PutBudget", {"budget": budget}) == 403
+        assert await one.order("web-uploader", "PutBudget", {"budget": budget}) == 200
+
+
+async def test_writes_and_denials_are_in_the_audit_log(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as one:
+        await one.ask("operator", "mine", "h0")
+        await one.ask("reader/ann", "t", "h0")
+        await one.order("operator", "Freeze", {"reason": "drill"}, "CmsAdminService")
+        lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
+        told = {(line.get("identity"), line.get("method"), line.get("decision")) for line in lines}
+        assert ("operator", "cms.wire/Create", "allow") in told
+        assert ("reader/ann", "cms.wire/Create", "deny") in told
+        assert ("operator", "cms.v1.CmsAdminService/Freeze", "allow") in told
+        assert any(line.get("key") == "mine" for line in lines)
