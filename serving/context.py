@@ -85,7 +85,7 @@ class ServerContext:
         security: Security | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """`security` None: plain text, and nobody is asked who they are."""
+        """`security` None: without TLS or authentication."""
         self.limits = limits
         self.clock = clock
         self.ids = ids

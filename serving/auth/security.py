@@ -23,7 +23,7 @@ from serving.telemetry.metrics import Declared
 _REREAD_S: Final = 1.0
 _MARK_EVERY_S: Final = 300.0
 
-Reread = tuple[WatchedFiles[Any], Callable[[], None]]
+Reloading = tuple[WatchedFiles[Any], Callable[[], None]]
 """A file, and what to do when it says something else."""
 
 
@@ -31,11 +31,11 @@ class Security:
     """The gate that calls pass, TLS of the transports, and the files that both live by.
 
     Attributes:
-        gate: None: nobody is asked who they are.
+        gate: None: without authentication.
         tls: None: plain text.
     """
 
-    def __init__(self, gate: Gate | None, tls: ServerTls | None, audit: Audit, files: list[Reread]) -> None:
+    def __init__(self, gate: Gate | None, tls: ServerTls | None, audit: Audit, files: list[Reloading]) -> None:
         self.gate, self.tls, self.audit = gate, tls, audit
         self._files = [*files, *((file, _nothing) for file in (tls.files if tls else ()))]
 
@@ -192,7 +192,7 @@ def security_of(
 
 def _gate(
     given: Mapping[str, Any], audit: Audit, clock: Clock, cluster: str | None, denied_by_state: Collection[str]
-) -> tuple[Gate, list[Reread]]:
+) -> tuple[Gate, list[Reloading]]:
     policy = WatchedFiles("policy", (Path(given["policy"]),), lambda contents: parse(contents[0]))
     accepts_certificates = given["client_ca"] and cluster is not None
     certificates = Certificates(given["trust_domain"], clock) if accepts_certificates else None

@@ -39,7 +39,7 @@ def acceptable_request_id(text: str) -> str:
     return text if _REQUEST_ID.fullmatch(text) else ""
 
 
-class Lasting:
+class StreamTimeout:
     """Ends a stream at its caller's deadline, or when it is too old: with DeadlineExceeded, or Retry.
 
     Like `ClosingStream` it is no generator, of which there would be one for each idle watch.

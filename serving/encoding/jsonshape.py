@@ -110,7 +110,7 @@ def proto_path(path: str) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, in words."""
+    """What a JSON value is, for messages."""
     kinds = {
         dict: "an object",
         list: "an array",

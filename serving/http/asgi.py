@@ -78,7 +78,7 @@ async def respond(send: Send, status: int, headers: Headers, body: bytes) -> Non
     """Send a whole answer; its content-length is added."""
     if status != 304:  # it would be that of the answer which the client has already
         headers.append((b"content-length", b"%d" % len(body)))
-    if status == 200 and write_whole(send, headers, body):
+    if status == 200 and write_complete(send, headers, body):
         return
     try:
         await send({"type": "http.response.start", "status": status, "headers": headers})
@@ -107,7 +107,7 @@ def _too_large(max_bytes: int) -> TooLarge:
 _OK: Final = STATUS_LINE[200]
 
 
-def write_whole(send: object, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
+def write_complete(send: object, headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
     """Write a whole 200 answer to a POST, if `send` is uvicorn's own and the reader keeps up.
 
     Return whether it was: if not, nothing was written, and `send` must be used. `headers` must be well-formed, with the

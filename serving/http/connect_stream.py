@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from serving import wire
-from serving.calls.incoming import ClosingStream, HttpCall, Lasting, connect_timeout_s
+from serving.calls.incoming import ClosingStream, HttpCall, StreamTimeout, connect_timeout_s
 from serving.calls.methods import Answer, Streaming, settled
 from serving.context import ServerContext
 from serving.encoding import gzipping
@@ -110,7 +110,11 @@ class StreamEndpoint:
     async def _pump(self, request: object, call: HttpCall, timeout_s: float | None, stream: Outgoing) -> None:
         await stream.begin()
         answers = self._method.run(request, call)
-        async with Lasting(timeout_s, self._limits.max_stream_age_s), self._guard.lease(call), ClosingStream(answers):
+        async with (
+            StreamTimeout(timeout_s, self._limits.max_stream_age_s),
+            self._guard.lease(call),
+            ClosingStream(answers),
+        ):
             async for answer in answers:
                 await stream.message(answer, self._admission)
 

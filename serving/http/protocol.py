@@ -16,13 +16,13 @@ from uvicorn.server import ServerState
 
 from serving import wire
 from serving.errors import Overloaded, ServiceError, TooLarge
-from serving.http.queues import OneByOne, Stall, Trailers, Waiting
+from serving.http.queues import ReadPausing, Stall, Trailers, Waiting
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
 from serving.limiting.per_peer import address_of
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp, SlowRequest, TooManyConnections
 
-_LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
+_LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might lose the answer
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -49,7 +49,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.flow = OneByOne(transport, self.pipeline)
+        self.flow = ReadPausing(transport, self.pipeline)
         self._stall = Stall(self.loop, transport, self.admission, self.limits.stalled_write_s)
         try:
             self._count_in()

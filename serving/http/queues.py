@@ -26,7 +26,7 @@ class Waiting(deque[T]):
         super().appendleft(request)
 
 
-class OneByOne(FlowControl):
+class ReadPausing(FlowControl):
     """Reads nothing as long as a request waits."""
 
     def __init__(self, transport: asyncio.Transport, waiting: Sized) -> None:

@@ -44,7 +44,7 @@ class Access:
     """The reach of one identity in calls under one rule.
 
     Attributes:
-        identity: None: nobody was asked.
+        identity: None: without authentication.
         grants: how far it reaches in each of its roles that the rule is for.
         is_checked: False: security is off, and everything is allowed.
         is_unlimited: some role reaches all services and nodes.

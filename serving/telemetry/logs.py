@@ -14,7 +14,7 @@ from serving.calls import current
 FORMATS: Final = ("text", "json")
 
 
-class OfCall(logging.Filter):
+class CallFields(logging.Filter):
     """Notes on each record which call it is about: `request_id` and `trace_id`; empty outside of calls."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -22,7 +22,7 @@ class OfCall(logging.Filter):
         return True
 
 
-class ToStream(logging.StreamHandler[TextIO]):
+class LogStream(logging.StreamHandler[TextIO]):
     """Remembers as `fault` why its last record could not be written; empty: it was."""
 
     fault = ""
@@ -39,7 +39,7 @@ class ToStream(logging.StreamHandler[TextIO]):
             super().handleError(record)
 
 
-class ForPeople(logging.Formatter):
+class TextFormatter(logging.Formatter):
     """One line, with the call at its end."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class ForPeople(logging.Formatter):
         return f"{line} [{request_id}]" if request_id else line
 
 
-def for_programs() -> logging.Formatter:
+def json_formatter() -> logging.Formatter:
     """One JSON object: time (RFC 3339, UTC), level, logger, message, request_id, trace_id, exc_info."""
     from pythonjsonlogger.json import JsonFormatter  # 20 ms that only those pay who want JSON
 
@@ -69,10 +69,10 @@ def for_programs() -> logging.Formatter:
 
 def set_up_logs(level: str, form: str, stream: TextIO | None = None) -> None:
     """Send everything from this level on to a stream (standard error), in one of FORMATS."""
-    target = ToStream(stream or sys.stderr)
-    target.setFormatter(for_programs() if form == "json" else ForPeople())
-    handler = Quiet(target, time.monotonic)
-    handler.addFilter(OfCall())
+    target = LogStream(stream or sys.stderr)
+    target.setFormatter(json_formatter() if form == "json" else TextFormatter())
+    handler = RepeatFilter(target, time.monotonic)
+    handler.addFilter(CallFields())
     logging.basicConfig(level=level.upper(), handlers=[handler])
     # A warning for every malformed request of some scanner: the refusals are counted on /metrics.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
@@ -91,7 +91,7 @@ class _Kind:
         self.last: logging.LogRecord | None = None
 
 
-class Quiet(logging.Handler):
+class RepeatFilter(logging.Handler):
     """Hands records on to another handler: of each kind so many within a window, then one with their number.
 
     A kind is a logger, a level and a message without its arguments.

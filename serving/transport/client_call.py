@@ -6,7 +6,6 @@ import asyncio
 import base64
 import binascii
 import math
-import struct
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -14,11 +13,10 @@ from urllib.parse import unquote_to_bytes
 
 from google.rpc import code_pb2  # type: ignore[import-untyped,unused-ignore]
 
+from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
 from serving.h2.heads import Head
 from serving.h2.stream import Stream
-
-_PREFIX: Final = struct.Struct(">BL")  # flags and length, before each message
 
 Trailers = Sequence[tuple[bytes, bytes]]
 
@@ -36,7 +34,7 @@ _OF_HTTP: Final[Mapping[int, int]] = {
     400: INTERNAL,
     401: code_pb2.UNAUTHENTICATED,
     403: code_pb2.PERMISSION_DENIED,
-    404: code_pb2.UNIMPLEMENTED,
+    404: UNIMPLEMENTED,
     **dict.fromkeys((429, 502, 503, 504), UNAVAILABLE),
 }
 # https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md#errors; all others are INTERNAL
@@ -110,7 +108,7 @@ class Call:
 
     def __init__(self, block: bytes, request: bytes, deadline: float | None, max_bytes: int) -> None:
         self.block, self.deadline = block, deadline
-        self.body = _PREFIX.pack(0, len(request)) + request
+        self.body = PREFIX.pack(0, len(request)) + request
         self.stream: Stream | None = None
         self.timer: asyncio.TimerHandle | None = None
         self.is_over = self._is_grpc = False
@@ -130,9 +128,9 @@ class Call:
 
     def data(self, chunk: bytes, *, end: bool) -> int:
         """More of its messages; the bytes to give back, as `free` says."""
-        size = len(chunk) - _PREFIX.size
-        if not self._held and 0 <= size <= self._max_bytes and _PREFIX.unpack_from(chunk) == (0, size):
-            self._message(chunk[_PREFIX.size :])  # almost always
+        size = len(chunk) - PREFIX.size
+        if not self._held and 0 <= size <= self._max_bytes and PREFIX.unpack_from(chunk) == (0, size):
+            self._message(chunk[PREFIX.size :])  # almost always
         else:
             self._take(chunk)
         if end:
@@ -195,9 +193,9 @@ class Call:
     def _take(self, chunk: bytes) -> None:
         held, at = self._held, 0
         held += chunk
-        while len(held) - at >= _PREFIX.size and not self.is_over:
-            flags, size = _PREFIX.unpack_from(held, at)
-            start, at_next = at + _PREFIX.size, at + _PREFIX.size + size
+        while len(held) - at >= PREFIX.size and not self.is_over:
+            flags, size = PREFIX.unpack_from(held, at)
+            start, at_next = at + PREFIX.size, at + PREFIX.size + size
             if flags:
                 self.fail(CallFailed(INTERNAL, "a message is compressed without request, or malformed"))
             elif size > self._max_bytes:
@@ -297,5 +295,5 @@ def timeout_text(left_s: float) -> bytes:
 
 def _not_grpc(head: Head) -> CallFailed:
     kind = head.named.get(b"content-type", b"of no type")[:100].decode("latin-1")
-    text = f"the response is not gRPC: HTTP status {head.status}, {kind}"
-    return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), text, head.fields)
+    words = f"the response is not gRPC: HTTP status {head.status}, {kind}"
+    return CallFailed(_OF_HTTP.get(head.status, UNKNOWN), words, head.fields)

@@ -52,7 +52,7 @@ class ConnectUnary(Wire):
             raise TooLarge(f"the body is over the limit of {self._limits.max_request_bytes} bytes")
         return [(bool(self._encoding), b"".join(self._body))] if end else []
 
-    def whole(self, call: ExchangeCall, payload: bytes) -> None:
+    def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         more = self._more(call)
         if len(payload) >= self._limits.gzip_min_bytes:
             accepted = self._exchange.head.named.get(b"accept-encoding")

@@ -12,9 +12,9 @@ from serving.h2.heads import Head
 from serving.transport.core import Accepted, Core
 from serving.transport.exchange import Peer
 
-LINGER_S: Final = 2.0  # a refused client has so long to read why; closing at once might take the answer from it
-SURPLUS_S: Final = 0.5  # one connection too many may say so long what it wants, to be told in its own HTTP
-_SPARED_S: Final = 5.0  # and if it asks how we are, has so long to be told
+LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might lose the answer
+SURPLUS_S: Final = 0.5  # for a connection too many to begin its request, so that it is refused in its own HTTP
+_SPARED_S: Final = 5.0  # for its answer, if it asks for our health
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
 _JOINED_BYTES: Final = 64 * 1024
 

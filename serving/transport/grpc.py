@@ -59,7 +59,7 @@ class Grpc(Wire):
             self._envelopes = Envelopes(self._limits.max_request_bytes)
         return self._envelopes.take(chunk, end=end) if chunk or end else []
 
-    def whole(self, call: ExchangeCall, payload: bytes) -> None:
+    def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         head, trailers = self._ok, _OK_TRAILERS
         lead = prefix(payload)
         if call.gzip_answers:

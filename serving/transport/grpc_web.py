@@ -35,7 +35,7 @@ class GrpcWeb(Grpc):
             chunk = _decoded(text)
         return super().take(chunk, end=end)
 
-    def whole(self, call: ExchangeCall, payload: bytes) -> None:
+    def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         head, body = self._head(call), self._enveloped(payload)
         self._exchange.answer(head, self._coded(body + _last([(b"grpc-status", b"0"), *call.trailer_fields])))
 

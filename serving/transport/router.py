@@ -21,9 +21,10 @@ from serving.transport.exchange import AnswerHead, Exchange
 from serving.transport.grpc import Grpc, GrpcJson, status_fields
 from serving.transport.grpc_web import GrpcWeb
 from serving.transport.paging import PageHandler
-from serving.transport.rpc import Endpoint, Rpc, UnaryRpc
+from serving.transport.rpc import Endpoint, Rpc
 from serving.transport.site_handler import SiteHandler
 from serving.transport.streams import DuplexRpc, StreamRpc
+from serving.transport.unary import UnaryRpc
 from serving.transport.wires import Wire
 
 _KINDS: Final[dict[type[Any], type[Rpc]]] = {Unary: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}

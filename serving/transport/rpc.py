@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from types import CoroutineType
 from typing import Any, Final
 
 from serving import wire
 from serving.calls.current import CURRENT
-from serving.calls.methods import Answer, Method, Unary, settled
+from serving.calls.methods import Method, Unary
 from serving.context import ServerContext
 from serving.encoding.envelopes import PREFIX_BYTES, Message
 from serving.encoding.jsonio import refuse_deep
@@ -21,9 +21,7 @@ from serving.transport.call import ExchangeCall
 from serving.transport.exchange import Exchange
 from serving.transport.wires import Wire
 
-# A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
-_DEADLINE_GRACE_S: Final = 0.25
-_LONG_JSON_BYTES: Final = 32 * 1024
+LONG_JSON_BYTES: Final = 32 * 1024
 
 
 class Endpoint:
@@ -157,12 +155,12 @@ class Rpc:
         self._task = asyncio.get_running_loop().create_task(work)
 
     async def _request(self, is_compressed: bool, payload: bytes) -> Any:
-        """The message, read beside the loop where that takes long."""
+        """The message, parsed in a thread where that takes long."""
         endpoint, is_json = self._endpoint, self._wire.json_in
         if is_compressed:
             payload = await asyncio.to_thread(self._wire.decompress, payload)
             self._hold(len(payload))
-        if is_json and len(payload) >= _LONG_JSON_BYTES:
+        if is_json and len(payload) >= LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
             return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
         return endpoint.parse_json(payload) if is_json else endpoint.method.parse(payload)
@@ -214,7 +212,7 @@ class Rpc:
         if self._is_gone:
             self._close("CANCELLED")
             return
-        told = wire.as_service_error(self._meant(error), call)
+        told = wire.as_service_error(self._as_told(error), call)
         endpoint.admission.count(told)
         endpoint.guard.refused(call, told)
         if endpoint.turned_away is not None and not self._has_run:
@@ -232,84 +230,5 @@ class Rpc:
         except ServiceError:
             return None
 
-    def _meant(self, error: BaseException) -> BaseException:
+    def _as_told(self, error: BaseException) -> BaseException:
         return error
-
-
-class UnaryRpc(Rpc):
-    """One message, one answer: at once where memory has it."""
-
-    def _run(self, is_compressed: bool, payload: bytes) -> None:
-        endpoint, spoken = self._endpoint, self._wire
-        if endpoint.turned_away is not None:
-            self._asked = is_compressed, payload
-        if not endpoint.is_free:
-            endpoint.admission.check_call(self._exchange.peer.host)
-            if endpoint.admission.peer_rate is not None:
-                endpoint.admission.check_rate(self._call.caller)
-        if len(payload) >= LARGE_BYTES:
-            self._hold(len(payload))
-        self._started = endpoint.now()
-        if is_compressed or (spoken.json_in and len(payload) >= _LONG_JSON_BYTES):
-            self._wait_for(self._read_and_run(is_compressed, payload))
-            return
-        request = endpoint.parse_json(payload) if spoken.json_in else endpoint.method.parse(payload)
-        self._has_run = True
-        result = endpoint.run(request, self._call)
-        if not hasattr(type(result), "__await__"):  # as Awaitable has it, but for a tenth of the time
-            result = result.json() if spoken.json_out else result.proto()
-        if type(result) is bytes:
-            self._answer(result)
-        else:
-            self._wait_for(result)
-
-    def _wait_for(self, result: Awaitable[Answer | bytes]) -> None:
-        """Go on in a task; from now on the call is counted as under way."""
-        if not self._endpoint.is_free:
-            self._endpoint.admission.open_call(self._exchange.peer.host)
-            self._is_open = True
-        self._result = result
-        self._work_on(self._awaited(result))
-
-    def _release(self) -> None:
-        admission, peer = self._endpoint.admission, self._exchange.peer.host
-        if self._is_open:
-            admission.close_call(peer)
-        if self._held_bytes:
-            admission.release_body(peer, self._held_bytes)
-
-    async def _read_and_run(self, is_compressed: bool, payload: bytes) -> Answer:
-        request = await self._request(is_compressed, payload)
-        self._has_run = True
-        answer: Answer = await settled(self._endpoint.run(request, self._call))
-        return answer
-
-    async def _awaited(self, result: Awaitable[Answer | bytes]) -> None:
-        timeout_s = self._wire.timeout_s
-        try:
-            if timeout_s is None:
-                payload = await self._payload(result)
-            else:
-                async with asyncio.timeout(timeout_s + _DEADLINE_GRACE_S):
-                    payload = await self._payload(result)
-            self._answer(payload)
-        except BaseException as error:
-            self._fail(error)
-
-    async def _payload(self, result: Awaitable[Answer | bytes]) -> bytes:
-        answer = await result
-        if isinstance(answer, bytes):
-            return answer
-        return await settled(answer.json()) if self._wire.json_out else answer.proto()
-
-    def _answer(self, payload: bytes) -> None:
-        endpoint, spoken = self._endpoint, self._wire
-        if len(payload) >= endpoint.large_bytes:
-            self._check_size(payload)
-        seconds = endpoint.now() - self._started
-        self._is_closed = True
-        if self._is_open or self._held_bytes:
-            self._release()
-        if not self._is_gone:
-            endpoint.stats[spoken.transport].answered(seconds)
-            spoken.whole(self._call, payload)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from serving.calls.current import CURRENT
-from serving.calls.incoming import ClosingStream, Lasting
+from serving.calls.incoming import ClosingStream, StreamTimeout
 from serving.calls.methods import Answer, settled
 from serving.encoding.envelopes import Message
 from serving.errors import Overloaded, ShuttingDown
@@ -52,7 +52,7 @@ class StreamRpc(Rpc):
 
     async def _pump(self, answers: AsyncIterator[Answer]) -> None:
         spoken, exchange = self._wire, self._exchange
-        limit = Lasting(spoken.timeout_s, self._endpoint.limits.max_stream_age_s)
+        limit = StreamTimeout(spoken.timeout_s, self._endpoint.limits.max_stream_age_s)
         async with limit, self._endpoint.guard.lease(self._call), ClosingStream(answers):
             async for answer in answers:
                 payload = await settled(answer.json()) if spoken.json_out else answer.proto()
@@ -75,7 +75,7 @@ class StreamRpc(Rpc):
         self._close("OK")
         self._wire.end(self._call)
 
-    def _meant(self, error: BaseException) -> BaseException:
+    def _as_told(self, error: BaseException) -> BaseException:
         if isinstance(error, asyncio.CancelledError):
             return ShuttingDown("this replica is shutting down: reconnect to another one", 0.0)
         return error

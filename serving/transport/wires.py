@@ -35,7 +35,7 @@ class Wire:
         """Of a message that is compressed; may take long. Raises ServiceError."""
         return envelopes.gunzip(self._encoding, payload, self._limits.max_request_bytes)
 
-    def whole(self, call: ExchangeCall, payload: bytes) -> None:
+    def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
         """The one answer of a call, and its end."""
         self.begin(call)
         self.message(payload)

@@ -12,7 +12,7 @@ from grpc import aio
 
 from serving.calls.methods import Call
 from serving.context import ServerContext
-from serving.telemetry.logs import OfCall
+from serving.telemetry.logs import CallFields
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, details_of
 from tests.wire.raw_http import RawHttp
@@ -97,7 +97,7 @@ async def test_lines_that_are_logged_within_a_call_have_its_id(
 
     async def logging_too(self: FakeRegistry, text: str, call: Call) -> Any:
         record = logging.LogRecord("test", logging.INFO, "", 0, "", None, None)
-        OfCall().filter(record)
+        CallFields().filter(record)
         seen.append((record.request_id, record.trace_id))  # type: ignore[attr-defined]
         return await obey(self, text, call)
 

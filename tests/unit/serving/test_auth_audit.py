@@ -24,7 +24,7 @@ from serving.calls.methods import Call, Unary, settled
 from serving.clock import ManualClock
 from serving.errors import AuditUnavailable, PermissionDenied
 from serving.rights.access import Access, Identity, Kind
-from serving.telemetry.logs import Quiet, ToStream
+from serving.telemetry.logs import LogStream, RepeatFilter
 
 LINE = Line("ann", "127.0.0.1:1", "S/M", "web-1", "allow", "upload", "OK", 7, "r-1")
 
@@ -141,7 +141,7 @@ class FullStream(io.StringIO):
 
 def test_an_order_is_refused_too_while_the_log_that_holds_the_lines_cannot_be_written() -> None:
     stream, audit = FullStream(), Audit(LogSink(), ManualClock())
-    root, handler = logging.getLogger(), Quiet(ToStream(stream), ManualClock().now)
+    root, handler = logging.getLogger(), RepeatFilter(LogStream(stream), ManualClock().now)
     root.addHandler(handler)
     try:
         with pytest.raises(AuditUnavailable, match="No space left"):

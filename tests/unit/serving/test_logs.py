@@ -13,7 +13,7 @@ import pytest
 from serving.calls import current
 from serving.calls.methods import Call
 from serving.clock import ManualClock
-from serving.telemetry.logs import ForPeople, OfCall, Quiet, for_programs
+from serving.telemetry.logs import CallFields, RepeatFilter, TextFormatter, json_formatter
 from store.etcd import EtcdConfig
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -45,13 +45,13 @@ def written(log: logging.Logger, formatter: logging.Formatter) -> io.StringIO:
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)
-    handler.addFilter(OfCall())
+    handler.addFilter(CallFields())
     log.addHandler(handler)
     return stream
 
 
 def test_json_lines_have_the_documented_fields_and_no_empty_ones(log: logging.Logger) -> None:
-    stream = written(log, for_programs())
+    stream = written(log, json_formatter())
     log.warning("lost %d of %d", 1, 2)
     line: dict[str, Any] = json.loads(stream.getvalue())
     assert line.pop("time").endswith("Z")
@@ -59,7 +59,7 @@ def test_json_lines_have_the_documented_fields_and_no_empty_ones(log: logging.Lo
 
 
 def test_a_line_within_a_call_names_it_and_its_trace(log: logging.Logger) -> None:
-    stream, people = written(log, for_programs()), written(log, ForPeople())
+    stream, people = written(log, json_formatter()), written(log, TextFormatter())
     token = current.CURRENT.set(Traced(request_id="abc-1"))
     log.warning("halfway")
     current.CURRENT.reset(token)
@@ -73,7 +73,7 @@ def test_a_line_within_a_call_names_it_and_its_trace(log: logging.Logger) -> Non
 
 
 def test_json_tells_the_traceback_in_the_same_line(log: logging.Logger) -> None:
-    stream = written(log, for_programs())
+    stream = written(log, json_formatter())
     try:
         {"this": 1}["which"]
     except KeyError:
@@ -96,7 +96,7 @@ def test_a_trace_context_that_is_none_is_not_passed_on(text: str) -> None:
 
 def test_what_repeats_is_told_some_times_and_then_counted(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
-    log.addHandler(Quiet(lines, clock.now, most=3, window_s=10.0))
+    log.addHandler(RepeatFilter(lines, clock.now, most=3, window_s=10.0))
     for number in range(100):
         log.warning("lost %d", number)
     assert lines.lines == ["lost 0", "lost 1", "lost 2"]
@@ -109,7 +109,7 @@ def test_what_repeats_is_told_some_times_and_then_counted(log: logging.Logger) -
 
 def test_one_noisy_place_does_not_silence_another_nor_an_error_of_its_own(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
-    log.addHandler(Quiet(lines, clock.now, most=1, window_s=10.0))
+    log.addHandler(RepeatFilter(lines, clock.now, most=1, window_s=10.0))
     for _ in range(3):
         log.warning("lost")
         log.error("lost")
@@ -119,7 +119,7 @@ def test_one_noisy_place_does_not_silence_another_nor_an_error_of_its_own(log: l
 
 def test_the_rest_is_told_at_the_end(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
-    quiet = Quiet(lines, clock.now, most=1, window_s=10.0)
+    quiet = RepeatFilter(lines, clock.now, most=1, window_s=10.0)
     log.addHandler(quiet)
     log.warning("lost")
     log.warning("lost")
@@ -129,7 +129,7 @@ def test_the_rest_is_told_at_the_end(log: logging.Logger) -> None:
 
 def test_many_kinds_of_messages_are_remembered_within_bounds(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
-    quiet = Quiet(lines, clock.now)
+    quiet = RepeatFilter(lines, clock.now)
     log.addHandler(quiet)
     for number in range(3_000):
         log.warning(f"lost {number}")  # as a careless place would

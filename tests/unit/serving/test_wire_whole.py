@@ -8,7 +8,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from serving.http.asgi import write_whole
+from serving.http.asgi import write_complete
 
 HEADERS = [(b"content-type", b"application/json"), (b"content-length", b"2")]
 
@@ -56,7 +56,7 @@ def cycle(
 def test_head_and_body_are_one_write() -> None:
     socket, answered = Socket(), list[str]()
     made = cycle(socket, answered)
-    assert write_whole(made.send, HEADERS, b"{}")
+    assert write_complete(made.send, HEADERS, b"{}")
     (written,) = socket.writes
     head, _, body = written.partition(b"\r\n\r\n")
     lines = head.split(b"\r\n")
@@ -70,7 +70,7 @@ def test_head_and_body_are_one_write() -> None:
 
 def test_a_connection_that_is_not_kept_is_closed_and_told_so() -> None:
     socket = Socket()
-    assert write_whole(cycle(socket, [], keep_alive=False).send, HEADERS, b"{}")
+    assert write_complete(cycle(socket, [], keep_alive=False).send, HEADERS, b"{}")
     assert b"\r\nconnection: close\r\n\r\n{}" in socket.writes[0]
     assert socket.closed
 
@@ -85,6 +85,6 @@ def test_nothing_is_written_where_it_cannot_be_whole() -> None:
     gone.disconnected = True
     slow.flow.write_paused = True
     for refused in (head.send, started.send, gone.send, slow.send, send):
-        assert not write_whole(refused, HEADERS, b"{}")
+        assert not write_complete(refused, HEADERS, b"{}")
     assert socket.writes == []
     assert answered == []
