@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,7 @@ from cms.ledger.tasks import Task
 from cms.orders import Orders
 from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
 from cmspb.storage.v1 import ledger_pb2
-from control import Change, Controller, RecordChanged
+from control import Change, Controller, RecordChanged, Unreadable
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +60,7 @@ class Desk:
         self.orders = Orders(controller)
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
+        self._strange: dict[str, str] = {}  # records that this version does not understand, and why
         self._budgets: dict[str, Budget] = {}
         self._epoch = ""
         self._decided_at = self._passed_at = float("-inf")
@@ -86,6 +87,9 @@ class Desk:
                 f"it does not know{words}: nothing is granted until every issuer has declared its running work, or an "
                 "operator runs `hqctl disruptions open`"
             )
+        if self._strange:
+            name, why = next(iter(self._strange.items()))
+            return f"{name} cannot be read ({why}), and may hold something: upgrade this process, or delete the record"
         if frozen is not None:
             return f"frozen by {frozen.by}: {frozen.reason}; nothing is granted until `hqctl disruptions unfreeze`"
         return self.controller.stop.reason()
@@ -127,24 +131,27 @@ class Desk:
     # --- in step ------------------------------------------------------------------------------------------------------
 
     def _task_changed(self, task_id: str) -> None:
-        stored, now = self.tasks.stored(task_id), self.clock.now()
-        if stored is None:
-            self.book.drop(task_id, now)
-            self._polls.pop(task_id, None)
-        else:
-            before, polls = self.book.tasks.get(task_id), self._polls.get(task_id, 0)
-            self.book.put(task_of(stored, before, polls, now, self.clock.wall_ms()))
-            self._polls[task_id] = stored.message.polls
+        with self._understanding(f"task {task_id}"):
+            stored, now = self.tasks.stored(task_id), self.clock.now()
+            if stored is None:
+                self.book.drop(task_id, now)
+                self._polls.pop(task_id, None)
+            else:
+                before, polls = self.book.tasks.get(task_id), self._polls.get(task_id, 0)
+                self.book.put(task_of(stored, before, polls, now, self.clock.wall_ms()))
+                self._polls[task_id] = stored.message.polls
         self._is_outdated = True
         self._look_again()
 
     def _budget_changed(self, name: str) -> None:
-        record, before = self.budgets.get(name), self._budgets.pop(name, None)
-        changed = [before] if before else []
-        if record is not None:
-            self._budgets[name] = budget_of(record)
-            changed.append(self._budgets[name])
-        self.book.rule(Budgets(self._budgets.values(), self.book.picture.budgets.default), changed)
+        with self._understanding(f"budget {name}"):
+            stored, before = self.budgets.stored(name), self._budgets.get(name)
+            now = budget_of(stored.message) if stored else None
+            self._budgets.pop(name, None)
+            if now is not None:
+                self._budgets[name] = now
+            changed = [one for one in (before, now) if one is not None]
+            self.book.rule(Budgets(self._budgets.values(), self.book.picture.budgets.default), changed)
         self._look_again()
 
     def _work_ended(self, task_id: str) -> None:
@@ -152,6 +159,16 @@ class Desk:
         if record is not None:
             keys = tuple(_key(one) for one in record.instance)
             self.book.picture.work_ended(Task(task_id, 0, "reboot", tuple(record.host), keys), self.clock.now())
+
+    @contextmanager
+    def _understanding(self, name: str) -> Iterator[None]:
+        """What this version cannot read stays as it was known, and nothing is granted while it is there."""
+        self._strange.pop(name, None)
+        try:
+            yield
+        except (Unreadable, ValueError, KeyError) as error:
+            self._strange[name] = str(error)
+            log.error("%s cannot be read: %s", name, error)  # noqa: TRY400 # it says it all
 
     def _look_again(self) -> None:
         self._deciding.trigger(ALL)
@@ -177,6 +194,8 @@ class Desk:
         self._sync()
         if any(task.state in ("waiting", "provisional") for task in self.book.tasks.values()):
             await self.locations.fence(self.settings.fence_s)
+        else:
+            self.locations.look()
         change, now = self.controller.change(), self.clock.now()
         ledger = change.get(LEDGER, ALL) or ledger_pb2.Ledger()
         self.book.closed = self.why_closed()
@@ -222,6 +241,8 @@ class Desk:
 
     def _tidy(self, change: Change) -> bool:
         """Forget work that ended long enough ago: everyone there was heard since, or is down."""
+        if self.book.picture.certain != self.book.locations:
+            return False  # who is there is not known
         done = [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)][:_MOST_AT_ONCE]
         for task_id in done:
             change.compare(ENDED, task_id)

@@ -22,8 +22,13 @@ ALL: Final = "all"
 
 
 def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: int, now: float, wall_ms: int) -> Task:
-    """The ledger's task. What this process saw itself keeps its time; all else counts from now, at the earliest."""
+    """The ledger's task. What this process saw itself keeps its time; all else counts from now, at the earliest.
+
+    Raises ValueError: it has been stored by a version that knows more.
+    """
     record = stored.message
+    if record.action not in ACTIONS:
+        raise ValueError(f"its action {record.action!r} is not known")
     is_polled = before is None or record.polls != polls_before or before.state is not State(record.state)
     return Task(
         record.id,

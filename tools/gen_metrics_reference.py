@@ -19,6 +19,7 @@ from nanny import metrics as of_nanny
 from serving.auth import security
 from serving.telemetry import process, traffic
 from serving.telemetry.metrics import Declared
+from walle.process import metrics as of_walle
 
 PATH: Final = Path(__file__).resolve().parent.parent / "docs" / "metrics.md"
 _CHAPTERS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
@@ -44,6 +45,7 @@ _GATEWAYS: Final[Sequence[tuple[str, str, Sequence[Declared[Any]]]]] = (
     ("Consul gateway", "Of `hq-gateway consul`.", of_consul.METRICS),
     ("xDS gateway", "Of `hq-gateway xds`.", of_xds.METRICS),
     ("CMS", "Of each process of `cms`, beside those of calls and of the process.", of_cms.METRICS),
+    ("Wall-E", "Of each process of `walle`, beside those of calls and of the process.", of_walle.METRICS),
     ("Nanny", "Of each process of `nanny serve`, beside those of calls and of the process.", of_nanny.METRICS),
 )
 _HEAD: Final = """# Metrics

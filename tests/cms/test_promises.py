@@ -8,6 +8,8 @@ import pytest
 
 from cms.ledger.book import Rules
 from cms.ledger.limits import DomainLimit, Site
+from cmspb.storage.v1 import ledger_pb2
+from store.port import Write
 from tests.cms.cloud import Cms, cloud, known, service_of
 from tests.support.sample_instances import eventually
 
@@ -265,3 +267,19 @@ async def test_a_plan_says_in_which_waves_it_could_be_done() -> None:
         await budget(cms, "web", "web", minReady="6")
         impossible = await cms.call_connect("Plan", {"host": ["h0"]})
         assert "impossible" in impossible.body["misfit"][0]["reason"]
+
+
+async def test_while_a_record_cannot_be_read_nothing_is_granted_and_the_verdict_names_it() -> None:
+    async with service_of(3) as (made, cms):
+        key = b"/cms/v1/task/from-the-future"
+        await made.store.commit((), [Write((), ((key, _from_the_future()),))], 5.0)
+        await eventually(lambda: cms.server.desk.why_closed())
+        waiting = (await cms.ask("t", "h0")).body
+        assert (waiting["status"], "from-the-future" in waiting["message"]) == ("in-process", True)
+        await made.store.commit((), [Write((), deletes=(key,))], 5.0)
+        await cms.becomes("t", "ok")
+
+
+def _from_the_future() -> bytes:
+    task = ledger_pb2.Task(id="from-the-future", action="levitate", host=["h1"], state="granted")
+    return task.SerializeToString()

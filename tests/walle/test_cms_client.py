@@ -31,7 +31,7 @@ def client_of(http: httpx.AsyncClient, url: str, heard: Heard | None = None, **m
 
 
 def a_request(task_id: str = "walle-test.op1-0-0", host: str = "h1", **more: object) -> Request:
-    return Request(task_id, (host,), "reboot", "automation", **more)  # type: ignore[arg-type]
+    return Request(task_id, (host,), "reboot", "wall-e", **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ async def test_what_is_sent_is_what_the_protocol_names(http: httpx.AsyncClient) 
         {
             "id": request.id,
             "type": "automated",
-            "issuer": "automation",
+            "issuer": "wall-e",
             "action": "reboot",
             "hosts": ["h1"],
             "confirm": True,

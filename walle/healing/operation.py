@@ -49,6 +49,7 @@ LONGEST_MS: Final = {
     OPERATION_KIND_POWER_OFF: 1_800_000,
     OPERATION_KIND_DNS_FIX: 1_800_000,
 }
+ISSUER: Final = "wall-e"
 VERIFY_MS: Final = 900_000  # a check that is not fine this long after the work was not repaired by it
 _KEPT: Final = 20
 _ASKING: Final = (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
@@ -99,7 +100,7 @@ def request_of(operation: Operation, task: Task, hosts: tuple[str, ...]) -> Requ
         id=task.id,
         hosts=hosts,
         action=action_name(operation.kind),
-        issuer=operation.by,
+        issuer=ISSUER if operation.by == AUTOMATION else operation.by,
         is_manual=operation.by != AUTOMATION,
         comment=operation.reason,
         failure=operation.check,

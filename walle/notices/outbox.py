@@ -66,7 +66,7 @@ class Outbox:
         """Never waits; a full queue loses the notice, which is counted and logged."""
         for notice in notices:
             level = _LEVELS.get(notice.severity, logging.INFO)
-            log.log(level, "%s: %s", notice.project or "all", notice.text)
+            log.log(level, "%s: %s", notice.project or "all", " ".join(notice.text.split()))
             self.recent.append(notice)
             try:
                 self._queue.put_nowait(notice)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
@@ -12,7 +13,7 @@ from walle.process.healer import Parts
 from walle.process.storing import Storing
 from walle.scenarios.stages import OVER, WORK_MS
 from walle.scenarios.switch import effects, is_confirmed, is_held, request_of
-from walle.work.book import Notice, World
+from walle.work.book import Book, Notice, World
 from walle.work.scenarios import may_begin, settle_scenario, step_wave, take_scenario_answer, take_scenario_failure
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import (
@@ -23,6 +24,8 @@ from wallepb.v1.project_pb2 import (
 )
 
 POLL_S: Final = 5.0
+AT_ONCE: Final = 10  # calls of CMS's by one scenario
+RESUME_MS: Final = 900_000
 SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour, and a quarter for everybody to come back
 
 
@@ -63,34 +66,50 @@ class Planner:
         return POLL_S
 
     async def _switch(self, name: str, scenario: Scenario) -> None:
-        for host, effect in effects(scenario):
-            await self._ask(scenario, host, effect)
+        held = [host.name for host in scenario.host if is_held(host)]
+        if scenario.stage == SCENARIO_STAGE_RETURNING:
+            await self._resume(scenario, held)  # before the tasks go: with the last one the scenario is over
+        await self._ask_all(name, scenario)
         await self._settle(name)
         fresh = self._scenario(name)
-        if fresh is None:
-            return
-        if is_confirmed(fresh):
-            for host in filter(is_held, fresh.host):
-                await self._silence.suspend(host.name, SUSPENDED_S, f"scenario {name}")
+        if fresh is not None and is_confirmed(fresh):
+            await asyncio.gather(*(self._silence.suspend(one, SUSPENDED_S, f"scenario {name}") for one in held))
             self._notify(await self._storing.transact(lambda book: may_begin(book, name, self._now())))
-        elif fresh.stage == SCENARIO_STAGE_RETURNING:
-            for host in filter(is_held, fresh.host):
-                await self._silence.resume(host.name, f"scenario {name}")
+
+    async def _resume(self, scenario: Scenario, held: Sequence[str]) -> None:
+        """HQ counts silence again. An HQ that is away does not hold the hosts: suspensions end by themselves."""
+        calls = (self._silence.resume(one, f"scenario {scenario.id}") for one in held)
+        failed = [one for one in await asyncio.gather(*calls, return_exceptions=True) if one is not None]
+        if failed and self._now().ms - scenario.since_ms < RESUME_MS:
+            raise failed[0]
 
     async def _settle(self, name: str) -> None:
         self._notify(await self._storing.transact(lambda book: settle_scenario(book, name, self._now())))
 
-    async def _ask(self, scenario: Scenario, host: ScenarioHost, effect: Effect) -> None:
-        name = scenario.id
-        try:
-            cms = self._parts.cms(self._project_of(host.name), effect.task.cms)
-            answer = await _call(cms, scenario, host, effect)
-        except CmsFailure as error:
-            text = str(error)
-            await self._storing.transact(lambda book: take_scenario_failure(book, name, effect.task.id, text))
-            return
+    async def _ask_all(self, name: str, scenario: Scenario) -> None:
+        """All at once, a few at a time, and what they answered in one transaction: a rack has minutes, not an hour."""
+        room = asyncio.Semaphore(AT_ONCE)
+        answers = await asyncio.gather(*(self._ask(room, scenario, *pair) for pair in effects(scenario)))
         now = self._now()
-        await self._storing.transact(lambda book: take_scenario_answer(book, name, effect, answer, now))
+
+        def take(book: Book) -> None:
+            for effect, answer in answers:
+                if isinstance(answer, CmsFailure):
+                    take_scenario_failure(book, name, effect.task.id, str(answer))
+                else:
+                    take_scenario_answer(book, name, effect, answer, now)
+
+        await self._storing.transact(take)
+
+    async def _ask(
+        self, room: asyncio.Semaphore, scenario: Scenario, host: ScenarioHost, effect: Effect
+    ) -> tuple[Effect, Answer | CmsFailure | None]:
+        async with room:
+            try:
+                cms = self._parts.cms(self._project_of(host.name), effect.task.cms)
+                return effect, await _call(cms, scenario, host, effect)
+            except CmsFailure as error:
+                return effect, error
 
     def _project_of(self, name: str) -> str:
         host: Host | None = self._storing.host(name)

@@ -1,0 +1,122 @@
+"""Whatever happens in whichever order, who follows a gateway ends with what the gateway knows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateways.consul.questions import Refused, read_question
+from gateways.xds.resources import Type
+from gateways.xds.targets import read_target
+from tests.support.pictures import PictureBuilder, known, picture_of
+from tests.unit.gateways.test_consul import Asking
+from tests.unit.gateways.test_xds import Client, endpoints
+from xdspb.v1 import xds_pb2 as pb
+
+SERVICES = ("web", "db", "cart")
+PUTS = st.tuples(
+    st.just("put"), st.sampled_from(SERVICES), st.integers(0, 3), st.booleans(), st.sampled_from(["a", "b"])
+)
+DROPS = st.tuples(st.just("drop"), st.sampled_from(SERVICES), st.integers(0, 3), st.none(), st.none())
+CHANGES = st.one_of(PUTS, DROPS)
+
+
+def change(pictured: PictureBuilder, step: tuple[Any, ...]) -> None:
+    what, service, number, is_ready, host = step
+    key = ("east", f"{service}-{number}")
+    if what == "put":
+        address = f"10.0.{'ab'.index(host)}.{number}"
+        pictured.put(known(key[1], service, is_ready=is_ready, host=address))
+    elif key in pictured.picture.instances(service):
+        pictured.drop(key)
+
+
+def ready(pictured: PictureBuilder, service: str) -> list[str]:
+    return [f"{one.host}:80" for one in pictured.picture.ready(service)]
+
+
+WANTS = st.tuples(st.just("wants"), st.sets(st.sampled_from(SERVICES)))
+
+
+@given(st.lists(st.one_of(CHANGES, WANTS), max_size=25))
+def test_an_xds_client_ends_with_the_endpoints_that_there_are(steps: list[tuple[Any, ...]]) -> None:
+    one, has, wanted = Client(picture_of()), dict[str, Any](), set[str]()
+    for step in steps:
+        if step[0] == "wants":
+            wanted = step[1]
+            found = one.wants(Type.ENDPOINTS, *sorted(wanted))
+        else:
+            change(one.pictured, step)
+            found = one.due()
+        for assignment in found.get(Type.ENDPOINTS, ()):
+            has[assignment.cluster_name] = assignment
+        has = {name: kept for name, kept in has.items() if name in wanted}
+    # A request without any name is the first one's way to want everything; of endpoints it wants nothing.
+    assert has.keys() == wanted
+    for name, assignment in has.items():
+        shown = [address for *_, addresses in endpoints({Type.ENDPOINTS: [assignment]}) for address in addresses]
+        assert shown == ready(one.pictured, name)
+
+
+@given(st.lists(CHANGES, max_size=15))
+def test_who_asks_with_the_index_of_the_last_answer_misses_nothing(steps: list[tuple[Any, ...]]) -> None:
+    async def follow() -> None:
+        ask = Asking(picture_of())
+        shown: list[str] = []
+
+        async def client() -> None:
+            index = 0
+            while True:
+                said = await ask(f"health/service/web?passing&index={index}&wait=10m")
+                index = int(dict(said.headers)[b"x-consul-index"])
+                shown[:] = [f"{e['Service']['Address']}:{e['Service']['Port']}" for e in json.loads(said.body)]
+
+        following = asyncio.create_task(client())
+        for step in steps:
+            change(ask.pictured, step)
+            for _ in range(step[2]):  # a client that is sometimes slower than the changes
+                await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert shown == ready(ask.pictured, "web")
+        assert ask.indexes.waiting == 1
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        assert ask.indexes.waiting == 0
+
+    asyncio.run(follow())
+
+
+def _status(method: str, path: str, query: bytes) -> int:
+    try:
+        read_question(method, path, query)
+    except Refused as refused:
+        return refused.status
+    return 200
+
+
+@given(st.sampled_from(["GET", "PUT", "HEAD", "X"]), st.text(max_size=60), st.binary(max_size=80))
+def test_any_request_is_a_question_or_refused_with_a_status(method: str, path: str, query: bytes) -> None:
+    for prefix in ("", "/v1/", "/v1/health/service/", "/v1/catalog/node/"):
+        assert _status(method, prefix + path, query) in (200, 400, 404, 405, 501)
+
+
+@given(st.text(max_size=80))
+def test_any_name_is_a_target_or_none(name: str) -> None:
+    target = read_target(name)
+    assert target is None or target.service
+
+
+@given(st.binary(max_size=200))
+def test_any_request_of_a_stream_is_taken_or_cannot_be_read(body: bytes) -> None:
+    try:
+        request = pb.DiscoveryRequest.FromString(body)
+    except Exception:  # what protobuf raises; the transport answers it
+        return
+    one = Client(picture_of())
+    one.stream.request(request)
+    list(one.stream.due())

@@ -1,0 +1,113 @@
+"""The table of switch maintenance: what it promises holds on every way through it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.walle.hosts import NOW_MS, a_host, a_project
+from walle.scenarios.stages import ASK_MS, OVER, TABLE, WORK_MS, Event, advance, event_by_time
+from walle.scenarios.switch import asked, event_now
+from wallepb.v1.host_pb2 import (
+    HOST_STATE_MAINTENANCE,
+    HOST_STATUS_DEAD,
+    VERDICT_IN_PROCESS,
+    VERDICT_OK,
+    VERDICT_REJECTED,
+    Host,
+    Task,
+)
+from wallepb.v1.project_pb2 import (
+    SCENARIO_STAGE_ASKING,
+    SCENARIO_STAGE_CONFIRMING,
+    SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_REFUSED,
+    SCENARIO_STAGE_RETURNING,
+    SCENARIO_STAGE_UNSPECIFIED,
+    SCENARIO_STAGE_WORKING,
+    Cms,
+    Scenario,
+    ScenarioHost,
+    ScenarioStage,
+)
+
+
+def a_scenario(stage: ScenarioStage = SCENARIO_STAGE_ASKING, *tasks: Task) -> Scenario:
+    return Scenario(id="s", stage=stage, since_ms=NOW_MS, group_id="g", host=[ScenarioHost(name="h1", task=tasks)])
+
+
+def reachable() -> dict[ScenarioStage, set[ScenarioStage]]:
+    """Every stage, and where it can lead by one event."""
+    leads: dict[ScenarioStage, set[ScenarioStage]] = {}
+    todo = [a_scenario()]
+    while todo:
+        scenario = todo.pop()
+        events = [event for stage, event in TABLE if stage == scenario.stage]
+        after = [advance(scenario, event, NOW_MS) for event in events]
+        known = leads.setdefault(scenario.stage, set())
+        todo += [one for one in after if one.stage not in known]
+        known |= {one.stage for one in after}
+    return leads
+
+
+def test_every_stage_can_be_reached_and_every_way_ends() -> None:
+    leads = reachable()
+    assert set(leads) == set(ScenarioStage.values()) - {SCENARIO_STAGE_UNSPECIFIED}
+    assert all(not leads[stage] for stage in OVER)
+    assert all(leads[stage] for stage in set(leads) - OVER)
+
+
+def test_no_scenario_is_over_before_everything_was_given_back() -> None:
+    for stage, after in reachable().items():
+        if after & OVER:
+            assert stage == SCENARIO_STAGE_RETURNING
+
+
+def test_the_work_begins_only_after_a_confirmation() -> None:
+    assert {stage for stage, after in reachable().items() if SCENARIO_STAGE_WORKING in after} == {
+        SCENARIO_STAGE_CONFIRMING
+    }
+
+
+def test_it_can_be_stopped_at_every_step_before_it_is_given_back() -> None:
+    stoppable = {stage for stage, event in TABLE if event is Event.CANCEL}
+    assert stoppable == {SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING, SCENARIO_STAGE_WORKING}
+
+
+def test_after_thirty_minutes_without_everybodys_leave_the_work_is_forbidden() -> None:
+    scenario = a_scenario(SCENARIO_STAGE_ASKING, Task(id="t", created=True, verdict=VERDICT_IN_PROCESS))
+    assert event_now(scenario, NOW_MS + ASK_MS - 1) is None
+    assert event_now(scenario, NOW_MS + ASK_MS) is Event.TOO_LATE
+    assert advance(scenario, Event.TOO_LATE, NOW_MS).ending == SCENARIO_STAGE_REFUSED
+
+
+def test_an_ok_that_is_withdrawn_gives_no_more_time() -> None:
+    scenario = advance(a_scenario(), Event.ALL_OK, NOW_MS + 1000)
+    assert advance(scenario, Event.WITHDRAWN, NOW_MS + 2000).since_ms == NOW_MS
+
+
+def test_an_hour_after_the_confirmation_the_hosts_go_back() -> None:
+    scenario = a_scenario(SCENARIO_STAGE_WORKING)
+    assert event_by_time(scenario, NOW_MS + WORK_MS - 1) is None
+    assert event_by_time(scenario, NOW_MS + WORK_MS) is Event.HOUR_OVER
+    assert advance(scenario, Event.HOUR_OVER, NOW_MS).ending == SCENARIO_STAGE_FINISHED
+
+
+def test_one_rejection_ends_it() -> None:
+    tasks = (Task(id="a", created=True, verdict=VERDICT_OK), Task(id="b", created=True, verdict=VERDICT_REJECTED))
+    assert event_now(a_scenario(SCENARIO_STAGE_ASKING, *tasks), NOW_MS) is Event.REJECTED
+
+
+@pytest.mark.parametrize(
+    "host", [a_host("h1", state=HOST_STATE_MAINTENANCE), a_host("h1", status=HOST_STATUS_DEAD)], ids=["busy", "dead"]
+)
+def test_hosts_that_are_not_assigned_and_ready_need_nobodys_leave(host: Host) -> None:
+    project = a_project(Cms(url="http://a", version="v1.4"))
+    assert not asked("i", a_scenario(), host, project, 0).task
+
+
+def test_cms_that_do_not_know_it_are_agreed_with_by_hand_the_default_one_too() -> None:
+    project = a_project(Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.4"))
+    wanted = asked("i", a_scenario(), a_host("h1"), project, 3)
+    assert [task.cms for task in wanted.task] == ["http://a"]
+    assert list(wanted.by_hand) == ["default"]
+    assert wanted.task[0].id == "walle-i.g-3-1"

@@ -1,0 +1,119 @@
+"""A switch is upgraded: our own CMS is asked for a rack as one, HQ counts no silence meanwhile, all is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from hqclient import Client
+from tests.cms.cloud import Cloud, service_of
+from tests.support.walle.fake_cms import fake_cms
+from tests.support.walle.running import Running, running
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, OPERATION_KIND_REBOOT, Location
+from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_REBOOT,
+    SCENARIO_KIND_SWITCH_MAINTENANCE,
+    SCENARIO_STAGE_ASKING,
+    SCENARIO_STAGE_CANCELLED,
+    SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_WORKING,
+    Cms,
+    Project,
+)
+
+SWITCH = pb.AddScenarioRequest(scenario="net-7", kind=SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1", ticket="NET-7")
+
+
+@asynccontextmanager
+async def cloud_with_walle() -> AsyncIterator[tuple[Cloud, Running]]:
+    """Ten hosts h0 to h9 with one instance of `web` each, our CMS, and Wall-E."""
+    async with service_of(10) as (cloud, cms), Client([cloud.addresses["ams"]]) as hq, running(hq=hq) as walle:
+        url = f"http://127.0.0.1:{cms.port}"
+        await walle.project(Project(id="web", cms=[Cms(url=url, version="v1.4")]))
+        yield cloud, walle
+
+
+async def suspended(cloud: Cloud) -> set[str]:
+    async with Client([cloud.addresses["ams"]]) as hq:
+        answer = await hq.admin.list_suspensions()
+    return {one.node_name for one in answer.suspensions}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(240)
+async def test_a_rack_of_forty_is_approved_as_one_and_given_back() -> None:
+    async with cloud_with_walle() as (cloud, walle):
+        names = ["h0", *(f"spare{i}" for i in range(39))]
+        await asyncio.gather(*(walle.host(name, location=Location(switch="s1")) for name in names))
+        await walle.call(SWITCH)
+        await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin", 120)
+        assert await suspended(cloud) == set(names)
+        await walle.report("h0", "UNREACHABLE")
+        await walle.until(lambda: bool(walle.of("h0").check), "the check is known")
+        assert not walle.of("h0").HasField("operation")
+        await walle.report("h0", "UNREACHABLE", failing=False)
+        await walle.call(pb.EndScenarioRequest(scenario="net-7", done=True))
+        await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_FINISHED, "all is given back", 60)
+        assert await suspended(cloud) == set()
+        assert not any(walle.of(name).scenario for name in names)
+
+
+async def test_a_blocked_one_says_who_blocks_and_why() -> None:
+    async with cloud_with_walle() as (_, walle):
+        names = [f"h{i}" for i in range(10)]  # all of the service: its budget does not allow it
+        await asyncio.gather(*(walle.host(name, location=Location(switch="s1")) for name in names))
+        await walle.call(SWITCH)
+
+        def is_blocked() -> bool:
+            said = [task.message for host in walle.scenario("net-7").host for task in host.task]
+            return bool(said) and all("budget" in text for text in said)
+
+        await walle.until(is_blocked, "the CMS says what is in the way", 60)
+        assert walle.scenario("net-7").stage == SCENARIO_STAGE_ASKING
+        shown = await walle.call(pb.GetScenarioRequest(scenario="net-7"))
+        assert all("web" in line for line in shown["blocking"]), shown["blocking"]
+        await walle.call(pb.EndScenarioRequest(scenario="net-7", reason="not today"))
+        await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_CANCELLED, "it is given back", 60)
+
+
+async def test_only_assigned_and_ready_hosts_are_asked_about_and_only_where_the_cms_knows_it() -> None:
+    with fake_cms() as new, fake_cms() as old:
+        async with running() as walle:
+            both = [Cms(url=new.url, version="v1.4"), Cms(url=old.url, version="v1.3")]
+            await walle.project(Project(id="web", cms=both))
+            for name in ("h1", "h2", "h3"):
+                await walle.host(name, location=Location(switch="s1" if name != "h3" else "s2"))
+            await walle.call(pb.SetHostStateRequest(host="h2", state=HOST_STATE_MAINTENANCE, reason="mine"))
+            await walle.call(SWITCH)
+            await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
+            shown = await walle.call(pb.GetScenarioRequest(scenario="net-7"))
+    assert [(body["hosts"], body["action"]) for body in new.bodies] == [(["h1"], "temporary-unreachable")]
+    assert new.bodies[0]["host_group_id"]
+    assert not old.calls
+    assert shown["blocking"] == [f"by hand: h1: {old.url}"]
+
+
+async def test_hosts_are_rebooted_a_few_at_a_time() -> None:
+    with fake_cms() as cms:
+        async with running() as walle:
+            await walle.project(Project(id="web", cms=[Cms(url=cms.url, version="v1.4")]))
+            for i in range(3):
+                await walle.host(f"h{i}")
+            hosts = [f"h{i}" for i in range(3)]
+            await walle.call(
+                pb.AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, hosts=hosts, at_once=2)
+            )
+            most = 0
+
+            def finished() -> bool:
+                nonlocal most
+                most = max(most, sum(walle.of(name).HasField("operation") for name in hosts))
+                return walle.scenario("kernel").stage == SCENARIO_STAGE_FINISHED
+
+            await walle.until(finished, "all are rebooted", 60)
+            assert most <= 2
+            assert all(walle.of(name).history[0].kind == OPERATION_KIND_REBOOT for name in hosts)
