@@ -17,9 +17,10 @@ setup: ## Complete .venv for development, from locked packages
 	@$(bootstrap) dev
 
 .PHONY: run
-run: ## Start an HQ with its own etcd on this machine (Ctrl-C stops it)
+run: ## Start an HQ with its own etcd, and the console, on this machine (Ctrl-C stops both)
 	@$(bootstrap) run
-	@exec $(VENV)/hq dev
+	@$(VENV)/hq-console serve --log-level warning & console=$$!; trap 'kill $$console 2>/dev/null' EXIT; \
+		echo "Console: http://127.0.0.1:7580"; $(VENV)/hq dev
 
 .PHONY: demo
 demo: ## Three locations, a gateway and 300 simulated agents, to look at and to break (Ctrl-C stops it)

@@ -13,7 +13,7 @@ import click
 
 from gateways.picture.addresses import Addressing
 from gateways.picture.health import GatewayHealth
-from gateways.picture.metrics import METRICS, Seen
+from gateways.picture.metrics import METRICS, Subject
 from gateways.picture.picture import Picture
 from hqclient.discovery import Discovery
 from serving.auth.security import Security
@@ -55,7 +55,7 @@ class Gateway:
         name = f"{socket.gethostname()}-{kind}-{secrets.token_hex(4)}"
         self.context = ServerContext(limits, clock, RequestIds(name), security)
         self.metrics = process_metrics(self.context)
-        self.metrics.register(Table(METRICS, Seen(self.picture, self.addressing)))
+        self.metrics.register(Table(METRICS, Subject(self.picture, self.addressing)))
         self._discovery, self._services, self._grace_s = discovery, tuple(services), grace_s
         self._transports: Transports | None = None
 

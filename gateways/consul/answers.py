@@ -17,7 +17,7 @@ from hqclient.discovery.endpoint import Key
 from serving.rights.access import Access
 
 _MOST_BODIES: Final = 1_024
-_Asked = tuple[Kind, str, bool, tuple[str, ...], str]
+_BodyKey = tuple[Kind, str, bool, tuple[str, ...], str]
 _TOPICS: Final = {Kind.SERVICES: indexes.CATALOG, Kind.NODES: indexes.NODES}
 
 
@@ -45,7 +45,7 @@ class Answers:
     def __init__(self, settings: Settings, picture: Picture, of: Indexes) -> None:
         self._settings, self._picture, self._indexes = settings, picture, of
         self._entries: dict[Key, tuple[KnownInstance, bytes, int]] = {}
-        self._bodies: dict[_Asked, tuple[int, bytes]] = {}
+        self._bodies: dict[_BodyKey, tuple[int, bytes]] = {}
         self._by_kind: dict[Kind, Callable[[Question, Access], bytes]] = {
             Kind.HEALTH_SERVICE: self._health_service,
             Kind.HEALTH_CHECKS: self._checks,
@@ -78,7 +78,7 @@ class Answers:
         self._check_known(question)
         if not access.is_unlimited:
             return self._by_kind[question.kind](question, access)
-        asked, index = _asked(question), self._indexes.current(self.topic(question))
+        asked, index = _body_key(question), self._indexes.current(self.topic(question))
         kept = self._bodies.get(asked)
         if kept is None or kept[0] != index:
             if len(self._bodies) >= _MOST_BODIES:
@@ -90,13 +90,13 @@ class Answers:
         """An empty list is only said when every location has said that there is nobody."""
         if question.kind in (Kind.SELF, Kind.LEADER, Kind.PEERS):
             return
-        sight, datacenter = self._picture.sight, question.datacenter
-        if datacenter and sight.is_complete and datacenter not in sight.locations:
+        coverage, datacenter = self._picture.coverage, question.datacenter
+        if datacenter and coverage.is_complete and datacenter not in coverage.locations:
             raise Refused(500, f"No path to datacenter: HQ has no location {datacenter[:80]!r}")
         if question.service:
             unknown = self._picture.knowledge(question.service, self._location(question)) is Knowledge.UNKNOWN
         else:
-            unknown = not sight.is_known or not (self._picture.services or sight.is_complete)
+            unknown = not coverage.is_known or not (self._picture.services or coverage.is_complete)
         if unknown:
             what = f"service {question.service[:80]}" if question.service else "any service"
             raise Refused(500, f"No cluster leader: nothing is known about {what} yet; retry")
@@ -173,7 +173,7 @@ class Answers:
         return render.encoded({"Node": render.node(here[0], 1), "Services": services})
 
     def _datacenters(self) -> list[str]:
-        return sorted(self._picture.sight.locations | {one for one in [self._settings.datacenter] if one}) or ["hq"]
+        return sorted(self._picture.coverage.locations | {one for one in [self._settings.datacenter] if one}) or ["hq"]
 
     def _self(self) -> dict[str, Any]:
         locations = self._datacenters()
@@ -196,6 +196,6 @@ class Answers:
             self._entries.clear()
 
 
-def _asked(question: Question) -> _Asked:
+def _body_key(question: Question) -> _BodyKey:
     """All of a question that makes its answer another one."""
     return question.kind, question.name, question.passing, question.tags, question.datacenter

@@ -120,7 +120,7 @@ class ConsulApi:
         age_ms = round(age_s * 1000) if math.isfinite(age_s) else 2**31
         leader = b"false" if condition.stale else b"true"
         fields = [(b"x-consul-lastcontact", b"%d" % age_ms), (b"x-consul-knownleader", leader)]
-        missing = condition.away | self._picture.sight.unheard
+        missing = condition.away | self._picture.coverage.unheard
         if missing:
             fields.append((b"x-hq-missing-locations", ",".join(sorted(missing)).encode()))
         return fields

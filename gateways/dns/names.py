@@ -40,8 +40,8 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A name, understood.
+class NameRequest:
+    """What a name asks for.
 
     Attributes:
         service: whose records, or below whose name it lies; empty: of none.
@@ -60,42 +60,42 @@ class Asked:
     address: str = ""
 
 
-_NOTHING: Final = Asked(Kind.NOTHING)
+_NOTHING: Final = NameRequest(Kind.NOTHING)
 
 
-def understood(labels: Sequence[bytes], zone: Sequence[bytes]) -> Asked:
+def parse_name(labels: Sequence[bytes], zone: Sequence[bytes]) -> NameRequest:
     """What a name, in lower case, asks for."""
     if tuple(labels[-len(zone) :]) != tuple(zone):
-        return Asked(Kind.OUTSIDE)
+        return NameRequest(Kind.OUTSIDE)
     words = [label.decode("latin-1") for label in labels[: -len(zone)]]
     if not words:
-        return Asked(Kind.APEX)
+        return NameRequest(Kind.APEX)
     location = ""
     if words[-1] == "dc":
         words.pop()
         if not words:
-            return Asked(Kind.BETWEEN)
+            return NameRequest(Kind.BETWEEN)
         location = words.pop()
         if not words:
-            return Asked(Kind.BETWEEN, location=location)
+            return NameRequest(Kind.BETWEEN, location=location)
     return _beneath(words, location)
 
 
-def _beneath(words: list[str], location: str) -> Asked:
+def _beneath(words: list[str], location: str) -> NameRequest:
     """Below the zone, or below a location of it."""
     last = words.pop()
     if last == "service":
         if not words:
-            return Asked(Kind.BETWEEN, location=location)
-        return _selected(words, Asked(Kind.SERVICE, words.pop(), location))
+            return NameRequest(Kind.BETWEEN, location=location)
+        return _selected(words, NameRequest(Kind.SERVICE, words.pop(), location))
     if last == "addr" and not location:
         return _address(words)
     if last == "ns" and not words and not location:
-        return Asked(Kind.SERVER)
+        return NameRequest(Kind.SERVER)
     return _NOTHING
 
 
-def _selected(words: list[str], asked: Asked) -> Asked:
+def _selected(words: list[str], asked: NameRequest) -> NameRequest:
     """What stands before a service, from right to left."""
     while words:
         word = words.pop()
@@ -114,7 +114,7 @@ def _selected(words: list[str], asked: Asked) -> Asked:
     return asked
 
 
-def _last(word: str, words: list[str], asked: Asked) -> Asked:
+def _last(word: str, words: list[str], asked: NameRequest) -> NameRequest:
     """What nothing may stand before."""
     if word == "_why" and not words:
         return replace(asked, kind=Kind.WHY)
@@ -125,16 +125,16 @@ def _last(word: str, words: list[str], asked: Asked) -> Asked:
     return replace(asked, port=words[0][1:]) if words[0].startswith("_") and len(words[0]) > 1 else _NOTHING
 
 
-def _address(words: list[str]) -> Asked:
+def _address(words: list[str]) -> NameRequest:
     if not words:
-        return Asked(Kind.BETWEEN)
+        return NameRequest(Kind.BETWEEN)
     try:
         packed = bytes.fromhex(words[0])
-        return Asked(Kind.ADDRESS, address=str(ipaddress.ip_address(packed))) if len(words) == 1 else _NOTHING
+        return NameRequest(Kind.ADDRESS, address=str(ipaddress.ip_address(packed))) if len(words) == 1 else _NOTHING
     except ValueError:
         return _NOTHING
 
 
-def spelt(address: str) -> bytes:
+def address_label(address: str) -> bytes:
     """The label that spells an address."""
     return ipaddress.ip_address(address).packed.hex().encode()

@@ -17,7 +17,7 @@ _DRAWINGS_BITS: Final = 5  # so many random orders of an answer, as a power of t
 _MOST_KEPT: Final = 4_096
 
 
-class Drawn:
+class KeptAnswer:
     """An answer that was asked for before, in several random orders: each asker gets one of them."""
 
     __slots__ = ("_drawings", "code", "is_fixed", "query", "said")
@@ -27,7 +27,7 @@ class Drawn:
         self.is_fixed = not (said.any_order and len(said.records) > 1)
         self._drawings = [first]
 
-    def pick(self, draw: Draw) -> bytes:
+    def pick(self, draw: MessageWriter) -> bytes:
         """One of them."""
         if self.is_fixed:
             return self._drawings[0]
@@ -38,7 +38,7 @@ class Drawn:
 
 
 @dataclass(slots=True)
-class Draw:
+class MessageWriter:
     """Makes messages of answers."""
 
     zone: Zone
@@ -96,9 +96,9 @@ class Responder:
     """
 
     def __init__(self, zone: Zone, rng: random.Random) -> None:
-        self._zone, self._draw = zone, Draw(zone, rng)
+        self._zone, self._draw = zone, MessageWriter(zone, rng)
         self.counts = Counts()
-        self._kept: dict[bytes, Drawn] = {}
+        self._kept: dict[bytes, KeptAnswer] = {}
         self._keys: dict[str, list[bytes]] = {}  # by service, of what is kept
 
     def changed(self, services: Collection[str]) -> None:
@@ -146,7 +146,7 @@ class Responder:
     def _keep(self, key: bytes, query: Query, said: Answer, body: bytes) -> None:
         if len(self._kept) >= _MOST_KEPT:
             self.changed(())
-        self._kept[key] = Drawn(query, said, body)
+        self._kept[key] = KeptAnswer(query, said, body)
         self._keys.setdefault(said.service, []).append(key)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from gateways.dns.names import Asked
+from gateways.dns.names import NameRequest
 from hqclient.discovery import KnownInstance
 
 _Facet = tuple[str, str, str]
@@ -24,7 +24,7 @@ class Selection:
             for facet in _facets(one):
                 self._facets.setdefault(facet, []).append(one)
 
-    def of(self, asked: Asked) -> Sequence[KnownInstance]:
+    def of(self, asked: NameRequest) -> Sequence[KnownInstance]:
         """Those that a name asks for."""
         wanted = [*_wanted(asked)]
         if not wanted:
@@ -34,7 +34,7 @@ class Selection:
         return [one for one in least if {*others} <= {*_facets(one)}] if others else least
 
 
-def _wanted(asked: Asked) -> Iterator[_Facet]:
+def _wanted(asked: NameRequest) -> Iterator[_Facet]:
     if asked.location:
         yield _LOCATION, asked.location, ""
     if asked.revision:

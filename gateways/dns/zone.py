@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateways.dns import wire
-from gateways.dns.names import Asked, Kind, is_label, spelt, understood
+from gateways.dns.names import Kind, NameRequest, address_label, is_label, parse_name
 from gateways.dns.selection import Selection
 from gateways.dns.wire import Code, Query, Type
 from gateways.picture.addresses import Addressing, Place, Places
@@ -80,7 +80,7 @@ class Zone:
         self._apex = wire.name(*settings.zone)
         self._server_name = wire.name(b"ns", *settings.zone)
         self._mailbox = wire.name(b"hostmaster", *settings.zone)
-        self._by_kind: dict[Kind, Callable[[Asked, Query], Answer]] = {
+        self._by_kind: dict[Kind, Callable[[NameRequest, Query], Answer]] = {
             Kind.OUTSIDE: lambda *_: _REFUSED,
             Kind.NOTHING: lambda *_: Answer(Code.NXDOMAIN, is_denial=True),
             Kind.APEX: self._of_apex,
@@ -102,7 +102,7 @@ class Zone:
             return _REFUSED
         if query.type == Type.OPT:
             return Answer(Code.FORMERR)
-        asked = understood(query.labels, self.settings.zone)
+        asked = parse_name(query.labels, self.settings.zone)
         kept = self._answers.get(asked.service, {}).get((query.labels, query.type)) if asked.service else None
         if kept is not None:
             return kept
@@ -133,33 +133,33 @@ class Zone:
 
     # --- the zone itself ----------------------------------------------------------------------------------------------
 
-    def _of_apex(self, _: Asked, query: Query) -> Answer:
+    def _of_apex(self, _: NameRequest, query: Query) -> Answer:
         if query.type == Type.SOA:
             return Answer(records=[self.soa(wire.TO_QUESTION)], may_be_kept=False)
         if query.type == Type.NS:
             return Answer(records=[self._record(Type.NS, self._server_name)])
         return _no_data()
 
-    def _of_server(self, _: Asked, query: Query) -> Answer:
+    def _of_server(self, _: NameRequest, query: Query) -> Answer:
         return self._addresses_of([self.settings.server] if self.settings.server else [], query)
 
-    def _of_address(self, asked: Asked, query: Query) -> Answer:
+    def _of_address(self, asked: NameRequest, query: Query) -> Answer:
         return self._addresses_of([asked.address], query)
 
     def _addresses_of(self, addresses: Sequence[str], query: Query) -> Answer:
         records = [self._address(one) for one in addresses if _is_of(one, query.type)]
         return Answer(records=records) if records else _no_data()
 
-    def _between(self, asked: Asked, _: Query) -> Answer:
+    def _between(self, asked: NameRequest, _: Query) -> Answer:
         if asked.service:
             return self._unless_present(asked) or _no_data(asked.service)
-        if not asked.location or asked.location in self._picture.sight.locations:
+        if not asked.location or asked.location in self._picture.coverage.locations:
             return _no_data()
-        return Answer(Code.NXDOMAIN if self._picture.sight.is_complete else Code.SERVFAIL, is_denial=True)
+        return Answer(Code.NXDOMAIN if self._picture.coverage.is_complete else Code.SERVFAIL, is_denial=True)
 
     # --- services -----------------------------------------------------------------------------------------------------
 
-    def _unless_present(self, asked: Asked) -> Answer | None:
+    def _unless_present(self, asked: NameRequest) -> Answer | None:
         """What is said of a service without instances; None: it has some."""
         if not is_label(asked.service):
             return Answer(Code.NXDOMAIN, is_denial=True)
@@ -171,7 +171,7 @@ class Zone:
             case Knowledge.PRESENT:
                 return None
 
-    def _of_service(self, asked: Asked, query: Query) -> Answer:
+    def _of_service(self, asked: NameRequest, query: Query) -> Answer:
         if said := self._unless_present(asked):
             return said
         if query.type == Type.SRV and asked.port:
@@ -187,19 +187,19 @@ class Zone:
             self._selections[service] = Selection(self._picture.ready(service))
         return self._selections[service]
 
-    def _unless_unknown(self, asked: Asked, places: Places) -> Answer | None:
+    def _unless_unknown(self, asked: NameRequest, places: Places) -> Answer | None:
         """There are ready instances, but not one address is known: that is no reason to say that there are none."""
         return Answer(Code.SERVFAIL, service=asked.service) if places.is_unknown else None
 
-    def _addresses(self, asked: Asked, places: Sequence[Place], kind: int) -> Answer:
+    def _addresses(self, asked: NameRequest, places: Sequence[Place], kind: int) -> Answer:
         unique = dict.fromkeys(place.address for place in places if _is_of(place.address, kind))
         records = [self._address(address) for address in unique]
         return Answer(records=records, any_order=True, service=asked.service) if records else _no_data(asked.service)
 
-    def _locations(self, asked: Asked, places: Sequence[Place]) -> Answer:
+    def _locations(self, asked: NameRequest, places: Sequence[Place]) -> Answer:
         if not places:
             return _no_data(asked.service)
-        targets = [wire.name(spelt(place.address), b"addr", *self.settings.zone) for place in places]
+        targets = [wire.name(address_label(place.address), b"addr", *self.settings.zone) for place in places]
         records = [
             self._record(Type.SRV, wire.srv(1, 1, place.port, target))
             for place, target in zip(places, targets, strict=True)
@@ -208,7 +208,7 @@ class Zone:
         extra = [self._address(address, target) for address, target in owners.items()]
         return Answer(records=records, extra=extra, service=asked.service)
 
-    def _why(self, asked: Asked, query: Query) -> Answer:
+    def _why(self, asked: NameRequest, query: Query) -> Answer:
         if said := self._unless_present(asked):
             return said
         if query.type != Type.TXT:
@@ -217,13 +217,13 @@ class Zone:
         records = [wire.record(wire.TO_QUESTION, Type.TXT, 0, wire.texts([line])) for line in lines]
         return Answer(records=records, may_be_kept=False)
 
-    def _lines(self, asked: Asked) -> list[str]:
+    def _lines(self, asked: NameRequest) -> list[str]:
         condition, known = self._picture.condition, self._picture.instances(asked.service).values()
         here = [one for one in known if asked.location in ("", one.cluster)]
         lines = [f"ready: {sum(one.is_ready for one in here)} of {len(here)} instances"]
         age = f"{condition.age_s:.1f} s" if math.isfinite(condition.age_s) else "unknown"
         lines.append(f"age: {age}, {condition.source.name.lower()}{', stale' if condition.stale else ''}")
-        missing = condition.away | self._picture.sight.unheard
+        missing = condition.away | self._picture.coverage.unheard
         lines += [f"missing locations: {', '.join(sorted(missing))}"] * bool(missing)
         lines += [f"doubt: {condition.doubt}"] * bool(condition.doubt)
         return lines

@@ -19,14 +19,14 @@ class GatewayHealth:
         return True
 
     def loaded(self) -> bool:
-        return self.picture.sight.is_known and not self.leaving
+        return self.picture.coverage.is_known and not self.leaving
 
     def staleness_s(self) -> float | None:
-        age_s = self.picture.condition.age_s if self.picture.sight.is_known else math.inf
+        age_s = self.picture.condition.age_s if self.picture.coverage.is_known else math.inf
         return age_s if math.isfinite(age_s) else None
 
     def doubt(self) -> str:
-        return self.picture.condition.doubt if self.picture.sight.is_known else ""
+        return self.picture.condition.doubt if self.picture.coverage.is_known else ""
 
     def why(self) -> str:
         if self.leaving:
@@ -34,5 +34,5 @@ class GatewayHealth:
         condition = self.picture.condition
         error = f"HQ cannot be followed: {condition.error}" if condition.error else ""
         away = f"no word of {', '.join(sorted(condition.away))}" if condition.away else ""
-        nothing = "" if self.picture.sight.is_known else "nothing is known about any service yet"
+        nothing = "" if self.picture.coverage.is_known else "nothing is known about any service yet"
         return "; ".join(filter(None, (nothing, error, away)))

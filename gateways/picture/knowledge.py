@@ -23,7 +23,7 @@ class Knowledge(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Coverage:
     """How far the list reaches.
 
     Attributes:
@@ -47,15 +47,15 @@ class Sight:
         return self.is_known and bool(self.heard) and not self.unheard
 
 
-def knowledge(sight: Sight, instances: int, location: str = "") -> Knowledge:
+def knowledge(coverage: Coverage, instances: int, location: str = "") -> Knowledge:
     """What may be said of a service with so many known instances, in one location or (empty) in all.
 
     While a first list is on its way nothing may be said at all: parts of it would replace whole answers of another
     gateway.
     """
-    if not sight.is_known:
+    if not coverage.is_known:
         return Knowledge.UNKNOWN
     if instances:
         return Knowledge.PRESENT
-    is_told = location in sight.heard if location in sight.locations else sight.is_complete
+    is_told = location in coverage.heard if location in coverage.locations else coverage.is_complete
     return Knowledge.ABSENT if is_told else Knowledge.UNKNOWN

@@ -10,15 +10,15 @@ from hqclient.discovery import Origin
 from serving.telemetry.metrics import Declared
 
 
-class Seen(NamedTuple):
+class Subject(NamedTuple):
     """What the metrics are of."""
 
     picture: Picture
     addressing: Addressing
 
 
-def _by_readiness(seen: Seen) -> dict[tuple[str, ...], float]:
-    picture = seen.picture
+def _by_readiness(subject: Subject) -> dict[tuple[str, ...], float]:
+    picture = subject.picture
     counts: dict[tuple[str, ...], float] = {("true",): 0.0, ("false",): 0.0}
     for name in picture.services:
         for instance in picture.instances(name).values():
@@ -26,19 +26,19 @@ def _by_readiness(seen: Seen) -> dict[tuple[str, ...], float]:
     return counts
 
 
-def _by_source(seen: Seen) -> dict[tuple[str, ...], float]:
-    return {(origin.name.lower(),): float(seen.picture.condition.source is origin) for origin in Origin}
+def _by_source(subject: Subject) -> dict[tuple[str, ...], float]:
+    return {(origin.name.lower(),): float(subject.picture.condition.source is origin) for origin in Origin}
 
 
-D = Declared[Seen]
+D = Declared[Subject]
 METRICS: Final = (
-    D("gauge", "hq_gateway_services", "Services with instances.", lambda seen: len(seen.picture.services)),
+    D("gauge", "hq_gateway_services", "Services with instances.", lambda subject: len(subject.picture.services)),
     D("gauge", "hq_gateway_instances", "Instances that are published, ready or not.", _by_readiness, ("ready",)),
     D(
         "gauge",
         "hq_gateway_age_seconds",
         "The list was complete so long ago; infinite: there is none.",
-        lambda seen: seen.picture.condition.age_s,
+        lambda subject: subject.picture.condition.age_s,
     ),
     D(
         "gauge",
@@ -51,15 +51,15 @@ METRICS: Final = (
         "gauge",
         "hq_gateway_stale",
         "1 if the list may be out of date.",
-        lambda seen: float(seen.picture.condition.stale),
+        lambda subject: float(subject.picture.condition.stale),
     ),
     D(
         "gauge",
         "hq_gateway_location_away",
         "1 for a location of which a federation gateway has no word: its instances are kept.",
-        lambda seen: {
-            (name,): float(name in seen.picture.condition.away)
-            for name in seen.picture.sight.locations | seen.picture.condition.away
+        lambda subject: {
+            (name,): float(name in subject.picture.condition.away)
+            for name in subject.picture.coverage.locations | subject.picture.condition.away
         },
         ("location",),
     ),
@@ -67,26 +67,26 @@ METRICS: Final = (
         "counter",
         "hq_gateway_changes_total",
         "Steps of the list or of addresses.",
-        lambda seen: seen.picture.changes,
+        lambda subject: subject.picture.changes,
     ),
     D(
         "counter",
         "hq_gateway_resyncs_total",
         "Times that continuity was lost and a fresh snapshot taken.",
-        lambda seen: seen.picture.condition.resyncs,
+        lambda subject: subject.picture.condition.resyncs,
     ),
-    D("gauge", "hq_gateway_names", "Hosts that are names.", lambda seen: seen.picture.hosts.names),
+    D("gauge", "hq_gateway_names", "Hosts that are names.", lambda subject: subject.picture.hosts.names),
     D(
         "gauge",
         "hq_gateway_names_unresolved",
         "Of these, those without any address.",
-        lambda seen: seen.picture.hosts.unresolved,
+        lambda subject: subject.picture.hosts.unresolved,
     ),
     D(
         "counter",
         "hq_gateway_left_out_total",
         "Ready instances that were left out of answers, once each: no_port, unresolved, duplicate.",
-        lambda seen: {(why.name.lower(),): count for why, count in seen.addressing.left_out.items()},
+        lambda subject: {(why.name.lower(),): count for why, count in subject.addressing.left_out.items()},
         ("reason",),
     ),
 )

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from gateways.picture.hosts import Hosts
-from gateways.picture.knowledge import Knowledge, Sight, knowledge
+from gateways.picture.knowledge import Coverage, Knowledge, knowledge
 from hqclient.discovery import Delta, Discovery, KnownInstance, Origin
 from hqclient.discovery.endpoint import Key
 from hqclient.errors import HqApiError
@@ -63,14 +63,14 @@ class Picture:
     """All that a gateway knows.
 
     Attributes:
-        sight: how far the list reaches, as of the last change.
+        coverage: how far the list reaches, as of the last change.
         condition: how good the list is.
         hosts: addresses of hosts that are names.
         changes: how many steps there were, of the list or of addresses.
     """
 
     def __init__(self, hosts: Hosts | None = None) -> None:
-        self.sight = Sight()
+        self.coverage = Coverage()
         self.hosts = hosts or Hosts()
         self.changes = 0
         self._services: dict[str, dict[Key, KnownInstance]] = {}
@@ -80,7 +80,7 @@ class Picture:
         self.hosts.on_change(self._readdressed)
 
     def __repr__(self) -> str:
-        return f"Picture({len(self._services)} services, {self.sight})"
+        return f"Picture({len(self._services)} services, {self.coverage})"
 
     # --- what is known ------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Picture:
     def knowledge(self, service: str, location: str = "") -> Knowledge:
         """What may be said of a service, in one location or in all."""
         count = self._located[service, location] if location else len(self.instances(service))
-        return knowledge(self.sight, count, location)
+        return knowledge(self.coverage, count, location)
 
     def ready(self, service: str) -> list[KnownInstance]:
         """Its ready instances in order of their keys."""
@@ -129,7 +129,7 @@ class Picture:
             await self.watch_condition(handle)
 
     async def watch_condition(self, condition: Condition) -> None:
-        """Keep `sight`: it changes without a step, too, as when a location says that it has nothing."""
+        """Keep `coverage`: it changes without a step, too, as when a location says that it has nothing."""
         self.condition = condition
         self._tell((), is_worth=self._look())
         while True:
@@ -138,8 +138,8 @@ class Picture:
 
     def _look(self) -> bool:
         """Whether what is known as a whole is another one now."""
-        seen = Sight(self.condition.is_known, self.condition.heard, self.condition.unheard)
-        before, self.sight = self.sight, seen
+        seen = Coverage(self.condition.is_known, self.condition.heard, self.condition.unheard)
+        before, self.coverage = self.coverage, seen
         return before != seen
 
     def _take(self, key: Key, instance: KnownInstance) -> None:

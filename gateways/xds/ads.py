@@ -81,7 +81,7 @@ class Ads:
         try:
             async for request in requests:
                 before = _concerns(stream)
-                stream.request(request, self._picture.sight.locations)
+                stream.request(request, self._picture.coverage.locations)
                 self._note(stream, before, _concerns(stream))
                 wake.set()
         finally:

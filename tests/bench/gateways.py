@@ -53,7 +53,7 @@ async def run(bench: Bench) -> None:
 
 
 async def _dns(bench: Bench, gateway: GatewayProcess) -> None:
-    """Asked by a process of its own, with many questions in flight; the gateway's processor time tells its capacity."""
+    """Load from a process of its own, with many questions in flight; its processor time tells its capacity."""
     process, rates, per_core = psutil.Process(gateway.pid), [], []
     for _ in range(bench.rounds):
         before = sum(process.cpu_times()[:2])

@@ -10,23 +10,22 @@ from typing import Final, Literal
 from console.backends.cms import Cms
 from console.backends.nanny import Nanny
 from console.backends.remote import Remote
+from console.backends.walle import Walle
 from hqclient import Client
 from tests.console.chromium import chromium, screen
 from tests.console.fake_cms import FakeCms
+from tests.console.fake_walle import FakeWalle
 from tests.console.fakes import FakeNanny, serving
 from tests.console.scene import cloud, instance, report
 
 Scheme = Literal["light", "dark"]
 SHOTS: Final[tuple[tuple[str, str, Scheme, int], ...]] = (
     ("problems", "/", "light", 1200),
-    ("problems-narrow", "/", "dark", 375),
-    ("service", "/services/cart", "light", 1200),
     ("instance", "/instances/test/cart-2", "dark", 1200),
     ("snapshots", "/services/web/snapshots", "light", 1200),
-    ("snapshot", "/services/web/snapshots/c0ffee", "light", 1200),
-    ("disruptions", "/disruptions", "light", 1200),
-    ("task", "/disruptions/reboot-1", "dark", 1200),
-    ("nodes", "/nodes", "light", 1200),
+    ("task", "/disruptions/reboot-1", "light", 1200),
+    ("hosts", "/hosts", "light", 1200),
+    ("narrow", "/services/cart", "dark", 375),
 )
 
 
@@ -38,7 +37,12 @@ async def draw(folder: Path) -> None:
     async with (
         serving(nanny.methods()) as nannys,
         serving(FakeCms().methods()) as cmss,
-        cloud(nanny=lambda: Nanny(Remote("Nanny", [nannys], None)), cms=lambda: Cms(Remote("CMS", [cmss], None))) as at,
+        serving(FakeWalle().methods()) as walles,
+        cloud(
+            nanny=lambda: Nanny(Remote("Nanny", [nannys], None)),
+            cms=lambda: Cms(Remote("CMS", [cmss], None)),
+            walle=lambda: Walle(Remote("Wall-E", [walles], None)),
+        ) as at,
         chromium() as browser,
     ):
         await _more(at.client)

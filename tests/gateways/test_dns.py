@@ -16,7 +16,7 @@ from gateways.dns.responder import Responder
 from gateways.dns.sockets import Tcp, Udp, bound
 from serving.clock import ManualClock
 from tests.support.gateway_process import GatewayProcess, Programs
-from tests.support.pictures import drawn, known
+from tests.support.pictures import known, picture_of
 from tests.unit.gateways.test_dns_zone import Asking
 
 WEB = "web.service.hq.internal."
@@ -105,7 +105,7 @@ class Sockets:
 
 
 def one_service() -> Responder:
-    return Asking(drawn(known("web-1"))).responder
+    return Asking(picture_of(known("web-1"))).responder
 
 
 async def test_one_address_gets_no_more_than_its_rate() -> None:

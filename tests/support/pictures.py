@@ -46,7 +46,7 @@ class FakeCondition:
         self._moved.set()
 
 
-class Drawn:
+class PictureBuilder:
     """A picture, and the hand that draws it.
 
     Attributes:
@@ -77,9 +77,11 @@ class Drawn:
         return {key: one for name in self.picture.services for key, one in self.picture.instances(name).items()}
 
 
-def drawn(*instances: KnownInstance, heard: Collection[str] = ("east",), unheard: Collection[str] = ()) -> Drawn:
+def picture_of(
+    *instances: KnownInstance, heard: Collection[str] = ("east",), unheard: Collection[str] = ()
+) -> PictureBuilder:
     """A picture with these, of locations that have or have not shown all they have."""
-    made = Drawn()
+    made = PictureBuilder()
     made.condition.heard, made.condition.unheard = frozenset(heard), frozenset(unheard)
     made.put(*instances)
     return made

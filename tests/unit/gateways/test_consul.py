@@ -18,13 +18,15 @@ from serving.clock import ManualClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.standard.site import SiteAnswer, SiteRequest
-from tests.support.pictures import Drawn, drawn, known
+from tests.support.pictures import PictureBuilder, known, picture_of
 
 
 class Asking:
     """Asks the API of one gateway."""
 
-    def __init__(self, pictured: Drawn, datacenter: str = "", salt: int = 1, clock: ManualClock | None = None) -> None:
+    def __init__(
+        self, pictured: PictureBuilder, datacenter: str = "", salt: int = 1, clock: ManualClock | None = None
+    ) -> None:
         self.pictured, clock = pictured, clock or ManualClock()
         self.indexes = Indexes(pictured.picture, clock, salt)
         answers = Answers(Settings(datacenter), pictured.picture, self.indexes)
@@ -67,7 +69,7 @@ WEB = "health/service/web"
 
 
 def asking(**options: Any) -> Asking:
-    return Asking(drawn(*THREE, heard=["east", "west"]), **options)
+    return Asking(picture_of(*THREE, heard=["east", "west"]), **options)
 
 
 async def test_an_instance_is_a_service_of_its_node_with_one_check() -> None:
@@ -252,7 +254,7 @@ async def test_questions_that_wait_are_bounded() -> None:
 
 
 async def test_hq_away_at_the_start_is_an_error_and_no_empty_list() -> None:
-    ask = Asking(Drawn())
+    ask = Asking(PictureBuilder())
     ask.pictured.condition.is_known, ask.pictured.condition.heard = False, frozenset()
     ask.pictured.look()
     for path in (WEB, "catalog/services", "catalog/nodes", "health/state/any", "catalog/service/web"):
@@ -272,20 +274,20 @@ async def test_hq_away_later_is_the_last_answer_with_its_age() -> None:
 
 
 async def test_a_location_that_was_never_heard_denies_nothing() -> None:
-    ask = Asking(drawn(*THREE, heard=["east"], unheard=["west"]))
+    ask = Asking(picture_of(*THREE, heard=["east"], unheard=["west"]))
     assert len(await ask.json("health/service/db")) == 1
     assert (await ask("health/service/none")).status == 500
 
 
 async def test_a_service_with_nobody_ready_is_empty_when_passing_is_asked_for_and_a_deleted_one_always() -> None:
-    ask = Asking(drawn(known("web-1", is_ready=False)))
+    ask = Asking(picture_of(known("web-1", is_ready=False)))
     assert (len(await ask.json(WEB)), await ask.json(f"{WEB}?passing")) == (1, [])
     ask.pictured.drop(("east", "web-1"))
     assert (await ask.json(WEB), await ask.json("catalog/services")) == ([], {})
 
 
 async def test_ten_thousand_instances_are_one_answer_and_a_change_encodes_one_of_them() -> None:
-    ask = Asking(drawn(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000))))
+    ask = Asking(picture_of(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000))))
     assert len(await ask.json(f"{WEB}?passing")) == 10_000
     ask.pictured.put(known("web-0", host="10.9.9.9"))
     assert len(await ask.json(f"{WEB}?passing")) == 10_000

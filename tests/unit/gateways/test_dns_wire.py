@@ -22,13 +22,13 @@ from gateways.dns.wire import Faulty, Unanswerable
 from gateways.dns.zone import Settings, Zone
 from gateways.picture.addresses import Addressing
 from serving.clock import ManualClock
-from tests.support.pictures import drawn, known
+from tests.support.pictures import known, picture_of
 
 WEB = "web.service.hq.internal."
 
 
 def responder() -> Responder:
-    pictured = drawn(*(known(f"web-{i}", host=f"10.0.0.{i}") for i in range(40)))
+    pictured = picture_of(*(known(f"web-{i}", host=f"10.0.0.{i}") for i in range(40)))
     zone = Zone(Settings((b"hq", b"internal")), pictured.picture, Addressing(pictured.picture.hosts), 1)
     return Responder(zone, random.Random(1))
 

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateways.dns import wire
-from gateways.dns.names import Kind, understood
+from gateways.dns.names import Kind, parse_name
 from gateways.dns.responder import MOST_ADDRESSES, Responder
 from gateways.dns.zone import Settings, Zone
 from gateways.picture.addresses import Addressing
 from gateways.picture.hosts import Hosts
 from gateways.picture.knowledge import Knowledge
-from tests.support.pictures import Drawn, drawn, known
+from tests.support.pictures import PictureBuilder, known, picture_of
 
 ZONE = (b"hq", b"internal")
 WEB = "web.service.hq.internal."
@@ -28,7 +28,7 @@ WEB = "web.service.hq.internal."
 class Asking:
     """Asks a responder, and reads its answers by dnspython."""
 
-    def __init__(self, pictured: Drawn) -> None:
+    def __init__(self, pictured: PictureBuilder) -> None:
         self.pictured = pictured
         zone = Zone(Settings(ZONE, 1, "127.0.0.1"), pictured.picture, Addressing(pictured.picture.hosts), 7)
         self.responder = Responder(zone, random.Random(3))
@@ -52,8 +52,8 @@ class Asking:
         return sorted(str(item) for rrset in said.answer for item in rrset)
 
 
-def asking(*instances: object, **sight: list[str]) -> Asking:
-    return Asking(drawn(*instances, **sight))  # type: ignore[arg-type]
+def asking(*instances: object, **coverage: list[str]) -> Asking:
+    return Asking(picture_of(*instances, **coverage))  # type: ignore[arg-type]
 
 
 THREE = (
@@ -135,7 +135,7 @@ def test_nothing_is_denied_that_a_location_may_have() -> None:
 
 
 def test_hq_away_at_the_start_is_a_failure_and_then_an_answer() -> None:
-    ask = Asking(Drawn())
+    ask = Asking(PictureBuilder())
     ask.pictured.condition.is_known = False
     ask.pictured.look()
     assert ask.code(WEB) == "SERVFAIL"
@@ -167,7 +167,7 @@ async def test_a_host_whose_name_has_no_address_is_a_failure_and_no_empty_answer
         raise OSError(name)
 
     async with Hosts(nowhere) as hosts:
-        ask = Asking(Drawn(hosts))
+        ask = Asking(PictureBuilder(hosts))
         ask.pictured.put(known("web-1", host="node-1"))
         assert ask.code(WEB) == "SERVFAIL"
 
@@ -241,7 +241,7 @@ def test_the_serial_moves_with_changes() -> None:
 
 
 def test_names_are_understood_from_right_to_left() -> None:
-    asked = understood([b"_http", b"_tcp", b"v", b"k", b"label", b"r1", b"rev", b"web", b"service", *ZONE], ZONE)
+    asked = parse_name([b"_http", b"_tcp", b"v", b"k", b"label", b"r1", b"rev", b"web", b"service", *ZONE], ZONE)
     assert (asked.kind, asked.service, asked.port, asked.revision, asked.labels) == (
         Kind.SERVICE,
         "web",
@@ -275,7 +275,7 @@ def test_invented_names_push_nothing_out() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(["east", "west"]), st.booleans(), st.integers(0, 3)), max_size=30))
 def test_knowledge_counts_the_instances_of_each_location(steps: list[tuple[str, bool, int]]) -> None:
-    pictured = drawn(heard=["east", "west"])
+    pictured = picture_of(heard=["east", "west"])
     for cluster, is_there, number in steps:
         key = (cluster, f"web-{number}")
         if is_there:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gateways.consul.questions import Refused, read_question
 from gateways.xds.resources import Type
 from gateways.xds.targets import read_target
-from tests.support.pictures import Drawn, drawn, known
+from tests.support.pictures import PictureBuilder, known, picture_of
 from tests.unit.gateways.test_consul import Asking
 from tests.unit.gateways.test_xds import Client, endpoints
 from xdspb.v1 import xds_pb2 as pb
@@ -25,7 +25,7 @@ DROPS = st.tuples(st.just("drop"), st.sampled_from(SERVICES), st.integers(0, 3),
 CHANGES = st.one_of(PUTS, DROPS)
 
 
-def change(pictured: Drawn, step: tuple[Any, ...]) -> None:
+def change(pictured: PictureBuilder, step: tuple[Any, ...]) -> None:
     what, service, number, is_ready, host = step
     key = ("east", f"{service}-{number}")
     if what == "put":
@@ -35,7 +35,7 @@ def change(pictured: Drawn, step: tuple[Any, ...]) -> None:
         pictured.drop(key)
 
 
-def ready(pictured: Drawn, service: str) -> list[str]:
+def ready(pictured: PictureBuilder, service: str) -> list[str]:
     return [f"{one.host}:80" for one in pictured.picture.ready(service)]
 
 
@@ -44,7 +44,7 @@ WANTS = st.tuples(st.just("wants"), st.sets(st.sampled_from(SERVICES)))
 
 @given(st.lists(st.one_of(CHANGES, WANTS), max_size=25))
 def test_an_xds_client_ends_with_the_endpoints_that_there_are(steps: list[tuple[Any, ...]]) -> None:
-    one, has, wanted = Client(drawn()), dict[str, Any](), set[str]()
+    one, has, wanted = Client(picture_of()), dict[str, Any](), set[str]()
     for step in steps:
         if step[0] == "wants":
             wanted = step[1]
@@ -65,7 +65,7 @@ def test_an_xds_client_ends_with_the_endpoints_that_there_are(steps: list[tuple[
 @given(st.lists(CHANGES, max_size=15))
 def test_who_asks_with_the_index_of_the_last_answer_misses_nothing(steps: list[tuple[Any, ...]]) -> None:
     async def follow() -> None:
-        ask = Asking(drawn())
+        ask = Asking(picture_of())
         shown: list[str] = []
 
         async def client() -> None:
@@ -117,6 +117,6 @@ def test_any_request_of_a_stream_is_taken_or_cannot_be_read(body: bytes) -> None
         request = pb.DiscoveryRequest.FromString(body)
     except Exception:  # what protobuf raises; the transport answers it
         return
-    one = Client(drawn())
+    one = Client(picture_of())
     one.stream.request(request)
     list(one.stream.due())

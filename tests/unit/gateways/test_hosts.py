@@ -10,7 +10,7 @@ import pytest
 
 from gateways.picture.addresses import Addressing, LeftOut
 from gateways.picture.hosts import Hosts
-from tests.support.pictures import Drawn, known
+from tests.support.pictures import PictureBuilder, known
 
 
 class Resolver:
@@ -71,7 +71,7 @@ async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
 ) -> None:
     resolver = Resolver()
     async with Hosts(resolver) as hosts:
-        pictured, addressing = Drawn(hosts), Addressing(hosts)
+        pictured, addressing = PictureBuilder(hosts), Addressing(hosts)
         pictured.put(known("web-1", host="node-1"))
         assert addressing.places(pictured.picture.ready("web")).is_unknown
         pictured.told.clear()

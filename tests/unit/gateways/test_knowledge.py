@@ -7,18 +7,18 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from gateways.picture.knowledge import Knowledge, Sight, knowledge
-from tests.support.pictures import drawn, known
+from gateways.picture.knowledge import Coverage, Knowledge, knowledge
+from tests.support.pictures import known, picture_of
 
 ABSENT, PRESENT, UNKNOWN = Knowledge.ABSENT, Knowledge.PRESENT, Knowledge.UNKNOWN
 LOCATIONS = ("east", "north", "west")
 
 
-def every_sight() -> list[Sight]:
+def every_coverage() -> list[Coverage]:
     subsets = [*chain.from_iterable(combinations(LOCATIONS, size) for size in range(4))]
     pairs = product(subsets, subsets)
     return [
-        Sight(is_known, frozenset(heard), frozenset(unheard))
+        Coverage(is_known, frozenset(heard), frozenset(unheard))
         for is_known in (False, True)
         for heard, unheard in pairs
         if not {*heard} & {*unheard}
@@ -26,45 +26,50 @@ def every_sight() -> list[Sight]:
 
 
 def test_an_empty_answer_is_only_given_when_everybody_has_said_so() -> None:
-    for sight in every_sight():
-        if knowledge(sight, 0) is ABSENT:
-            assert sight.is_known
-            assert sight.heard
-            assert not sight.unheard
+    for coverage in every_coverage():
+        if knowledge(coverage, 0) is ABSENT:
+            assert coverage.is_known
+            assert coverage.heard
+            assert not coverage.unheard
 
 
 def test_an_absence_from_one_location_takes_the_word_of_that_location() -> None:
-    for sight, location in product(every_sight(), LOCATIONS):
-        if knowledge(sight, 0, location) is ABSENT and location in sight.locations:
-            assert location in sight.heard
+    for coverage, location in product(every_coverage(), LOCATIONS):
+        if knowledge(coverage, 0, location) is ABSENT and location in coverage.locations:
+            assert location in coverage.heard
 
 
 def test_what_is_known_is_shown_however_much_else_is_not() -> None:
-    assert all(knowledge(sight, 1) is PRESENT for sight in every_sight() if sight.is_known)
+    assert all(knowledge(coverage, 1) is PRESENT for coverage in every_coverage() if coverage.is_known)
 
 
 def test_nothing_is_said_while_the_first_list_is_on_its_way() -> None:
-    assert all(knowledge(sight, count) is UNKNOWN for sight in every_sight() for count in (0, 1) if not sight.is_known)
+    assert all(
+        knowledge(coverage, count) is UNKNOWN
+        for coverage in every_coverage()
+        for count in (0, 1)
+        if not coverage.is_known
+    )
 
 
 def test_hq_away_at_the_start_without_a_file_is_unknown() -> None:
-    assert knowledge(Sight(), 0) is UNKNOWN
+    assert knowledge(Coverage(), 0) is UNKNOWN
 
 
 def test_a_file_says_who_is_there_and_never_who_is_not() -> None:
-    saved = Sight(is_known=True)
+    saved = Coverage(is_known=True)
     assert (knowledge(saved, 3), knowledge(saved, 0)) == (PRESENT, UNKNOWN)
 
 
 def test_hq_away_later_changes_nothing() -> None:
-    pictured = drawn(known("web-1"))
+    pictured = picture_of(known("web-1"))
     pictured.condition.stale, pictured.condition.age_s = True, 300.0
     pictured.look()
     assert (pictured.picture.knowledge("web"), pictured.picture.knowledge("db")) == (PRESENT, ABSENT)
 
 
 def test_a_location_that_was_never_heard_may_have_the_service() -> None:
-    pictured = drawn(known("web-1"), unheard=["west"])
+    pictured = picture_of(known("web-1"), unheard=["west"])
     told = {name: pictured.picture.knowledge(name) for name in ("web", "db")}
     assert told == {"web": PRESENT, "db": UNKNOWN}
     assert pictured.picture.knowledge("web", "west") is UNKNOWN
@@ -72,18 +77,18 @@ def test_a_location_that_was_never_heard_may_have_the_service() -> None:
 
 
 def test_a_service_without_ready_instances_is_there() -> None:
-    pictured = drawn(known("web-1", is_ready=False))
+    pictured = picture_of(known("web-1", is_ready=False))
     assert (pictured.picture.knowledge("web"), pictured.picture.ready("web")) == (PRESENT, [])
 
 
 def test_a_deleted_service_is_absent() -> None:
-    pictured = drawn(known("web-1"), known("db-1", "db"))
+    pictured = picture_of(known("web-1"), known("db-1", "db"))
     pictured.drop(("east", "web-1"))
     assert (pictured.picture.knowledge("web"), [*pictured.picture.services]) == (ABSENT, ["db"])
 
 
 def test_listeners_hear_of_the_services_that_changed_and_of_no_others() -> None:
-    pictured = drawn(known("web-1"), known("db-1", "db"))
+    pictured = picture_of(known("web-1"), known("db-1", "db"))
     pictured.told.clear()
     pictured.put(known("db-1", "db", is_ready=False))
     pictured.put(known("web-1", "shop"))
@@ -91,7 +96,7 @@ def test_listeners_hear_of_the_services_that_changed_and_of_no_others() -> None:
 
 
 async def test_listeners_hear_when_a_location_says_that_it_has_nothing() -> None:
-    pictured = drawn(unheard=["west"])
+    pictured = picture_of(unheard=["west"])
     watching = asyncio.create_task(pictured.picture.watch_condition(pictured.condition))
     await asyncio.sleep(0)
     pictured.told.clear()
@@ -106,5 +111,5 @@ async def test_listeners_hear_when_a_location_says_that_it_has_nothing() -> None
 
 
 def test_ten_thousand_instances_of_one_service_are_one_step() -> None:
-    pictured = drawn(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000)))
+    pictured = picture_of(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000)))
     assert (len(pictured.picture.ready("web")), pictured.told) == (10_000, [["web"]])

@@ -17,7 +17,7 @@ from gateways.xds.subscriptions import MOST_NAMES, Counts, Subscriptions
 from gateways.xds.targets import Target, read_target
 from serving.calls.methods import Call
 from serving.errors import InvalidRequest
-from tests.support.pictures import Drawn, drawn, known
+from tests.support.pictures import PictureBuilder, known, picture_of
 from xdspb.v1 import xds_pb2 as pb
 
 CDS, EDS, LDS, RDS = Type.CLUSTER, Type.ENDPOINTS, Type.LISTENER, Type.ROUTES
@@ -32,7 +32,7 @@ MESSAGES: dict[Type, Any] = {
 class Client:
     """A client of one stream, who takes every answer unless told otherwise."""
 
-    def __init__(self, pictured: Drawn, **options: Any) -> None:
+    def __init__(self, pictured: PictureBuilder, **options: Any) -> None:
         self.pictured, self.counts = pictured, Counts()
         self.addressing = Addressing(pictured.picture.hosts)
         self.resources = Resources(pictured.picture, self.addressing)
@@ -46,7 +46,7 @@ class Client:
         self.names[kind] = names
         nonce = self.nonces.get(kind, "")
         request = pb.DiscoveryRequest(type_url=kind.value, resource_names=names, response_nonce=nonce, **more)
-        self.stream.request(request, self.pictured.picture.sight.locations)
+        self.stream.request(request, self.pictured.picture.coverage.locations)
         return self.due()
 
     def due(self) -> dict[Type, list[Any]]:
@@ -103,7 +103,7 @@ BOTH = ("east", "west")
 
 
 def client(*instances: Any, heard: Sequence[str] = BOTH, unheard: Sequence[str] = (), **options: Any) -> Client:
-    return Client(drawn(*instances, heard=heard, unheard=unheard), **options)
+    return Client(picture_of(*instances, heard=heard, unheard=unheard), **options)
 
 
 def test_a_target_is_four_resources_and_the_ready_endpoints() -> None:
@@ -262,7 +262,7 @@ def test_a_service_that_its_client_may_not_read_does_not_exist_for_it() -> None:
 
 
 def test_hq_away_at_the_start_says_nothing_of_endpoints_and_denies_nothing() -> None:
-    one = Client(Drawn())
+    one = Client(PictureBuilder())
     one.pictured.condition.is_known = False
     one.pictured.look()
     found = one.wants_all("web")
@@ -274,7 +274,7 @@ def test_hq_away_at_the_start_says_nothing_of_endpoints_and_denies_nothing() -> 
 
 
 def test_hq_away_at_the_start_that_then_has_no_such_service_denies_it() -> None:
-    one = Client(Drawn())
+    one = Client(PictureBuilder())
     one.pictured.condition.is_known = False
     one.pictured.look()
     one.wants_all("web")
@@ -318,7 +318,7 @@ async def test_hosts_that_are_names_are_waited_for_and_then_resolved_and_a_failu
         return answers[name]
 
     async with Hosts(resolve) as hosts:
-        pictured = Drawn(hosts)
+        pictured = PictureBuilder(hosts)
         pictured.put(known("web-1", host="node-1"), known("web-2", host="node-2"))
         one = Client(pictured)
         assert EDS not in one.wants_all("web")
@@ -341,7 +341,7 @@ def test_ten_thousand_endpoints_are_one_answer() -> None:
 
 
 async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
-    pictured = drawn(*THREE, heard=BOTH)
+    pictured = picture_of(*THREE, heard=BOTH)
     ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
     requests: asyncio.Queue[pb.DiscoveryRequest | None] = asyncio.Queue()
 
@@ -364,7 +364,7 @@ async def test_a_stream_sends_what_is_due_and_ends_with_its_client() -> None:
 
 
 async def test_a_change_concerns_the_streams_of_its_service_and_those_that_want_all() -> None:
-    pictured = drawn(*THREE, heard=BOTH)
+    pictured = picture_of(*THREE, heard=BOTH)
     ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)), 1)
 
     async def asks(*requests: pb.DiscoveryRequest) -> AsyncIterator[pb.DiscoveryRequest]:

@@ -1,0 +1,70 @@
+"""Live pages: what changed is sent, once, and rendered once for all who look. Time is the test's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+
+from console.site.live import Fragments, Live
+
+
+class Pages:
+    """Pages that a test changes, over a clock that moves when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.takes_s = 0.0
+        self.rendered: list[tuple[str, str]] = []
+        self.marks = {"/": "1", "/b": "1"}
+
+    async def render(self, token: str, page: str) -> Fragments:
+        self.rendered.append((token, page))
+        self.now += self.takes_s
+        return {"x": f'<div data-live="x" data-mark="{self.marks[page]}">{page}</div>'}
+
+    async def sleep(self, length_s: float) -> None:
+        self.now += length_s
+
+    def live(self) -> Live:
+        return Live(self.render, self.sleep, lambda: self.now)
+
+
+async def next_change(stream: AsyncGenerator[bytes, None]) -> dict[str, object]:
+    async for event in stream:
+        if event.startswith(b"data: "):
+            found: dict[str, object] = json.loads(event.removeprefix(b"data: "))
+            return found
+    raise AssertionError
+
+
+async def test_all_pages_are_sent_at_first_and_then_only_what_changed() -> None:
+    pages = Pages()
+    stream = pages.live().stream("", ["/", "/b"])
+    assert [(await next_change(stream))["page"] for _ in range(2)] == ["/", "/b"]
+    pages.marks["/b"] = "2"
+    assert (await next_change(stream))["page"] == "/b"
+
+
+async def test_nothing_is_sent_while_nothing_changes_but_a_ping() -> None:
+    pages = Pages()
+    stream = pages.live().stream("", ["/"])
+    await next_change(stream)
+    assert (await anext(stream)).startswith(b"event: ping")
+    assert pages.now >= 10
+
+
+async def test_two_who_look_with_one_token_share_the_work_and_others_do_not() -> None:
+    pages = Pages()
+    live = pages.live()
+    for token in ("a", "a", "b"):
+        await next_change(live.stream(token, ["/"]))
+    assert pages.rendered == [("a", "/"), ("b", "/")]
+
+
+async def test_a_page_that_takes_long_is_rendered_less_often() -> None:
+    pages = Pages()
+    pages.takes_s = 1.0
+    stream = pages.live().stream("", ["/"])
+    await next_change(stream)
+    await anext(stream)  # the ping, 10 s later
+    assert len(pages.rendered) <= 1 + 10 / 5

@@ -1,0 +1,127 @@
+"""What pages say: locations that are silent, what is below its floor and why, times, addresses."""
+
+from __future__ import annotations
+
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from console.backends.asking import Trouble
+from console.site.shield import Shield
+from console.site.visits import Refused
+from console.views import problems
+from console.views.instances import Row
+from console.views.locations import location_problems, locations
+from console.views.urls import url
+from console.views.words import number, plural, relative, span, when
+from hqpb.v1 import service_pb2 as pb
+
+SOURCES = [
+    pb.Source(cluster="east", replica="r1"),
+    pb.Source(cluster="west", error="no replica answers"),
+    pb.Source(cluster="north", replica="r2", stale=True, error="lost its store"),
+    pb.Source(cluster="south", replica="r3", trust=pb.EPOCH_TRUST_DOUBTED, error="holds far less"),
+]
+
+
+def test_every_location_stands_on_the_page_with_the_age_of_its_answer() -> None:
+    found = locations(pb.CountInstancesResponse(sources=SOURCES))
+    assert [(one.name, one.state) for one in found] == [
+        ("east", "good"),
+        ("west", "silent"),
+        ("north", "old"),
+        ("south", "old"),
+    ]
+
+
+def test_silent_stale_and_doubted_locations_are_problems() -> None:
+    titles = [one.title for one in location_problems(SOURCES)]
+    assert titles == [
+        "location west is silent",
+        "location north is stale",
+        "location south may have lost its instances",
+    ]
+
+
+def test_an_hq_that_does_not_answer_is_a_silent_location() -> None:
+    assert locations(Trouble("HQ", "away", "HQ does not answer"))[0].state == "silent"
+
+
+@pytest.mark.parametrize(
+    ("total", "ready", "floor", "is_below"),
+    [
+        (10, 9, None, False),
+        (10, 8, None, True),
+        (1, 0, None, True),
+        (1, 1, None, False),
+        (4, 3, 4, True),
+        (0, 0, None, False),
+    ],
+)
+def test_below_the_floor(total: int, ready: int, floor: int | None, *, is_below: bool) -> None:
+    floors = {"web": floor} if floor is not None else {}
+    found = problems.lacking([pb.InstanceCount(key="web", total=total, ready=ready)], floors)
+    assert bool(found) == is_below
+
+
+def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> None:
+    def row(reason: str, message: str, node: str) -> Row:
+        return Row("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
+
+    rows = [row("exited", "code 1", "n1"), row("timed out", "", "n2"), row("exited", "code 2", "n3")]
+    assert problems.common_reasons(rows) == "exited (2): code 1; timed out (1)."
+    assert problems.common_reasons(rows[:1] * 2).endswith("All on n1.")
+
+
+def test_the_worst_stands_first_and_of_one_level_the_oldest() -> None:
+    made = [
+        problems.Problem(level, title, "", since_s=since)
+        for level, title, since in [("note", "c", 1), ("bad", "b", 9), ("bad", "a", 5), ("warn", "d", 1)]
+    ]
+    assert [one.title for one in problems.sorted_problems(made)] == ["a", "b", "d", "c"]
+
+
+def test_times_say_both_how_long_ago_and_when() -> None:
+    text = str(when(Timestamp(seconds=1_000_000), 1_000_000 + 200))
+    assert "3 min ago" in text
+    assert "13:46:40" in text
+    assert 'datetime="1970-01-12T13:46:40Z"' in text
+    assert "1970" not in str(when(None, 0))
+
+
+@pytest.mark.parametrize(
+    ("length_s", "told"), [(5, "5 s"), (90, "1 min"), (7_500, "2 h 5 min"), (90_000, "1 d"), (36_000, "10 h")]
+)
+def test_spans(length_s: float, told: str) -> None:
+    assert span(length_s) == told
+
+
+def test_numbers_and_words() -> None:
+    assert number(1234567) == "1\u202f234\u202f567"
+    assert plural(1, "expiry") == "1 expiry"
+    assert plural(2, "expiry") == "2 expiries"
+    assert relative(100, 130) == "just now"
+    assert relative(4_000, 100) == "in 1 h 5 min"
+
+
+@pytest.mark.parametrize(
+    ("parts", "made"),
+    [
+        (("services", "a/b"), "/services/a%2Fb"),
+        (("nodes", "<script>"), "/nodes/%3Cscript%3E"),
+        (("nodes", ".."), "/nodes/.."),
+        (("instances", "c", "i?x#y"), "/instances/c/i%3Fx%23y"),
+    ],
+)
+def test_no_name_is_more_than_a_name_in_an_address(parts: tuple[str, ...], made: str) -> None:
+    assert url(*parts) == made
+
+
+def test_a_console_answers_by_its_own_names_only() -> None:
+    shield = Shield("10.0.0.1:7580", "https://console.example/", is_tls=True)
+    shield.check("GET", "console.example", {})
+    shield.check("POST", "console.example", {b"origin": b"https://console.example"})
+    for authority in ("localhost:7580", "127.0.0.1:7580", "evil.example"):
+        with pytest.raises(Refused):
+            shield.check("GET", authority, {})
+    with pytest.raises(Refused):
+        shield.check("POST", "console.example", {b"origin": b"http://console.example"})

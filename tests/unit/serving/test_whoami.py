@@ -1,0 +1,51 @@
+"""access.v1: a caller's roles, for a service and node, and anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.protobuf import json_format, struct_pb2
+
+from serving.calls.methods import Call
+from serving.rights.access import UNCHECKED, Access, Identity, Kind, Scope
+from serving.rights.patterns import Patterns
+from serving.rights.rules import READ, Role
+from serving.standard import whoami
+
+GRANTS = {
+    Role.READER: (Scope(),),
+    Role.UPLOADER: (Scope(services=Patterns(["web"])),),
+    Role.OPERATOR: (Scope(nodes=Patterns(["rack1-*"])),),
+}
+
+
+def asked(access: Access, **about: str) -> dict[str, Any]:
+    request = struct_pb2.Struct()
+    request.update(about)
+    (method,) = whoami.methods()
+    told = struct_pb2.Struct.FromString(method.run(request, Call(access=access)).proto())  # type: ignore[union-attr,arg-type]
+    found: dict[str, Any] = json_format.MessageToDict(told)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("about", "roles"),
+    [
+        ({}, {"reader"}),
+        ({"service": "web"}, {"reader", "uploader"}),
+        ({"service": "mail"}, {"reader"}),
+        ({"node": "rack1-7"}, {"reader", "operator"}),
+        ({"node": "rack2-7", "service": "web"}, {"reader", "uploader"}),
+    ],
+)
+def test_roles_are_those_that_reach_what_is_asked_about(about: dict[str, str], roles: set[str]) -> None:
+    told = asked(Access(Identity("ann", next(iter(Kind)), 0.0), READ, GRANTS), **about)
+    assert (told["checked"], told["name"], set(told["roles"])) == (True, "ann", roles)
+    assert set(told["roles_somewhere"]) == {"reader", "uploader", "operator"}
+
+
+def test_without_security_everybody_is_everything() -> None:
+    told = asked(UNCHECKED)
+    assert told["checked"] is False
+    assert set(told["roles"]) == {role.value for role in Role}
