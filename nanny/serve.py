@@ -45,7 +45,7 @@ def serve(**given: Any) -> None:
 
     config = etcd_config(given)
     security = _security(given)
-    _run(lambda: _serve(EtcdStore(config), given, security), given)
+    _run(lambda: _serve(lambda: EtcdStore(config), given, security), given)
 
 
 @click.command(context_settings=_SETTINGS)
@@ -96,10 +96,12 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
 
 async def _dev(given: dict[str, Any]) -> None:
     async with dev_store(given) as own:
-        await _serve(own.store, given, None, own)
+        await _serve(lambda: own.store, given, None, own)
 
 
-async def _serve(store: Store, given: dict[str, Any], security: Security | None, own: DevStore | None = None) -> None:
+async def _serve(
+    make_store: Callable[[], Store], given: dict[str, Any], security: Security | None, own: DevStore | None = None
+) -> None:
     config = config_of(given, "nanny")
     locations, leave = options.world_of(given)
     tracing = tracing_to(given["otlp"], "nanny", config.process)
@@ -113,6 +115,7 @@ async def _serve(store: Store, given: dict[str, Any], security: Security | None,
         transport=given["transport"],
     )
     rng = random.SystemRandom()
+    store = make_store()  # here: its connections belong to the loop that runs
     server = Server(config, store, rng, shared, addresses, locations, leave, given["drift_every"], given["grace"])
     if own is None:
         await until_stopped(server, server.controller)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-from hqclient.discovery import Discovery
+from hqclient import Discovery
 
 
 async def main(name: str, port: str, directory: str | None = None) -> None:

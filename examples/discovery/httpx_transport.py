@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 import httpx
 
-from hqclient.discovery import Discovery, NoEndpoints, NotReady, Service
+from hqclient import Discovery, NoEndpoints, NotReady, Service
 from hqclient.discovery.picking import Use
 
 TRIES = 3

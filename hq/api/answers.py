@@ -259,7 +259,7 @@ class Answers:
         self._codec = SourceCodec()
         self._json_cache, self._event_json = InstanceJson(json_bytes * 4 // 5), EventJson(json_bytes // 5)
 
-    def whole(self, found: Found, *, single: bool = False) -> FramesAnswer:
+    def complete(self, found: Found, *, single: bool = False) -> FramesAnswer:
         """An answer of FindInstances, or of GetInstance (`single`), with everything."""
         return FramesAnswer(found, self._json_cache, self._codec, single=single)
 

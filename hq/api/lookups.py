@@ -57,7 +57,7 @@ class Lookups:
         entry, source = found
         if not call.access.is_unlimited:
             check_entry(call.access.check, entry)
-        return self._answers.whole(Found([entry], [entry.frame()], "", source), single=True)
+        return self._answers.complete(Found([entry], [entry.frame()], "", source), single=True)
 
     async def _get(self, request: Get, call: Call) -> Answer:
         entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
@@ -72,7 +72,7 @@ class Lookups:
         ):
             return self._find(request, call)
         found = self._registry.reads.find_now(request.query, request.page_size, request.page_token, request.read)
-        return self._find(request, call) if found is None else self._answers.whole(found)
+        return self._find(request, call) if found is None else self._answers.complete(found)
 
     async def _find(self, request: Find, call: Call) -> Answer:
         is_proven = call.access.is_unlimited or not self._needs_look(request.query, call.access)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from nanny.snapshots.wanted import INSTALLED, READY, target_of
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.cloud import BAD, LOCATIONS, Cloud, Reader, cloud_of
 from tests.support.etcd import SharedEtcd
+from tests.support.sample_instances import eventually
 
 pytestmark = [
     pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True),
@@ -103,3 +105,42 @@ async def test_nanny_killed_in_a_phase_is_succeeded_and_the_roll_out_ends(
     ordered = [entry for entry in history if entry.snapshot_id == v2 and entry.what == "target ACTIVE"]
     assert len(ordered) == 1
     assert_held(reader)
+
+
+async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tuple[Cloud, Reader]) -> None:
+    cloud, reader = scene
+    await first(cloud, reader)
+    reader.during = "a location away"
+    v2 = await cloud.add("v2", NAMES)
+    cloud.registries["vla"].pause()
+    try:
+        await cloud.target(v2)
+
+        async def others_wait() -> bool:
+            service = await cloud.service()
+            return any("vla" in one.action.message for one in service.snapshot)
+
+        await eventually(others_wait, 60.0, "it says that vla is waited for")
+    finally:
+        cloud.registries["vla"].resume()
+    await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=90.0)
+    assert_held(reader)
+
+
+async def test_what_somebody_else_changes_is_shown_as_drift_and_brought_back(scene: tuple[Cloud, Reader]) -> None:
+    cloud, reader = scene
+    v1 = await first(cloud, reader)
+    client = cloud.registries["sas"].client
+    instance = (await client.get("sas-0")).instance
+    instance.spec.revision[0].target = INSTALLED
+    await client.apply([instance])
+
+    async def told() -> bool:
+        return any(v1 in entry for entry in (await cloud.service()).drift)
+
+    async def brought_back() -> bool:
+        now = (await client.get("sas-0")).instance
+        return target_of(now, v1) == READY and not (await cloud.service()).drift
+
+    await eventually(told, 30.0, "the drift is shown")
+    await eventually(brought_back, 60.0, "it is brought back")

@@ -1,0 +1,132 @@
+"""nanny.v1 over the wire: bad input is told by field and stores nothing; an order sent twice is one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hqclient import HqApiError
+from hqclient.credential_files import CredentialFiles
+from nanny.api.nanny_api import _MANAGERS, _OWNERS, _check
+from nannyctl.nanny_server import NannyServer
+from nannypb.v1 import service_pb2 as pb
+from serving.calls.methods import Call
+from serving.errors import PermissionDenied
+from serving.rights.access import Access, Identity, Kind, Scope
+from serving.rights.patterns import Patterns
+from serving.rights.rules import OPERATE, Role
+from tests.support.gateway_process import Program
+from tests.support.sample_instances import eventually
+
+GOOD = b"{service: web, instances: [{id: web-1}], revisions: [{id: v1}]}"
+
+
+@pytest.fixture
+async def nanny(tmp_path: Path) -> AsyncIterator[NannyServer]:
+    """A Nanny over memory with the service `web`; no HQ answers."""
+    words = ("dev", "--store", "memory", "--term", "2s", "--location", "default=127.0.0.1:1")
+    program = Program("nanny.main", (*words, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"), tmp_path / "nanny.log")
+    await program.start()
+    server = NannyServer((program.grpc,), 10.0, CredentialFiles())
+
+    async def acts() -> bool:
+        try:
+            return bool((await server.call("GetControl", pb.GetControlRequest())).control.acting)
+        except HqApiError:
+            return False
+
+    try:
+        await eventually(acts, 30.0, "it acts")
+        await server.call("CreateService", pb.CreateServiceRequest(service_id="web"))
+        yield server
+    finally:
+        await program.kill()
+
+
+async def refused(nanny: NannyServer, method: str, request: Any) -> str:
+    with pytest.raises(HqApiError) as caught:
+        await nanny.call(method, request)
+    fields = "; ".join(f"{one.field}: {one.description}" for one in caught.value.violations)
+    return f"{caught.value.code.name} {fields or caught.value.message}"
+
+
+async def test_bad_input_names_the_field_and_stores_nothing(nanny: NannyServer) -> None:
+    policy = pb.RolloutPolicy(max_unavailable="many", location=["mars"])
+    for method, request, told in (
+        ("CreateService", pb.CreateServiceRequest(service_id="a b"), "INVALID_ARGUMENT service_id"),
+        (
+            "CreateService",
+            pb.CreateServiceRequest(service_id="new", info=pb.InfoAttributes(rollout=policy)),
+            "info.rollout.max_unavailable: 'many' is not a valid amount",
+        ),
+        ("CreateService", pb.CreateServiceRequest(service_id="web"), "ALREADY_EXISTS"),
+        ("GetService", pb.GetServiceRequest(service_id="none"), "NOT_FOUND there is no service none"),
+        ("SetTarget", pb.SetTargetRequest(service_id="web"), "INVALID_ARGUMENT target"),
+        ("SetTarget", pb.SetTargetRequest(service_id="web", target=pb.TARGET_ACTIVE), "has no snapshot yet"),
+        (
+            "SetTarget",
+            pb.SetTargetRequest(service_id="web", snapshot_id="0123456789abcdef", target=pb.TARGET_ACTIVE),
+            "NOT_FOUND snapshot 0123456789abcdef",
+        ),
+        ("StopService", pb.StopServiceRequest(service_id="web"), "there is nothing to stop"),
+        ("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=b"frob: 1"), "content.frob"),
+    ):
+        assert told in await refused(nanny, method, request), method
+    services = (await nanny.call("ListServices", pb.ListServicesRequest())).service
+    assert [one.id for one in services] == ["web"]
+    assert not services[0].head
+
+
+async def test_an_instance_of_another_service_takes_no_target(nanny: NannyServer) -> None:
+    await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))
+    request = pb.SetInstanceTargetRequest(service_id="web", instance_id="other-1", target=pb.TARGET_ACTIVE)
+    assert "NOT_FOUND instance other-1" in await refused(nanny, "SetInstanceTarget", request)
+
+
+async def test_an_order_sent_twice_is_one_and_the_same_id_for_another_is_a_conflict(nanny: NannyServer) -> None:
+    snapshot = (
+        await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))
+    ).snapshot.id
+    again = (await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))).snapshot.id
+    assert again == snapshot
+    order = pb.SetTargetRequest(service_id="web", target=pb.TARGET_PREPARED, request_id="one")
+    await asyncio.gather(*(nanny.call("SetTarget", order) for _ in range(3)))
+    history = (await nanny.call("ListHistory", pb.ListHistoryRequest(service_id="web"))).entry
+    assert [entry.what for entry in history].count("target PREPARED") == 1
+    other = pb.SetTargetRequest(service_id="web", target=pb.TARGET_CREATED, request_id="one")
+    assert "ALREADY_EXISTS" in await refused(nanny, "SetTarget", other)
+
+
+async def test_hq_that_is_away_is_said_and_waited_for(nanny: NannyServer) -> None:
+    await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))
+    order = pb.SetTargetRequest(service_id="web", target=pb.TARGET_PREPARED)
+    await nanny.call("SetTarget", order)
+
+    async def told() -> bool:
+        service = (await nanny.call("GetService", pb.GetServiceRequest(service_id="web"))).service
+        return any("default does not answer" in one.action.message for one in service.snapshot)
+
+    await eventually(told, 30.0, "it says that the location is away")
+
+
+def access(role: Role, service: str) -> Access:
+    return Access(Identity("ann", Kind.TOKEN, 0.0), OPERATE, {role: (Scope(services=Patterns([service])),)})
+
+
+def test_pause_is_for_operations_managers_of_the_service() -> None:
+    request = pb.PauseActionsRequest(service_id="web")
+    _check(request, Call(access=access(Role.OPERATOR, "web")), _MANAGERS)
+    for role, service in ((Role.OPERATOR, "other"), (Role.UPLOADER, "web"), (Role.READER, "web")):
+        with pytest.raises(PermissionDenied):
+            _check(request, Call(access=access(role, service)), _MANAGERS)
+
+
+def test_orders_are_for_owners_of_the_service() -> None:
+    request = pb.StopServiceRequest(service_id="web")
+    _check(request, Call(access=access(Role.UPLOADER, "web")), _OWNERS)
+    with pytest.raises(PermissionDenied):
+        _check(request, Call(access=access(Role.OPERATOR, "web")), _OWNERS)

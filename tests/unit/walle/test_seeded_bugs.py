@@ -1,0 +1,152 @@
+"""Bugs that were put into Wall-E are found: by the search, by the fleet's auditor, by the deaths, by the promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.walle.fleet import Fleet
+from tests.support.walle.fuses import Panel
+from tests.unit.walle import test_fleet as fleets
+from tests.unit.walle import test_killed as deaths
+from tests.unit.walle import test_operation_search as search
+from tests.unit.walle import test_seed_limits as limits
+from walle.approval import default
+from walle.fuses import fuse as fuse_module
+from walle.fuses.limits import limit_of
+from walle.healing import operation
+from walle.healing.incidents import Incidents
+from walle.process.healer import Healer
+from walle.work import repairs
+from wallepb.v1.host_pb2 import Host
+
+Patch = pytest.MonkeyPatch
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """The search remembers what it found, with the bug or without."""
+    search.following.cache_clear()
+    search.reachable.cache_clear()
+    yield
+    search.following.cache_clear()
+    search.reachable.cache_clear()
+
+
+def the_eleventh_passes(patch: Patch) -> None:
+    def exceeded(fuse: Any, limits_: Any, use: Any, now_ms: int) -> str:
+        for pair in limit_of(limits_, use.counter).pair:
+            if len(fuse_module.hosts_in_window(fuse, use.counter, pair.period_s, now_ms)) > pair.count:
+                return "too late"
+        return ""
+
+    patch.setattr(fuse_module, "exceeded", exceeded)
+
+
+def switching_on_what_is_on_launders_the_limit(patch: Patch) -> None:
+    switch_on = fuse_module.switch_on
+
+    def laundering(fuse: Any, *more: Any) -> Any:
+        changed = switch_on(fuse, *more)
+        del changed.mark[:]
+        return changed
+
+    patch.setattr("tests.support.walle.fuses.switch_on", laundering)
+
+
+def the_fuse_is_not_looked_at_when_the_work_begins(patch: Patch) -> None:
+    patch.setattr(repairs, "switched_off", lambda *_: "")
+
+
+def the_old_task_goes_before_the_new_one_is_there(patch: Patch) -> None:
+    effects = operation.effects
+
+    def hasty(one: Any, now_ms: int) -> Any:
+        return [*effects(one, now_ms), *(operation.Effect(operation.Do.DELETE, task) for task in one.old_task)]
+
+    patch.setattr(search, "effects", hasty)
+
+
+def the_reboot_is_sent_before_its_intent_is_stored(patch: Patch) -> None:
+    start = Healer._start
+
+    async def hasty(self: Healer, host: Host) -> None:
+        await self._parts.executor(host.operation.kind).begin(host)
+        await start(self, host)
+
+    patch.setattr(Healer, "_start", hasty)
+
+
+def the_world_is_not_asked_after_a_death(patch: Patch) -> None:
+    async def hasty(self: Healer, host: Host) -> None:
+        await self._repeat(host, self._parts.executor(host.operation.kind))
+
+    patch.setattr(Healer, "_work", hasty)
+
+
+def a_dark_rack_is_many_broken_hosts(patch: Patch) -> None:
+    patch.setattr(Incidents, "observe", lambda self, hosts, now_ms: [])
+
+
+def the_default_cms_grants_one_too_many(patch: Patch) -> None:
+    grant = default._grant
+    patch.setattr(default, "_grant", lambda held, most: grant(held, most + 1))
+
+
+def play_the_limits() -> None:
+    limits.test_by_default_ten_firings_of_each_check_pass_in_a_day(Panel())
+
+
+def play_the_switching() -> None:
+    limits.test_switching_on_what_is_on_sets_nothing_back(Panel())
+
+
+def play_the_search() -> None:
+    search.test_work_begins_only_while_the_fuse_is_in_and_the_check_fails()
+    search.test_a_host_in_work_is_never_given_away_between_two_steps()
+
+
+def play_the_deaths() -> None:
+    for death in range(1, 40):
+        deaths.check((death,))
+
+
+def play_a_dark_rack() -> None:
+    fleet = Fleet(racks=4, per_rack=12, projects=1, seed=3)
+    life = fleets.Life(fleet, 0, 3)
+    fleets.rack_loses_power(life)
+    assert fleet.auditor.actions == 0
+
+
+def play_a_busy_project() -> None:
+    fleet = Fleet(racks=8, per_rack=3, projects=1, seed=3, max_busy=3)
+    for names in fleet.racks.values():
+        fleet.break_host(names[0], "broken disk")
+    fleets.Life(fleet, 0, 3).live(60, faults=False)
+
+
+BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
+    (the_eleventh_passes, play_the_limits),
+    (switching_on_what_is_on_launders_the_limit, play_the_switching),
+    (the_fuse_is_not_looked_at_when_the_work_begins, play_the_search),
+    (the_old_task_goes_before_the_new_one_is_there, play_the_search),
+    (the_reboot_is_sent_before_its_intent_is_stored, play_the_deaths),
+    (the_world_is_not_asked_after_a_death, play_the_deaths),
+    (a_dark_rack_is_many_broken_hosts, play_a_dark_rack),
+    (the_default_cms_grants_one_too_many, play_a_busy_project),
+]
+
+
+@pytest.mark.parametrize(("bug", "play"), BUGS, ids=lambda one: one.__name__)
+def test_a_seeded_bug_is_found(bug: Callable[[Patch], None], play: Callable[[], None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        bug(patch)
+        with pytest.raises(AssertionError):
+            play()
+
+
+@pytest.mark.parametrize("play", dict.fromkeys(play for _, play in BUGS), ids=lambda one: one.__name__)
+def test_without_a_bug_every_play_keeps_its_promises(play: Callable[[], None]) -> None:
+    play()

@@ -1,0 +1,130 @@
+"""Where checks come from, the configuration file, and who may order what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hqpb.v1.instance_pb2 import CONDITION_STATUS_FALSE, CONDITION_STATUS_TRUE, Instance
+from hqpb.v1.service_pb2 import EPOCH_TRUST_DOUBTED, GuardState, Source
+from serving.calls.methods import Call
+from serving.errors import PermissionDenied
+from serving.rights.access import Access, Identity, Kind, Scope
+from serving.rights.rules import Role
+from walle.api.rights import ORDER, check_admin, check_owner
+from walle.checks.alerts import checks_of
+from walle.checks.silence import reports, why_not_believed
+from walle.process.config import BadConfig, load
+from wallepb.v1.project_pb2 import Project
+from wallepb.v1.service_pb2 import Alert
+
+
+@pytest.mark.parametrize(
+    ("labels", "host", "check"),
+    [
+        ({"host": "h1", "check": "ssh", "alertname": "SshDown"}, "h1", "ssh"),
+        ({"instance": "h1:9100", "alertname": "ssh"}, "h1", "ssh"),
+        ({"instance": "h1", "alertname": "ssh"}, "h1", "ssh"),
+        ({"instance": "[2001:db8::1]:9100", "alertname": "ssh"}, "2001:db8::1", "ssh"),
+        ({"instance": "2001:db8::1", "alertname": "ssh"}, "2001:db8::1", "ssh"),
+    ],
+)
+def test_an_alerts_labels_name_host_and_check(labels: dict[str, str], host: str, check: str) -> None:
+    (report,), nameless = checks_of([Alert(status="firing", labels=labels)])
+    assert (report.host, report.check[0].name, report.check[0].failing) == (host, check, True)
+    assert nameless == []
+
+
+def test_a_resolved_alert_ends_the_check() -> None:
+    (report,), _ = checks_of([Alert(status="resolved", labels={"host": "h1", "check": "ssh"})])
+    assert not report.check[0].failing
+
+
+def test_an_alert_about_no_host_is_answered_not_refused() -> None:
+    reports_, nameless = checks_of([Alert(status="firing", labels={"alertname": "EtcdSlow"})])
+    assert reports_ == []
+    assert nameless == ["an alert without a host: {'alertname': 'EtcdSlow'}"]
+
+
+def an_instance(node: str, *expired: bool) -> Instance:
+    instance = Instance()
+    instance.spec.node_name = node
+    for number, is_expired in enumerate(expired):
+        revision = instance.status.revision.add(id=f"r{number}")
+        revision.ready.status = CONDITION_STATUS_FALSE if is_expired else CONDITION_STATUS_TRUE
+        revision.ready.reason = "HeartbeatTimeout" if is_expired else "Ready"
+    return instance
+
+
+def test_a_node_is_unreachable_when_all_of_its_agents_are_silent() -> None:
+    found = reports(
+        [an_instance("n1", True), an_instance("n1", True), an_instance("n2", True), an_instance("n2", False)]
+    )
+    assert {one.host: one.check[0].failing for one in found} == {"n1": True, "n2": False}
+
+
+def test_of_a_node_that_never_reported_nothing_is_said() -> None:
+    assert reports([an_instance("n1")]) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "guard", "why"),
+    [
+        (Source(), GuardState(holding=True, verdict="40 % are silent"), "guard holds"),
+        (Source(stale=True, replica="r1"), GuardState(), "stale"),
+        (Source(error="no etcd"), GuardState(), "stale"),
+        (Source(trust=EPOCH_TRUST_DOUBTED), GuardState(), "doubted"),
+        (Source(), GuardState(), ""),
+    ],
+)
+def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guard: GuardState, why: str) -> None:
+    assert why in why_not_believed([source], guard)
+    assert bool(why) == bool(why_not_believed([source], guard))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("automation: {max_rebooted_host: 1d:5}", "automation.max_rebooted_host: not one of"),
+        ("automation: {max_rebooted_hosts: [1w:5]}", "automation.max_rebooted_hosts: '1w:5'|'1w' is not"),
+        ("executors: {a: {type: ssh}}", "executors.a.type: write one of"),
+        ("executors: {a: {type: command}}", "executors.a: .*argv"),
+        ("executors: {a: {type: redfish, password_file: none}}", "executors.a.password_file: No such file"),
+        ("operations: {reboot: a}", "operations.reboot: executor 'a' is not defined"),
+        ("operations: {explode: a}", "operations.explode: not one of"),
+        ("smtp: {host: mail}", "smtp.sender: is missing"),
+        ("notifications: {loud: [a]}", "notifications.loud: write info"),
+        ("hosts: {}", "hosts: not one of"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, text: str, why: str) -> None:
+    (tmp_path / "walle.yaml").write_text(text)
+    with pytest.raises(BadConfig, match=why):
+        load(tmp_path / "walle.yaml")
+
+
+def a_call(name: str, *roles: Role) -> Call:
+    identity = Identity(name, Kind.TOKEN, 0.0)
+    return Call(access=Access(identity, ORDER, {role: (Scope(),) for role in roles}))
+
+
+PROJECT = Project(id="web", owners=["alice"])
+
+
+def test_owners_order_in_their_project_and_nobody_elses() -> None:
+    check_owner(a_call("alice", Role.UPLOADER), PROJECT, "web")
+    with pytest.raises(PermissionDenied, match="bob is not authorized to order in project web"):
+        check_owner(a_call("bob", Role.UPLOADER), PROJECT, "web")
+
+
+def test_operators_and_administrators_order_everywhere() -> None:
+    check_owner(a_call("carol", Role.OPERATOR), PROJECT, "web")
+    check_owner(a_call("dave", Role.ADMIN), PROJECT, "web")
+
+
+def test_what_concerns_all_takes_an_administrator_even_of_an_operator() -> None:
+    check_admin(a_call("dave", Role.ADMIN), "switch the automation of all projects")
+    with pytest.raises(PermissionDenied, match="it takes the role admin"):
+        check_admin(a_call("carol", Role.OPERATOR), "switch the automation of all projects")
