@@ -75,7 +75,7 @@ async def everything() -> AsyncIterator[Everything]:
         at = ("--location", f"default={hq}")
         async with (
             process("cms.main", "dev", "--store", "memory", *_ANY, *at) as (cms, _),
-            process("nanny.main", "dev", *_ANY, *at, "--cms", cms) as (nanny, _),
+            process("nanny.main", "dev", "--store", "memory", *_ANY, *at, "--cms", cms) as (nanny, _),
             process("walle.main", "dev", "--store", "memory", *_ANY, "--hq", hq) as (walle, _),
             process(
                 *("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq),
