@@ -14,6 +14,7 @@ from cms.ledger.claims import Wait
 from cms.ledger.decide import poll
 from cms.ledger.states import State
 from cms.ledger.why import Why, explain, explain_new
+from cms.orders import TIMEOUT_S
 from cms.records import TASK, is_same, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused, NotHandledYet, RecordChanged, Stored
@@ -21,6 +22,7 @@ from serving.errors import NotFound, ServiceError, StoreUnavailable, invalid
 
 _DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
 _PROVEN_S: Final = 1.0  # how long the store has to confirm that there is no such task
+_NOTED_S: Final = 0.5  # whoever asks is answered then, noted or not
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
 _MOST_IN_GROUP: Final = 90
 
@@ -64,11 +66,10 @@ class Leave:
                 if not is_same(stored.message, wanted) or stored.message.owner != wanted.owner:
                     raise TaskConflict(f"task {wanted.id} exists with another content: use another id")
                 return await self.look(wanted.id, wanted.owner)
-            try:
+            with suppress(RecordChanged):  # somebody else has created it
                 await self._store(wanted)
-            except RecordChanged:
-                continue
-            await self.desk.settled(wanted.id, _DECIDED_S)
+                self._polled[wanted.id] = self.desk.clock.now()
+                await self.desk.settled(wanted.id, _DECIDED_S)
 
     async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
         """What would become of a task. It is rejected if it is impossible now."""
@@ -95,10 +96,10 @@ class Leave:
         """Make an ok final. Raises NotConfirmed, NotFound."""
         record = await self._own(task_id, owner)
         if record.state != State.GRANTED and not self.desk.why_closed():
-            word = secrets.token_hex(8)
+            word, until = secrets.token_hex(8), self.desk.clock.now() + TIMEOUT_S
             confirming = ledger_pb2.Order.Confirm(word=word, by=owner)
             await self._submit(ledger_pb2.Order(task_id=task_id, confirm=confirming))
-            await self._answered(task_id, word)
+            await self._answered(task_id, word, until)
             record = await self._own(task_id, owner)
         if record.state != State.GRANTED:
             raise NotConfirmed(record, self.why(record))
@@ -152,7 +153,7 @@ class Leave:
         if change.get(TASK, wanted.id) is not None:
             raise RecordChanged(f"task {wanted.id} was created meanwhile")
         change.put(TASK, wanted.id, wanted)
-        await change.commit(1.5)
+        await change.commit(1.0)
 
     def _check_group(self, wanted: ledger_pb2.Task) -> None:
         """A group is stored in one transaction, which has a bound."""
@@ -192,19 +193,18 @@ class Leave:
         self._polled[task_id] = now
         with suppress(ServiceError):  # whoever asks is answered all the same
             for one in poll(self.desk.book, task_id):
-                await self._submit(ledger_pb2.Order(task_id=one.task_id, poll=ledger_pb2.Order.Poll()))
+                await self._submit(ledger_pb2.Order(task_id=one.task_id, poll=ledger_pb2.Order.Poll()), "", _NOTED_S)
 
-    async def _submit(self, order: ledger_pb2.Order, by: str = "") -> None:
+    async def _submit(self, order: ledger_pb2.Order, by: str = "", timeout_s: float = TIMEOUT_S) -> None:
         try:
-            await self.desk.orders.submit(order.task_id, order, by)
+            await self.desk.orders.submit(order.task_id, order, by, timeout_s)
         except EventRefused as error:
             if error.code == "NOT_FOUND":
                 raise NotFound(str(error)) from None
             raise
 
-    async def _answered(self, task_id: str, word: str) -> None:
+    async def _answered(self, task_id: str, word: str, until: float) -> None:
         """Raises NotHandledYet."""
-        until = self.desk.clock.now() + 1.8
         while (record := self.desk.tasks.get(task_id)) is not None and record.confirmed != word:
             left_s = until - self.desk.clock.now()
             if left_s <= 0:

@@ -12,7 +12,7 @@ from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, Refused
 
 _SHARDS: Final = 16
-_TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
+TIMEOUT_S: Final = 1.8  # every answer of the wire comes within 2 s
 
 
 class Orders:
@@ -22,12 +22,12 @@ class Orders:
         self._controller = controller
         self._events = controller.events("order", ledger_pb2.Order, self._handle)
 
-    async def submit(self, key: str, order: ledger_pb2.Order, by: str = "") -> None:
+    async def submit(self, key: str, order: ledger_pb2.Order, by: str = "", timeout_s: float = TIMEOUT_S) -> None:
         """Return when an order has taken effect. `key`: orders with the same one keep their order.
 
         Raises EventRefused, NotHandledYet, and what `Events.submit` raises.
         """
-        await self._events.submit(f"shard-{zlib.crc32(key.encode()) % _SHARDS}", order, by=by, timeout_s=_TIMEOUT_S)
+        await self._events.submit(f"shard-{zlib.crc32(key.encode()) % _SHARDS}", order, by=by, timeout_s=timeout_s)
 
     def _handle(self, change: Change, _: str, order: ledger_pb2.Order) -> None:
         match order.WhichOneof("order"):

@@ -41,7 +41,7 @@ docs/controllers.md has the promises and what to do at a new epoch.
 """
 
 from control.change import Change
-from control.controller import Config, Controller
+from control.controller import Controller
 from control.effects import EmergencyStop, Intent
 from control.errors import (
     EventRefused,
@@ -55,6 +55,7 @@ from control.errors import (
     UnreadableEvent,
 )
 from control.events import Events
+from control.following import Config
 from control.reconcile import Reconciler
 from control.records import Kind, Records, Stored
 

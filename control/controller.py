@@ -7,51 +7,20 @@ import logging
 import random
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
 from control.acting import Acting
-from control.change import Change, Changes
+from control.change import Change
 from control.effects import ALL, FREEZE, OPENING, EmergencyStop, Intent, Switches, intend
 from control.events import E, EventParts, Events, Handler
-from control.memory import Memory
+from control.following import Config, Following
 from control.reconcile import Reconciler, Run
 from control.records import Kind, M, Records
 from controlpb.v1 import control_pb2
 from serving.clock import Clock
-from serving.errors import NotLoaded, ServiceError
-from serving.storage.errors import served
-from store.commit import Committer
-from store.compaction import Compactor
-from store.epoch import Epoch
-from store.fence import Fence, FenceTimes
-from store.follow import Follower
-from store.keys import COMPACTION, FENCE, Keys, word_of
-from store.port import Batch, Record, Store
-from store.session import Session
+from serving.errors import NotLoaded
+from store.port import Store
 
 log = logging.getLogger(__name__)
-
-_RETRY_S = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Config:
-    """What the kit is told.
-
-    Attributes:
-        prefix: of all keys of this controller; ends in a slash.
-        process: name of this process, unique among all there ever were.
-        term_s: a silent acting process is succeeded after this long; effects begin within half of it.
-        compact_every_s: how often the store's history is compacted; 0: somebody else does.
-        stop_file: while it exists, no effect of this process begins; None: no such file.
-    """
-
-    prefix: str
-    process: str
-    term_s: float = 10.0
-    compact_every_s: float = 0.0
-    stop_file: Path | None = None
 
 
 class Controller:
@@ -63,22 +32,14 @@ class Controller:
     """
 
     def __init__(self, config: Config, store: Store, clock: Clock, rng: random.Random) -> None:
-        self.config, self.clock, self._store = config, clock, store
+        self.config, self.clock = config, clock
         self._rng = rng
-        self._names = names = Keys(config.prefix)
-        self._memory = memory = Memory(names)
-        self._epoch = Epoch(store, names, rng)
-        self._follower = Follower(store, names, memory, self._epoch, rng)
-        times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
-        self._fence = Fence(store, names, config.process, self._epoch, self._follower, clock, rng, times, served)
-        session = Session(store, names, config.process, self._epoch, rng, memory.shown)
-        self._committer = Committer(store, names, config.process, self._epoch, session, clock, rng, errors=served)
-        self._compactor = Compactor(store, names, config.process, self._epoch, clock, rng, config.compact_every_s)
-        self._changes = Changes(memory, names, self._committer, clock)
-        self._acting = Acting(config.process, self._changes, self._fence.passed, clock, rng, config.term_s)
-        self._changes.doubted = self._acting.doubt
-        memory.before, memory.after = [self._committer.observe], [self._seen]
-        memory.forget = [self._committer.forget, self._acting.forget, self._forget]
+        self._following = following = Following(config, store, clock, rng)
+        self.loaded, self._epoch, self._fence = following.loaded, following.epoch, following.fence
+        self._memory, self._changes = memory, changes = following.memory, following.changes
+        self._acting = Acting(config.process, changes, following.fence.passed, clock, rng, config.term_s)
+        changes.doubted = self._acting.doubt
+        memory.forget.append(self._acting.forget)
         self._freezes, self._openings = memory.table(FREEZE), memory.table(OPENING)
         self._openings.listen(lambda _: self._trigger_all())
         self.stop = EmergencyStop(config.stop_file)
@@ -87,9 +48,6 @@ class Controller:
             self._changes, self.change, lambda: self._epoch.current, self._may_handle, self._why_waiting, rng
         )
         self._reconcilers: list[tuple[Reconciler, bool]] = []
-        self.loaded = asyncio.Event()
-        self._unloaded = asyncio.Event()
-        self._unloaded.set()
 
     # --- declaring --------------------------------------------------------------------------------------------------
 
@@ -232,11 +190,7 @@ class Controller:
     async def run(self) -> None:
         """Follow, act and reconcile for ever. A part that dies ends it with its error."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follower.run(), name="follower")
-            tasks.create_task(self._fence.run(), name="fence")
-            tasks.create_task(self._committer.run(), name="committer")
-            tasks.create_task(self._compactor.run(), name="compactor")
-            tasks.create_task(self._load_each_time(), name="loading")
+            tasks.create_task(self._following.run(), name="following")
             tasks.create_task(self._act_each_time(), name="acting")
 
     @asynccontextmanager
@@ -253,20 +207,6 @@ class Controller:
             await asyncio.gather(task, return_exceptions=True)
             if died and not task.cancelled():
                 task.result()
-
-    async def _load_each_time(self) -> None:
-        while True:
-            await self._unloaded.wait()
-            try:
-                await self._fence.passed()
-            except ServiceError as error:
-                log.info("not loaded yet: %s", error)
-                await asyncio.sleep(_RETRY_S)
-                continue
-            if self._follower.applied:
-                self._unloaded.clear()
-                self.loaded.set()
-                log.info("loaded version %d", self.version)
 
     async def _act_each_time(self) -> None:
         await self.loaded.wait()
@@ -304,21 +244,6 @@ class Controller:
         await self._acting.leave()
 
     # --- inside -----------------------------------------------------------------------------------------------------
-
-    def _seen(self, batch: Batch) -> None:
-        for change in batch.changes:
-            if change.value is None:
-                continue
-            kind, _ = self._names.name(change.key)
-            if kind == FENCE:
-                self._fence.seen(change.key, word_of(change.value), change.revision)
-            elif kind == COMPACTION:
-                self._compactor.seen(Record(change.key, change.value, change.created, change.revision))
-
-    def _forget(self) -> None:
-        self.loaded.clear()
-        self._unloaded.set()
-        self._fence.forget()
 
     def _trigger_all(self) -> None:
         for reconciler, _ in self._reconcilers:

@@ -41,15 +41,22 @@ class Memory:
         self.forget: list[Callable[[], None]] = []
         self._moved = asyncio.Event()
         self._resets = 0
+        self._is_sealed = False
 
     def table(self, kind: Kind[M]) -> Records[M]:
-        """The table of a kind, made at the first call. All must be made before the process runs."""
+        """The table of a kind, made at the first call. Raises ValueError for one that comes after the first listing."""
         table = self._tables.get(kind.name)
         if table is None:
+            if self._is_sealed:  # it would look empty
+                raise ValueError(f"kind {kind.name} is not followed: declare it before the controller runs")
             table = self._tables[kind.name] = Records(kind)  # type: ignore[arg-type]  # read by that kind only
         elif table.kind != kind:
             raise ValueError(f"two kinds of records are named {kind.name}")
         return table  # type: ignore[return-value]
+
+    def seal(self) -> None:
+        """From now on the tables are filled: no more can be made."""
+        self._is_sealed = True
 
     async def shown(self, version: int) -> None:
         """Return when everything up to a version is in, however long that takes. Raises Unavailable on a new epoch."""

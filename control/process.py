@@ -14,7 +14,8 @@ from typing import Any
 
 import click
 
-from control.controller import Config, Controller
+from control.controller import Controller
+from control.following import Config
 from serving import process
 from serving.flags import Duration, F, Flags, together
 from store.memory import MemoryStore

@@ -17,7 +17,7 @@ async def test_no_floor_is_broken_by_leave_whatever_is_killed_paused_or_cut_off(
     run = CmsRun(tmp_path, seed=1)
     await run.run(15.0)
     assert [str(one) for one in check(run.works, run.services)] == []
-    assert run.grants >= 5, run.answers  # a ledger that never grants is safe and useless
+    assert run.grants >= 2, run.answers  # a ledger that never grants is safe and useless
 
 
 def test_the_checker_finds_two_works_that_break_a_floor_together() -> None:

@@ -56,6 +56,7 @@ class Printer:
         self.controller, self._world = controller, world
         self._rng = random.Random(controller.config.process)
         self.books = controller.records(BOOK)
+        controller.records(NOTE)
         self.orders = controller.events("book", Order, self._append)
         self._printing = controller.reconcile("print", self._print, lambda: list(self.books))
         self.books.listen(self._printing.trigger)

@@ -1,0 +1,111 @@
+"""What every process of a controller follows and stores with: the parts of `store`, put together over one memory."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+from control.change import Changes
+from control.memory import Memory
+from serving.clock import Clock
+from serving.errors import ServiceError
+from serving.storage.errors import served
+from store.commit import Committer
+from store.compaction import Compactor
+from store.epoch import Epoch
+from store.fence import Fence, FenceTimes
+from store.follow import Follower
+from store.keys import COMPACTION, FENCE, Keys, word_of
+from store.port import Batch, Record, Store
+from store.session import Session
+
+log = logging.getLogger(__name__)
+
+_RETRY_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What the kit is told.
+
+    Attributes:
+        prefix: of all keys of this controller; ends in a slash.
+        process: name of this process, unique among all there ever were.
+        term_s: a silent acting process is succeeded after this long; effects begin within half of it.
+        compact_every_s: how often the store's history is compacted; 0: somebody else does.
+        stop_file: while it exists, no effect of this process begins; None: no such file.
+    """
+
+    prefix: str
+    process: str
+    term_s: float = 10.0
+    compact_every_s: float = 0.0
+    stop_file: Path | None = None
+
+
+class Following:
+    """Memory in step with the store, and proof of it.
+
+    Attributes:
+        loaded: set when everything was read and a fence proved it; cleared when all is read anew.
+    """
+
+    def __init__(self, config: Config, store: Store, clock: Clock, rng: random.Random) -> None:
+        process = config.process
+        self._names = names = Keys(config.prefix)
+        self.memory = memory = Memory(names)
+        self.epoch = epoch = Epoch(store, names, rng)
+        self._follower = Follower(store, names, memory, epoch, rng)
+        times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
+        self.fence = Fence(store, names, process, epoch, self._follower, clock, rng, times, served)
+        session = Session(store, names, process, epoch, rng, memory.shown)
+        self._committer = Committer(store, names, process, epoch, session, clock, rng, errors=served)
+        self._compactor = Compactor(store, names, process, epoch, clock, rng, config.compact_every_s)
+        self.changes = Changes(memory, names, self._committer, clock)
+        memory.before, memory.after = [self._committer.observe], [self._seen]
+        memory.forget = [self._committer.forget, self._forget]
+        self.loaded = asyncio.Event()
+        self._unloaded = asyncio.Event()
+        self._unloaded.set()
+
+    async def run(self) -> None:
+        """Follow for ever. A part that dies ends it with its error."""
+        self.memory.seal()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follower.run(), name="follower")
+            tasks.create_task(self.fence.run(), name="fence")
+            tasks.create_task(self._committer.run(), name="committer")
+            tasks.create_task(self._compactor.run(), name="compactor")
+            tasks.create_task(self._load_each_time(), name="loading")
+
+    async def _load_each_time(self) -> None:
+        while True:
+            await self._unloaded.wait()
+            try:
+                await self.fence.passed()
+            except ServiceError as error:
+                log.info("not loaded yet: %s", error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            if self._follower.applied:
+                self._unloaded.clear()
+                self.loaded.set()
+                log.info("loaded version %d", self.memory.version)
+
+    def _seen(self, batch: Batch) -> None:
+        for change in batch.changes:
+            if change.value is None:
+                continue
+            kind, _ = self._names.name(change.key)
+            if kind == FENCE:
+                self.fence.seen(change.key, word_of(change.value), change.revision)
+            elif kind == COMPACTION:
+                self._compactor.seen(Record(change.key, change.value, change.created, change.revision))
+
+    def _forget(self) -> None:
+        self.loaded.clear()
+        self._unloaded.set()
+        self.fence.forget()
