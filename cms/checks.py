@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cms.ledger.actions import ACTIONS
-from cms.ledger.amounts import Amount
 from cmspb.storage.v1 import ledger_pb2
+from control.amounts import Amount
 from serving.errors import InvalidRequest, Violation
 
 TYPES: Final = ("manual", "automated")

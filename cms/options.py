@@ -11,12 +11,12 @@ from typing import Any, Final
 import click
 
 from cms.desk import Settings
-from cms.ledger.amounts import Amount
 from cms.ledger.book import Book, Rules
 from cms.ledger.budgets import Budgets
 from cms.ledger.limits import Limits
 from cms.sites import BadSites, parse_sites
 from control import Config
+from control.amounts import Amount
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
 from serving.auth import security as settings
 from serving.flags import Duration, Flags, is_loopback, together

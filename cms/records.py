@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from cms.ledger.actions import ACTIONS
-from cms.ledger.amounts import Amount
 from cms.ledger.budgets import Budget
 from cms.ledger.instances import InstanceKey
 from cms.ledger.states import HOLDING, Event, State, after
 from cms.ledger.tasks import Task
 from cmspb.storage.v1 import ledger_pb2
 from control import Kind, Stored
+from control.amounts import Amount
 
 TASK: Final = Kind("task", ledger_pb2.Task)
 BUDGET: Final = Kind("budget", ledger_pb2.Budget)

@@ -69,12 +69,12 @@ def as_service_error(error: BaseException, call: Call) -> ServiceError:
     """
     if isinstance(error, KeyboardInterrupt | SystemExit):
         raise error
-    told = _as_hq_error(error, call)
+    told = _as_service_error(error, call)
     told.request_id = call.request_id
     return told
 
 
-def _as_hq_error(error: BaseException, call: Call) -> ServiceError:
+def _as_service_error(error: BaseException, call: Call) -> ServiceError:
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, TimeoutError):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from cms.ledger.amounts import Amount, floor_for
 from cms.ledger.instances import Instance
+from control.amounts import Amount, floor_for
 
 DEFAULT_PREFIX = "default:"
 """Names of budgets that nobody made begin so; names of others cannot have a colon."""

@@ -45,10 +45,9 @@ class Templates:
         return self._made.get_template(page.template).render(given), fragments
 
 
-def _live(fragments: dict[str, str], name: str, caller: Callable[[], str]) -> Markup:
-    inner = str(caller())
+def _live(fragments: dict[str, str], name: str, caller: Callable[[], Markup]) -> Markup:
+    inner = caller()  # a template's own output: what it shows is escaped already
     mark = hashlib.blake2b(inner.encode(), digest_size=8).hexdigest()
-    fragments[name] = str(
-        Markup('<div class="live" data-live="{}" data-mark="{}">').format(name, mark) + Markup(inner) + Markup("</div>")
-    )
-    return Markup(fragments[name])
+    whole = Markup('<div class="live" data-live="{}" data-mark="{}">{}</div>').format(name, mark, inner)
+    fragments[name] = str(whole)
+    return whole

@@ -9,7 +9,6 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from cms.ledger.amounts import Amount
 from cms.ledger.book import Book, Rules
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.decide import Change, confirm, decide, poll, withdrawals
@@ -17,6 +16,7 @@ from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.limits import DomainLimit, Limits, Site
 from cms.ledger.states import Event, State
 from cms.ledger.tasks import Task
+from control.amounts import Amount
 from tests.cms import oracle
 from tests.cms.oracle import Facts
 

@@ -7,12 +7,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from cms.ledger.amounts import Amount
 from cms.ledger.book import Rules
 from cms.ledger.budgets import Budget
 from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.limits import DomainLimit, Site
 from cms.ledger.tasks import Task
+from control.amounts import Amount
 
 Stuck = dict[tuple[str, str, str], float]
 

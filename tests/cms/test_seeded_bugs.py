@@ -8,12 +8,12 @@ from typing import Any, Final
 import pytest
 
 from cms.ledger import budgets, decide
-from cms.ledger.amounts import Amount
 from cms.ledger.claims import Claim, Round, claim_of
 from cms.ledger.hearing import Hearing
 from cms.ledger.picture import Picture
 from cms.ledger.tally import Place
 from cms.ledger.tasks import Task, UnitKey
+from control.amounts import Amount
 from tests.cms.histories import History
 
 Patch = pytest.MonkeyPatch

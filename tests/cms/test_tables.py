@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from cms.ledger.actions import ACTIONS, known_to
-from cms.ledger.amounts import Amount, floor_for
 from cms.ledger.states import HOLDING, STATUS, TABLE, Event, NoSuchStep, State, after
 from cms.ledger.tasks import Task
+from control.amounts import Amount, floor_for
 
 
 def reachable() -> set[State]:

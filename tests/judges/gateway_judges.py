@@ -23,6 +23,7 @@ from xdspb.v1 import xds_pb2
 _WEB: Final = "web.service.hq.internal"
 _CALL_MS: Final = "5"
 _LIBC_SERVER: Final = "127.0.0.77"  # any address of the loopback network: another one may have port 53 of 127.0.0.1
+_START_S: Final = 120.0  # Java compiles its program first
 _SETTLED: Final = 5  # so many answers in a row are of the right one
 
 
@@ -72,16 +73,16 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
             await within(lambda: _said(lines())[-_SETTLED:] == [f"ok {id_}"] * _SETTLED)
 
         async def both() -> None:
-            await within(lambda: {f"ok {id_}" for id_ in PAIR} <= {*lines()[-50:]})
+            await within(lambda: {f"ok {id_}" for id_ in PAIR} <= {*lines()[-50:]}, _START_S)
 
         async def none_failed() -> None:
             failed = [(number, line) for number, line in enumerate(lines(), 1) if line.startswith("error ")]
             assert not failed, f"{len(failed)} of {len(lines())} calls failed: {failed[:3]}"
 
-        await verdict.case("both instances are called", both(), 60.0)
+        await verdict.case("both instances are called", both(), _START_S)
         await follow(verdict, at, shows)
         await verdict.case("no call failed", none_failed())
-        await verdict.case("an unknown service fails at once", _unknown(order, directory, env), 60.0)
+        await verdict.case("an unknown service fails at once", _unknown(order, directory, env), _START_S)
     return verdict
 
 
@@ -94,7 +95,7 @@ async def _unknown(order: Sequence[str | Path], directory: Path, env: dict[str, 
     """Well before the 15 s for which clients wait for a resource that nobody speaks of, or their call's deadline."""
     log = directory / "unknown.log"
     async with started((*order, "xds:///nobody", "100"), log, env):
-        await within(lambda: bool(_said(log.read_text(errors="replace").splitlines())))
+        await within(lambda: bool(_said(log.read_text(errors="replace").splitlines())), _START_S)
         said = _said(log.read_text(errors="replace").splitlines())[0].lower()
         assert said.startswith("error"), said
         assert "deadline" not in said, said

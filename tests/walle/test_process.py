@@ -150,3 +150,16 @@ async def test_a_project_without_a_cms_gets_the_default_one_with_five_busy_hosts
         await walle.project(Project(id="web"))
         (cms,) = walle.server.automaton.projects["web"].cms
         assert (cms.url, cms.version, cms.max_busy_hosts) == ("default", "v1.0", 5)
+
+
+async def test_a_cms_that_lost_its_tasks_is_told_of_the_work_that_runs() -> None:
+    with fake_cms() as cms:
+        async with running() as walle:
+            await with_cms(walle, cms.url)
+            await walle.host("h1")
+            await walle.report("h1", "UNREACHABLE")
+            await walle.until(lambda: walle.of("h1").operation.stage == STAGE_VERIFYING, "the work is done")
+            (task_id,) = cms.tasks
+            cms.tasks.clear()
+            await walle.until(lambda: task_id in cms.tasks, "it is declared again")
+    assert [body.get("already_running", False) for body in cms.bodies] == [False, True]

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.walle.auditor import Auditor
 from tests.support.walle.book import DictBook
+from tests.support.walle.truth import FAULTS, LASTS, Truth
 from walle.approval import default
 from walle.approval.port import Answer, Cms, CmsFailure, Request
 from walle.executors.port import Executor, ExecutorFailure, Progress, Seen
@@ -26,10 +26,6 @@ from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATUS_DEAD,
     HOST_STATUS_READY,
-    OPERATION_KIND_CHANGE_DISK,
-    OPERATION_KIND_DNS_FIX,
-    OPERATION_KIND_REBOOT,
-    OPERATION_KIND_REDEPLOY,
     Check,
     Host,
     Location,
@@ -41,21 +37,6 @@ from wallepb.v1.project_pb2 import Credit, DefaultCmsTasks, Fuse, Project
 T = TypeVar("T")
 MINUTE, HOUR, DAY = 1, 60, 1440  # the fleet counts minutes
 
-# What breaks: the check that shows it, and the work that mends it (None: nothing does).
-FAULTS: dict[str, tuple[str, frozenset[OperationKind]]] = {
-    "hangs": ("UNREACHABLE", frozenset({OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY})),
-    "broken image": ("ssh", frozenset({OPERATION_KIND_REDEPLOY})),
-    "broken disk": ("disk", frozenset({OPERATION_KIND_CHANGE_DISK})),
-    "wrong record": ("dns", frozenset({OPERATION_KIND_DNS_FIX})),
-    "scrap": ("UNREACHABLE", frozenset()),
-}
-LASTS = {
-    OPERATION_KIND_REBOOT: 6,
-    OPERATION_KIND_REDEPLOY: 40,
-    OPERATION_KIND_CHANGE_DISK: 180,
-    OPERATION_KIND_DNS_FIX: 1,
-}
-
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run what never really waits."""
@@ -64,21 +45,6 @@ def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     raise AssertionError("it waited for something real")
-
-
-@dataclass(slots=True)
-class Truth:
-    """What is really wrong with the machines, and since when."""
-
-    fault: dict[str, str] = field(default_factory=dict)
-    dark: set[str] = field(default_factory=set)  # without power, together with their rack
-    red: set[str] = field(default_factory=set)  # a check says so, and is wrong
-    work: dict[str, tuple[OperationKind, int]] = field(default_factory=dict)  # until which minute
-    mended: int = 0
-
-    def failing(self, host: str) -> set[str]:
-        checks = {FAULTS[self.fault[host]][0]} if host in self.fault else set()
-        return checks | ({"UNREACHABLE"} if host in self.dark else set()) | ({"ssh"} if host in self.red else set())
 
 
 class Fleet:

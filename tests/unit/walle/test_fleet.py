@@ -7,7 +7,8 @@ import random
 import pytest
 
 from tests.support.walle.auditor import STUCK_MS
-from tests.support.walle.fleet import DAY, FAULTS, HOUR, Fleet
+from tests.support.walle.fleet import DAY, HOUR, Fleet
+from tests.support.walle.truth import FAULTS
 from walle.fuses.fuse import Automation
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL
 
