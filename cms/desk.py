@@ -232,6 +232,9 @@ class Desk:
         outcome = confirm(self.book, unit, now)
         for task_id, event in outcome if not isinstance(outcome, str) else ():
             self._move(change, task_id, event)
+        own = {task.id for task in self.book.members(unit)}
+        if not isinstance(outcome, str) and outcome and own.isdisjoint(task_id for task_id, _ in outcome):
+            return True  # others are withdrawn first
         for task in self.book.members(unit):
             record = change.get(TASK, task.id)
             if record is not None and record.confirming:

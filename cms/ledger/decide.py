@@ -205,7 +205,8 @@ def _free(book: Book, tasks: list[Task], withdrawn: set[str], freed: dict[str, s
 def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
     """What a confirmation of any task of a unit comes to: changes, none if it is final already, or why not.
 
-    A provisional ok that does not hold any more is withdrawn by these changes, and `decide` says why it waits.
+    Oks that do not hold any more are withdrawn first, all of them: then the changes may concern other units only, and
+    the confirmation is to be asked for again.
     """
     book.picture.age(now)
     tasks = [task for task in book.members(unit) if task.state is State.PROVISIONAL]
@@ -216,5 +217,5 @@ def confirm(book: Book, unit: UnitKey, now: float) -> list[Change] | str:
     silent = sorted(_claim(book, tasks).silent)
     if silent:
         return f"location {silent[0]} is silent"
-    gone = [change for change in withdrawals(book) if change.task_id in {task.id for task in tasks}]
-    return gone or [Change(task.id, Event.CONFIRM) for task in tasks]
+    # What an earlier unit holds is charged to that one: first it goes, then this one is looked at.
+    return withdrawals(book) or [Change(task.id, Event.CONFIRM) for task in tasks]

@@ -34,3 +34,7 @@ def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is(
 @pytest.mark.timeout(1800)
 def test_ten_thousand_histories() -> None:
     _is_useful(run(range(10_000)), 10_000)
+
+
+def test_what_an_earlier_ok_holds_is_charged_to_it_only_until_it_is_withdrawn() -> None:
+    History(20868).run()  # a later ok on the same host was confirmed below the floor
