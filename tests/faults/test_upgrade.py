@@ -178,7 +178,7 @@ async def raise_the_format(etcd: SharedEtcd, directory: Path) -> None:
 async def assert_ends_in_words(replica: ReplicaProcess) -> None:
     assert await replica.ended() == 1
     assert "needs a reader of format 2 or newer" in replica.log_text()
-    assert "upgrade this replica" in replica.log_text()
+    assert "upgrade this process" in replica.log_text()
     assert "Traceback" not in replica.log_text()
 
 
