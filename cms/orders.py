@@ -65,7 +65,8 @@ class Orders:
             _check_owner(record, delete.by)
             if delete.is_wire and not record.is_wire:
                 _unknown(record.id)
-        if record.state == State.GRANTED and ACTIONS[record.action].disrupts:
+        action = ACTIONS[record.action]
+        if record.state == State.GRANTED and action.disrupts and not (record.instance and action.proves_itself):
             change.get(ENDED, record.id)
             change.put(ENDED, record.id, ended_of(record, wall_ms))
         change.delete(TASK, record.id)

@@ -16,6 +16,7 @@ class Action:
     Attributes:
         since: the minor version of the wire API that knows it first; None: it is not asked for over that wire.
         disrupts: it takes instances down; False: it is allowed at once and holds nothing.
+        proves_itself: of instances, it is given back when they have reported since: nothing has to be heard again.
         bound_s: work of this kind is overdue after so long; an operator may extend it.
     """
 
@@ -23,6 +24,7 @@ class Action:
     since: int | None
     disrupts: bool
     bound_s: float
+    proves_itself: bool = False
 
 
 ACTIONS: Final = {
@@ -41,7 +43,8 @@ ACTIONS: Final = {
         Action("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
         Action("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
         Action("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR),
-        Action("roll-out", None, disrupts=True, bound_s=_HOUR),
+        # The new revision is ready in HQ by a report that came after the switch.
+        Action("roll-out", None, disrupts=True, bound_s=_HOUR, proves_itself=True),
     )
 }
 

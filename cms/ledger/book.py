@@ -71,7 +71,7 @@ class Book:
         if task is None or not task.holds:
             return
         self._release(task)
-        if task.state is State.GRANTED:
+        if task.state is State.GRANTED and not task.proves_itself:
             self.picture.work_ended(task, now)
 
     def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:

@@ -50,6 +50,11 @@ class Task:
     overdue_at: float = float("inf")
 
     @property
+    def proves_itself(self) -> bool:
+        """What HQ says of its instances when it ends is from after the work."""
+        return bool(self.instances) and ACTIONS[self.action].proves_itself
+
+    @property
     def disrupts(self) -> bool:
         """It takes something down."""
         return ACTIONS[self.action].disrupts

@@ -118,7 +118,7 @@ async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
 
 async def test_sigkill_leaves_no_process_behind(tmp_path: Path) -> None:
     async with demo(tmp_path) as running:
-        await running.shows("the front serves")
+        await running.shows("the federation gateway serves")
         children = running.children()
         await running.ends(signal.SIGKILL)
         await eventually(lambda: all(has_ended(child) for child in children), what="nothing is left")

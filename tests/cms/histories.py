@@ -176,7 +176,7 @@ class History:
         self._apply(answer)
 
     def _end(self, task: Task) -> None:
-        if task.state is State.GRANTED and task.action != "prepare":
+        if task.state is State.GRANTED and task.action not in ("prepare", "roll-out"):
             self.work_ended.append((task.hosts, task.instances, self.now))
         self.book.drop(task.id, self.now)
 

@@ -70,6 +70,16 @@ async def test_after_work_an_instance_counts_again_once_it_was_heard_again() -> 
         await cms.becomes("t2", "ok")
 
 
+async def test_after_a_roll_out_of_instances_what_hq_says_of_them_counts_at_once() -> None:
+    async with service_of(10) as (made, cms):
+        mine = {"id": "t1", "action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "nanny"}
+        assert (await cms.call_connect("CreateTask", {"task": mine})).status == 200
+        made.crews["ams"].silent.add("web-0")
+        await asyncio.sleep(0.2)
+        assert (await cms.call_connect("DeleteTask", {"id": "t1"})).status == 200
+        assert (await cms.ask("t2", "h1")).body["status"] == "ok"
+
+
 async def test_tasks_of_a_group_are_decided_as_one_once_none_was_added_for_a_while() -> None:
     async with service_of(10) as (_, cms):
         await budget(cms, "web", "web", maxUnavailable="2")
