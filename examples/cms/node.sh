@@ -15,8 +15,12 @@ node_down() { # node_down node-1: end them, and wait
 }
 
 reboot_in_waves() { # reboot_in_waves hosts.txt: as fast as the CMS lets it
-  hqctl disruptions --cms "$HQ_CMS" plan -f "$1" -o json >"$W/plan.json" || return 1
-  waves=$(python -c 'import json, sys; [print(*wave["host"], sep=",") for wave in json.load(sys.stdin)["wave"]]' <"$W/plan.json")
+  waves=
+  until [ -n "$waves" ]; do # as things stand: an instance that was not heard for a moment lets no wave begin
+    hqctl disruptions --cms "$HQ_CMS" plan -f "$1" -o json >"$W/plan.json" || return 1
+    waves=$(python -c 'import json, sys; [print(*wave["host"], sep=",") for wave in json.load(sys.stdin).get("wave", [])]' <"$W/plan.json")
+    [ -n "$waves" ] || sleep 0.5
+  done
   for wave in $waves; do
     hosts=$(echo "$wave" | tr , ' ')
     until hqctl disruptions --cms "$HQ_CMS" ask $hosts --id "wave-$wave" --by page --reason kernel >>"$W/asked.log"; do sleep 0.2; done
