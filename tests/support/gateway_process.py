@@ -16,6 +16,7 @@ from typing import Final
 from hqclient import Client
 from hqpb.v1 import instance_pb2
 from tests.support.process_ids import wait_until_stopped
+from tests.support.reserved_port import quiet_port
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _START_S: Final = 60.0
@@ -170,12 +171,12 @@ class GatewayProcess(Program):
 
     def __init__(self, kind: str, hq: str, directory: Path, *flags: str, name: str = "") -> None:
         listening = {
-            "dns": ("--dns", "127.0.0.1:0", "--max-queries-per-peer-s", "0"),
-            "xds": ("--grpc", "127.0.0.1:0"),
+            "dns": ("--dns", f"127.0.0.1:{quiet_port()}", "--max-queries-per-peer-s", "0"),
+            "xds": ("--grpc", f"127.0.0.1:{quiet_port()}"),
             "consul": (),
         }[kind]
         which = () if any(flag in ("--service", "--all-services") for flag in flags) else ("--all-services",)
-        arguments = (kind, "--hq", hq, "--http", "127.0.0.1:0", "--state-dir", str(directory / "state"))
+        arguments = (kind, "--hq", hq, "--http", f"127.0.0.1:{quiet_port()}", "--state-dir", str(directory / "state"))
         super().__init__("gateways.main", (*arguments, *listening, *which, *flags), directory / f"{name or kind}.log")
         self._kind = kind
         self.dns = ("", 0)

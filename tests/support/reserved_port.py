@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import weakref
+from pathlib import Path
 
 
 class KeptPort:
@@ -38,3 +40,17 @@ def kept_addresses() -> tuple[str, ...]:
     """Flags for a replica, of which another one started with the same flags takes the place."""
     grpc, http = kept_ports()
     return "--grpc", f"127.0.0.1:{grpc}", "--http", f"127.0.0.1:{http}"
+
+
+def quiet_port() -> int:
+    """A port of 127.0.0.1, UDP and TCP, that the system gives to nobody by itself: free again after a restart."""
+    first_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(10_000, first_given)
+        try:
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                with socket.socket(type=kind) as tried:
+                    tried.bind(("127.0.0.1", port))
+        except OSError:
+            continue
+        return port
