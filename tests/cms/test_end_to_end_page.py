@@ -37,7 +37,7 @@ async def servers(folder: Path) -> AsyncIterator[dict[str, str]]:
     """HQ and the CMS as the page starts them, on free ports; the variables that name them."""
     where = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
     async with AsyncExitStack() as stack:
-        hq = Process(("hq.main", "dev", "--store", "memory", "--report-interval", "1s", *where), folder / "hq.log")
+        hq = Process(("hq.main", "dev", "--store", "memory", "--report-interval", "4s", *where), folder / "hq.log")
         stack.push_async_callback(hq.kill)
         await hq.start()
         words = ("cms.main", "dev", "--store", "memory", "--sites", "examples/cms/sites.yaml")
