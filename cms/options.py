@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +13,8 @@ from cms.ledger.book import Book, Rules
 from cms.ledger.budgets import Budgets
 from cms.ledger.limits import Limits
 from cms.sites import BadSites, parse_sites
-from control import Config
 from control.amounts import Amount
+from control.process import dev_flags, kit_flags
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
 from serving.auth import security as settings
 from serving.flags import Duration, Flags, is_loopback, together
@@ -54,33 +52,23 @@ world: Final = together(
     ),
 )
 behaviour: Final = together(
-    _option("--prefix", default="/cms/v1/", help="Prefix of all keys of the CMS in the store."),
-    _option("--process", default="", help="Name of this process, never reused; default: generated."),
-    _option("--term", type=Duration(), default="10s", help="A silent acting process is succeeded after this long."),
+    kit_flags(FLAGS, "/cms/v1/"),
     _option("--default-budget", default="10%", metavar="AMOUNT", help="max_unavailable of services without a budget."),
     _option("--max-busy-hosts", default=0, type=click.IntRange(0), help="Hosts under work at once; 0: any number."),
     _option(
         "--task-issuer", multiple=True, metavar="NAME", help="Must declare its running work in a new epoch; repeatable."
     ),
-    _option("--settle", type=Duration(), default="5s", help="A group is decided when nothing joined it for so long."),
+    _option("--settle", type=Duration(), default="5s", help="Decide a group when no task joined it for this long."),
     _option(
         "--pass-after", type=Duration(), default="10m", help="Who waits for something broken lets others pass then."
     ),
     _option("--lapse", type=Duration(), default="2m", help="A provisional ok ends after so long without a poll."),
     _option("--fence", type=Duration(), default="1s", help="How long a location has to prove that it is up to date."),
-    _option("--compact-every", type=Duration(), default="0s", help="Compact the store's history; 0s: HQ does."),
-    _option("--stop-file", default="", metavar="FILE", help="While it exists, this process grants nothing."),
     _option("--grace", type=Duration(), default="5s", help="Time for calls to finish at shutdown."),
 )
+dev: Final = dev_flags(FLAGS, ".cms")
 limits: Final = FLAGS.limits()
 logs: Final = FLAGS.logs()
-
-
-def config_of(given: Mapping[str, Any]) -> Config:
-    """How the kit runs."""
-    name = given["process"] or f"{socket.gethostname()}-cms-{secrets.token_hex(4)}"
-    stop_file = Path(given["stop_file"]) if given["stop_file"] else None
-    return Config(given["prefix"], name, given["term"], given["compact_every"], stop_file)
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:

@@ -1,4 +1,4 @@
-"""What the process of every controller needs to start: flags of the kit, the store to try things out, signals."""
+"""What the process of every controller needs to start: flags, security, the store to try things out, signals."""
 
 from __future__ import annotations
 
@@ -6,20 +6,35 @@ import asyncio
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from control.controller import Controller
 from control.following import Config
 from serving import process
-from serving.flags import Duration, F, Flags, together
+from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.watched_files import BadSecurity
+from serving.calls.incoming import RequestIds
+from serving.clock import SystemClock
+from serving.context import ServerContext
+from serving.flags import Duration, F, Flags, limits_of, together, tracing_to
+from serving.telemetry.logs import set_up_logs
+from serving.transports import Addresses
+from store.embedded import DataDirInUse, EmbeddedEtcd, EtcdFailed, EtcdNotFound
+from store.epoch import FormatTooNew
 from store.memory import MemoryStore
 from store.port import Store
+
+_DEV_COMPACT_S: Final = 300.0  # nobody else compacts a store of the process' own
+# Said in one line, not as a traceback: the operator can mend them.
+_MENDABLE: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound, click.UsageError)
 
 
 def kit_flags(flags: Flags, prefix: str) -> Callable[[F], F]:
@@ -59,7 +74,53 @@ def config_of(given: Mapping[str, Any], name: str) -> Config:
         raise click.UsageError(f"--term {given['term']:g}s: must be at least 1s")
     generated = f"{socket.gethostname()}-{name}-{secrets.token_hex(4)}"
     stop_file = Path(given["stop_file"]) if given["stop_file"] else None
-    return Config(given["prefix"], given["process"] or generated, given["term"], given["compact_every"], stop_file)
+    compact_s = given["compact_every"] or (_DEV_COMPACT_S if "store" in given else 0.0)
+    return Config(given["prefix"], given["process"] or generated, given["term"], compact_s, stop_file)
+
+
+def security_from(given: Mapping[str, Any]) -> Security | None:
+    """What the flags of `serve` say; None: none is asked for. Raises UsageError."""
+    check_exposed(given)
+    try:
+        return security_of(given, SystemClock(), None)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+
+
+def check_exposed(given: Mapping[str, Any]) -> None:
+    """Raises UsageError: others could reach it without TLS or authentication."""
+    try:
+        check_exposure(given)
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
+
+
+def context_of(given: Mapping[str, Any], name: str, config: Config, security: Security | None) -> ServerContext:
+    """What the listeners share. Call it in the loop that runs."""
+    tracing = tracing_to(given["otlp"], name, config.process)
+    return ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
+
+
+def addresses_of(given: Mapping[str, Any], env: str) -> Addresses:
+    """Where to listen; `env`: how its environment variables begin."""
+    mtls = given.get("grpc_mtls", "")
+    return Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env=env)
+
+
+def run_program(name: str, given: Mapping[str, Any], main: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run to the end; what an operator can mend is said in one line, and the exit code is 1."""
+    if given["transport"] != "own":
+        raise click.UsageError(f"--transport {given['transport']}: {name} has the transport `own` only")
+    set_up_logs(given["log_level"], given["log_format"])
+    refused: list[str] = []
+    try:
+        process.run(main)
+    except* _MENDABLE as group:
+        refused = [str(error) for error in group.exceptions]
+    for text in refused:
+        click.echo(f"{name}: {text}", err=True)
+    if refused:
+        sys.exit(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +143,6 @@ async def dev_store(given: Mapping[str, Any]) -> AsyncIterator[DevStore]:
     if given["store"] == "memory":
         yield DevStore(MemoryStore(), "memory")
         return
-    from store.embedded import EmbeddedEtcd
     from store.etcd import EtcdConfig, EtcdStore
 
     etcd = EmbeddedEtcd(Path(given["data"]))
@@ -95,11 +155,17 @@ async def dev_store(given: Mapping[str, Any]) -> AsyncIterator[DevStore]:
 
 
 async def until_stopped(
-    server: process.Stoppable,
-    controller: Controller,
-    when_loaded: Callable[[], None] | None = None,
-    died: Callable[[], Coroutine[Any, Any, Exception]] | None = None,
+    name: str, server: process.Stoppable, controller: Controller, own: DevStore | None = None
 ) -> None:
-    """Serve until a signal comes; SIGUSR1 is the emergency stop. `died` is that of a DevStore."""
+    """Serve until a signal comes, or until the `own` store dies; SIGUSR1 is the emergency stop.
+
+    With a store of its own the process tells people on stdout where it serves.
+    """
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, lambda: controller.stop.trip("SIGUSR1"))
-    await process.until_stopped(server, controller.loaded, when_loaded, died() if died else None)
+    welcome = partial(_welcome, name, server, own) if own else None
+    await process.until_stopped(server, controller.loaded, welcome, own.died() if own and own.died else None)
+
+
+def _welcome(name: str, server: process.Stoppable, own: DevStore) -> None:
+    at: Addresses = server.listening.result()
+    click.echo(f"{name} serves on {at.grpc} and {at.http}, its records are in {own.where}. Ctrl-C stops it.")

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from control.process import DevStore, config_of, dev_store, until_stopped
+from control.process import (
+    DevStore,
+    addresses_of,
+    check_exposed,
+    config_of,
+    context_of,
+    dev_store,
+    run_program,
+    security_from,
+    until_stopped,
+)
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
-from serving.auth.security import Security, check_exposure, security_of
+from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
-from serving.calls.incoming import RequestIds
-from serving.clock import SystemClock
-from serving.context import ServerContext
-from serving.flags import limits_of, tracing_to
-from serving.process import run
 from serving.storage.flags import etcd_config
-from serving.telemetry.logs import set_up_logs
-from serving.transports import Addresses
-from store.embedded import DataDirInUse, EtcdFailed, EtcdNotFound
-from store.epoch import FormatTooNew
 from store.etcd import EtcdStore
 from store.port import Store
 from walle.process import flags
@@ -33,8 +33,6 @@ from walle.process.hq import Hq
 from walle.server import Server
 
 _INSTALLATION: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # no dot: it ends the name in ids of tasks
-# Said in one line, not as a traceback: the operator can mend them.
-_FATAL: Final = (OSError, BadSecurity, FormatTooNew, DataDirInUse, EtcdFailed, EtcdNotFound)
 _WRONG: Final = (BadSecurity, BadCredentials, BadConfig, ValueError, OSError, UnicodeDecodeError)
 
 
@@ -50,7 +48,7 @@ def serve(**given: Any) -> None:
 
     Run two or more: one acts, all answer reads and take orders. See docs/walle.md.
     """
-    config, security = _checked(lambda: etcd_config(given)), _checked(lambda: _security(given))
+    config, security = _checked(lambda: etcd_config(given)), security_from(given)
     _run(given, lambda settings: _serve(EtcdStore(config), settings, given, security))
 
 
@@ -65,8 +63,8 @@ def dev(**given: Any) -> None:
 
     The etcd is a child of this process and stops with it; its data stay in --data.
     """
-    _checked(lambda: check_exposure(given))
-    _run(given, lambda settings: _dev(settings, given | {"compact_every": 300.0}))
+    check_exposed(given)
+    _run(given, lambda settings: _dev(settings, given))
 
 
 class _Settings:
@@ -91,11 +89,6 @@ def _file(path: Path | None) -> FileConfig:
         raise BadConfig(f"--config {path}: {error}") from error
 
 
-def _security(given: dict[str, Any]) -> Security | None:
-    check_exposure(given)
-    return security_of(given, SystemClock(), None)
-
-
 def _checked(make: Callable[[], Any]) -> Any:
     try:
         return make()
@@ -105,16 +98,7 @@ def _checked(make: Callable[[], Any]) -> Any:
 
 def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, None]]) -> None:
     settings = _checked(lambda: _Settings(given))
-    set_up_logs(given["log_level"], given["log_format"])
-    refused: list[str] = []
-    try:
-        run(lambda: main(settings))
-    except* _FATAL as group:
-        refused = [str(error) for error in group.exceptions]
-    for text in refused:
-        click.echo(f"walle: {text}", err=True)
-    if refused:
-        sys.exit(1)
+    run_program("walle", given, lambda: main(settings))
 
 
 async def _dev(settings: _Settings, given: dict[str, Any]) -> None:
@@ -126,8 +110,7 @@ async def _serve(
     store: Store, settings: _Settings, given: dict[str, Any], security: Security | None, own: DevStore | None = None
 ) -> None:
     config = config_of(given, "walle")
-    tracing = tracing_to(given["otlp"], "walle", config.process)
-    shared = ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
+    shared = context_of(given, "walle", config, security)
     client = settings.client()
     server = Server(
         config,
@@ -136,24 +119,13 @@ async def _serve(
         store,
         shared,
         random.SystemRandom(),
-        _addresses(given),
+        addresses_of(given, "WALLE_"),
         Hq(client) if client is not None else None,
         int(given["settle"] * 1000),
         given["grace"],
     )
-    where = f", {own.where}" if own else ""
     try:
-        await until_stopped(
-            server,
-            server.controller,
-            lambda: click.echo(f"walle: serving on {given['grpc']} and {given['http']}{where}"),
-            own.died if own else None,
-        )
+        await until_stopped("walle", server, server.controller, own)
     finally:
         if client is not None:
             await client.close()
-
-
-def _addresses(given: dict[str, Any]) -> Addresses:
-    mtls = given.get("grpc_mtls", "")
-    return Addresses(given["grpc"], given["http"], mtls, cors=given["cors_origin"], env="WALLE_")

@@ -34,8 +34,14 @@ def given(*arguments: str) -> dict[str, Any]:
 
 
 def test_flags_say_how_the_kit_runs() -> None:
-    made = config_of(given("--process", "one", "--term", "4s", "--stop-file", "/run/stop"), "test")
-    assert made == Config("/test/v1/", "one", 4.0, 0.0, Path("/run/stop"))
+    asked = given("--process", "one", "--term", "4s", "--stop-file", "/run/stop")
+    on_a_shared_etcd = {name: value for name, value in asked.items() if name not in ("store", "data")}
+    assert config_of(on_a_shared_etcd, "test") == Config("/test/v1/", "one", 4.0, 0.0, Path("/run/stop"))
+
+
+def test_a_store_of_its_own_is_compacted_by_the_process() -> None:
+    assert config_of(given(), "test").compact_every_s > 0
+    assert config_of(given("--compact-every", "7s"), "test").compact_every_s == 7
 
 
 def test_each_start_has_a_name_of_its_own() -> None:
