@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gateways.picture.ports import port_of
+from gateways.picture.addresses import port_of
 from hqclient.discovery import KnownInstance
 
 _WEIGHTS: Final = {"Passing": 1, "Warning": 1}

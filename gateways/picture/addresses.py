@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
@@ -15,6 +15,7 @@ from hqclient.discovery import KnownInstance
 log = logging.getLogger(__name__)
 
 _MOST_LOGGED: Final = 10_000
+PREFERRED: Final = ("grpc", "http")
 
 
 class LeftOut(Enum):
@@ -114,3 +115,11 @@ class Addressing:
         self._logged.add(known)
         self.left_out[why] += 1
         log.warning("instance %s of %s is left out: %s", instance.id, instance.service, why.value)
+
+
+def port_of(instance: KnownInstance, preferred: Sequence[str] = PREFERRED) -> int:
+    """The first of these that it has, else its only one; 0: none, or several and nothing tells which."""
+    for name in preferred:
+        if name in instance.ports:
+            return instance.ports[name]
+    return next(iter(instance.ports.values())) if len(instance.ports) == 1 else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from gateways.picture.ports import port_of
+from gateways.picture.addresses import port_of
 from hqclient.discovery import KnownInstance
 
 

@@ -50,3 +50,18 @@ class Executor(Protocol):
 
         `age_s`: how long ago the intent was stored. No handle in it: whether it was begun is not known.
         """
+
+
+class Nothing:
+    """For operations that take no work of ours: a host is only taken into use or out of it. Done when it is begun."""
+
+    name: str = "none"
+
+    async def before(self, host: Host) -> str:
+        return ""
+
+    async def begin(self, host: Host) -> str:
+        return "none"
+
+    async def look(self, host: Host, age_s: float) -> Seen:
+        return Seen(Progress.DONE)

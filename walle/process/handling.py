@@ -42,7 +42,7 @@ class Handling:
             "checks": lambda: orders.take_checks(change, order.checks, now),
         }
         if what not in handlers:
-            raise UnreadableEvent(f"order {what} means nothing to this version")
+            raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
         handlers[what]()
 
     def _hosts_of(self, project: str) -> Iterator[str]:

@@ -13,8 +13,7 @@ from walle.approval.events import CmsEvent
 from walle.approval.port import DEFAULT, Cms, CmsFailure
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
-from walle.executors.nothing import Nothing
-from walle.executors.port import Executor, ExecutorFailure
+from walle.executors.port import Executor, ExecutorFailure, Nothing
 from walle.executors.redfish import Redfish, RedfishConfig
 from walle.executors.webhook import Webhook
 from walle.kinds import NAMES
