@@ -179,7 +179,7 @@ class Leave:
             async with asyncio.timeout(_PROVEN_S):
                 await self.desk.controller.proven()
         except TimeoutError:
-            raise StoreUnavailable("the store does not answer now: retry, or ask another process") from None
+            raise StoreUnavailable("the store does not respond: retry, or ask another process") from None
 
     async def _poll(self, task_id: str, record: ledger_pb2.Task) -> None:
         """Note that somebody asks, where that matters, and not too often."""
@@ -208,5 +208,5 @@ class Leave:
         while (record := self.desk.tasks.get(task_id)) is not None and record.confirmed != word:
             left_s = until - self.desk.clock.now()
             if left_s <= 0:
-                raise NotHandledYet(f"task {task_id}: the confirmation is not decided yet: ask again")
+                raise NotHandledYet(f"task {task_id}: the confirmation is still being decided: retry")
             await self.desk.stirred(min(left_s, 0.2))

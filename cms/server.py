@@ -108,4 +108,4 @@ class Server:
             async with asyncio.timeout(2.0):
                 await self.controller.leave()
         except TimeoutError:
-            log.warning("the acting word was not given back: another process acts after a term")
+            log.warning("could not release the acting word: another process takes over after one term")

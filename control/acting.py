@@ -203,7 +203,7 @@ class Acting:
         await self._changes.memory.shown_soon(version, self._term_s)
         stored = self._records.stored(WORD)
         if stored is not None and stored.message.word == word:
-            log.warning("this process acts now")
+            log.info("this process acts from now on: it alone changes records")
             self._word, self._refreshes = word, 0
             self._tenure.refreshed(sent_at)
             self.takeovers += 1

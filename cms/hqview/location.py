@@ -77,7 +77,7 @@ class Location:
                 while self._source.epoch == source.epoch and self._source.version < page.changed_version:
                     await self._came.wait()
         except (TimeoutError, HqApiError) as error:
-            log.info("location %s: no fence: %s", self.name, str(error) or "timed out")
+            log.info("location %s: cannot prove that it is up to date: %s", self.name, str(error) or "timed out")
             return False
         self.fences += 1
         return not self.doubt() and self._source.epoch == source.epoch and not source.stale
@@ -108,7 +108,7 @@ class Location:
             case Bookmark(_, sources):
                 self._saw(sources)
             case Resync(reason, _):
-                log.warning("location %s: read anew: %s", self.name, reason)
+                log.warning("location %s: reading everything again: %s", self.name, reason)
                 self._snapshot = {}
             case Interrupted(error, _):
                 self._is_cut = True
@@ -174,7 +174,7 @@ class Location:
                 elif doubted := self._picture.doubted(self.name, _MOST_ASKED):
                     await self._poll(service_pb2.InstanceFilter(instance_id=doubted))
             except HqApiError as error:
-                log.info("location %s: who was heard is not known: %s", self.name, error)
+                log.info("location %s: cannot read when agents were last heard: %s", self.name, error)
             await asyncio.sleep(min(2.0, max(0.2, self.report_interval_s / 10)))
 
     async def _poll(self, where: service_pb2.InstanceFilter) -> None:

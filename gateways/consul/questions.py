@@ -17,8 +17,8 @@ _PART: Final = re.compile(r"([\d.]+)(ns|us|µs|ms|s|m|h)")
 _UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3_600.0}
 _STATES: Final = frozenset({"any", "passing", "warning", "critical"})
 _READ_ONLY: Final = (
-    "HQ does not take this: instances are created by deploy systems (CreateInstance) and report their own readiness "
-    "(ReportStatus); this gateway serves reads of /v1/health and /v1/catalog; see docs/gateways.md"
+    "not supported by this gateway, which is read-only: deploy systems create instances (CreateInstance), and agents "
+    "report readiness (ReportStatus); it serves reads of /v1/health and /v1/catalog; see docs/gateways.md"
 )
 
 

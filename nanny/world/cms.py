@@ -65,7 +65,7 @@ class CmsLeave:
             await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=task))
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.NOT_FOUND:
-                log.warning("task %s is not given back yet: %s", task, error.details())
+                log.warning("could not end task %s at the CMS, retrying: %s", task, error.details())
                 return False
         return True
 

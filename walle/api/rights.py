@@ -24,7 +24,7 @@ def check_owner(call: Call, project: Project | None, project_id: str) -> None:
     if not call.access.is_checked or _has(call, Role.OPERATOR, Role.ADMIN):
         return
     if project is None or who(call) not in project.owners:
-        raise PermissionDenied(f"{who(call)} is not authorized to order in project {project_id}: its owners are")
+        raise PermissionDenied(f"{who(call)} is not authorized to change project {project_id}: its owners are")
 
 
 def check_admin(call: Call, what: str) -> None:

@@ -107,7 +107,7 @@ def modify_owners(project: str, owner: tuple[str, ...]) -> None:
 @click.option("--info", multiple=True, metavar="ADDRESS", help="Hears everything.")
 @click.option("--warning", multiple=True, metavar="ADDRESS", help="Hears warnings and above.")
 @click.option("--error", multiple=True, metavar="ADDRESS", help="Hears errors and above.")
-@click.option("--critical", multiple=True, metavar="ADDRESS", help="Hears of fuses that went out.")
+@click.option("--critical", multiple=True, metavar="ADDRESS", help="Address notified when a fuse trips.")
 def modify_notifications(project: str, **by_severity: tuple[str, ...]) -> None:
     """Set who is told: mail addresses, or URLs of webhooks."""
     recipients = [

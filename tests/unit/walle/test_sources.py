@@ -115,7 +115,7 @@ PROJECT = Project(id="web", owners=["alice"])
 
 def test_owners_order_in_their_project_and_nobody_elses() -> None:
     check_owner(a_call("alice", Role.UPLOADER), PROJECT, "web")
-    with pytest.raises(PermissionDenied, match="bob is not authorized to order in project web"):
+    with pytest.raises(PermissionDenied, match="bob is not authorized to change project web"):
         check_owner(a_call("bob", Role.UPLOADER), PROJECT, "web")
 
 
