@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.limits import Limits
 from cms.ledger.picture import Picture
 from cms.ledger.states import State
@@ -39,6 +40,7 @@ class Book:
         locations: all there are.
         closed: why nothing may be granted (frozen, a new epoch); empty: it may.
         stuck_since: units that wait for something broken, and since when.
+        claims: of those that wait, to decide faster.
     """
 
     picture: Picture
@@ -48,6 +50,7 @@ class Book:
     closed: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     stuck_since: dict[UnitKey, float] = field(default_factory=dict)
+    claims: ClaimCache = field(default_factory=ClaimCache)
 
     @classmethod
     def empty(cls, rules: Rules, locations: Iterable[str], budgets: Budgets | None = None) -> Book:
@@ -81,6 +84,7 @@ class Book:
     def limit(self, limits: Limits) -> None:
         """Other domain limits or sites are in force."""
         self.limits = limits
+        self.claims = ClaimCache()
         for task in self.tasks.values():
             if task.holds:
                 limits.hold(task)

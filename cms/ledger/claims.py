@@ -91,29 +91,50 @@ class Round:
     def __init__(self, picture: Picture, limits: Limits, overdue: frozenset[str]) -> None:
         """`overdue`: ids of tasks whose work should have ended."""
         self._picture, self._limits, self._overdue = picture, limits, overdue
-        self._taken: dict[str, set[InstanceKey]] = {}
+        self._taken: dict[str, list[set[InstanceKey]]] = {}  # united when asked for: most budgets never are
         self._under_work = {name: set(busy) for name, busy in limits.busy.items()}
         self._stuck = {name: self._held_too_long(busy) for name, busy in limits.busy.items()}
 
     def take(self, claim: Claim) -> None:
         """Count a claim in, given or kept free."""
         for name, keys in claim.taken.items():
-            self._taken.setdefault(name, set()).update(keys)
+            if name in self._taken:
+                self._taken[name].append(keys)
+            else:
+                self._taken[name] = [keys]
         for name, domains in claim.domains.items():
             self._under_work[name].update(domains)
 
     def obstacles(self, claim: Claim) -> list[Obstacle]:
         """Why the claim does not fit; empty: it fits."""
-        found = [Obstacle("location", name, Wait.BROKEN) for name in sorted(claim.silent)]
+        return [*self.locations(claim), *self.budgets(claim), *self.limits(claim)]
+
+    def locations(self, claim: Claim) -> list[Obstacle]:
+        """The locations that are not known well enough for it."""
+        return [Obstacle("location", name, Wait.BROKEN) for name in sorted(claim.silent)]
+
+    def budgets(self, claim: Claim) -> list[Obstacle]:
+        """The budgets that it does not fit into."""
+        found = []
         for name, keys in claim.taken.items():
             tally = self._picture.tallies[name]
-            taken: Set[InstanceKey] = self._taken.get(name, _NOBODY)
+            taken = self._taken_of(name)
             left = tally.available - len(taken) - len(keys - taken)
             if left < tally.floor:
                 found.append(Obstacle("budget", name, self._budget_wait(tally, claim), tally.floor, left))
-        for name, domains in claim.domains.items():
-            found += self._limit_obstacle(name, domains)
         return found
+
+    def limits(self, claim: Claim) -> list[Obstacle]:
+        """The domain limits that it does not fit into."""
+        return [one for name, domains in claim.domains.items() for one in self._limit_obstacle(name, domains)]
+
+    def _taken_of(self, name: str) -> Set[InstanceKey]:
+        parts = self._taken.get(name)
+        if parts is None:
+            return _NOBODY
+        if len(parts) > 1:
+            parts[:] = [set().union(*parts)]
+        return parts[0]
 
     def _budget_wait(self, tally: Tally, claim: Claim) -> Wait:
         name, floor = tally.budget.name, tally.floor
@@ -134,11 +155,12 @@ class Round:
         return {domain for domain, holders in busy.items() if not self._overdue.isdisjoint(holders)}
 
     def _limit_obstacle(self, name: str, domains: set[str]) -> list[Obstacle]:
-        limit, under_work = self._limits.by_name[name], self._under_work[name]
+        limit, under_work, busy = self._limits.by_name[name], self._under_work[name], self._limits.busy[name]
         would_be = len(under_work) + len(domains - under_work)
-        if would_be <= limit.most or domains <= self._limits.busy[name].keys():
+        if would_be <= limit.most or all(domain in busy for domain in domains):
             return []
         if len(domains) > limit.most:
             return [Obstacle("limit", name, Wait.IMPOSSIBLE, limit.most, would_be)]
-        wait = Wait.HOLDS if len(domains | self._stuck[name]) <= limit.most else Wait.BROKEN
+        stuck = self._stuck[name]
+        wait = Wait.BROKEN if stuck and len(domains | stuck) > limit.most else Wait.HOLDS
         return [Obstacle("limit", name, wait, limit.most, would_be)]

@@ -1,4 +1,5 @@
-"""What happens to tasks now. `decide` changes nothing but what it remembers of who is stuck: it returns changes.
+"""What happens to tasks now. `decide` changes nothing but what it remembers of who is stuck, and the cache of claims:
+it returns changes.
 
 Units are looked at in the order of their creation. One that fits is granted; one that does not keeps its place: for
 those behind it, what it asks for counts as taken. So nobody who comes later can take what it waits for, and yet what it
@@ -55,14 +56,15 @@ class Decision:
 def decide(book: Book, now: float) -> Decision:
     """What happens now. Lapses and withdrawals come alone: who waits is decided when these are stored."""
     book.picture.age(now)
-    decision = Decision(Round(book.picture, book.limits, book.overdue(now)))
+    overdue = book.overdue(now)
+    decision = Decision(Round(book.picture, book.limits, overdue))
     decision.changes += _lapses(book, now) or withdrawals(book)
     may_grant = not decision.changes and not book.closed
-    seen = set()
-    for unit, tasks in book.units(State.WAITING):
-        seen.add(unit)
+    waiting = dict(book.units(State.WAITING))
+    book.claims.begin(waiting, book.picture.changes(), overdue)
+    for unit, tasks in waiting.items():
         _decide_unit(book, decision, unit, tasks, now, may_grant=may_grant)
-    for gone in book.stuck_since.keys() - seen:
+    for gone in book.stuck_since.keys() - waiting.keys():
         del book.stuck_since[gone]
     return decision
 
@@ -81,29 +83,27 @@ def _decide_unit(
     working = [task for task in tasks if task.disrupts]
     if not working:
         return
-    claim = _claim(book, working)
+    claim = book.claims.claim(unit, tasks, working, lambda: _claim(book, working))
+    round_ = decision.round
+    obstacles = [*round_.locations(claim), *book.claims.budgets(unit, round_), *round_.limits(claim)]
     settles_in_s = _settles_in_s(book, unit, working, now)
-    obstacles = decision.round.obstacles(claim)
+    has_taken = True
     if settles_in_s > 0 or not (obstacles or may_grant):
-        decision.round.take(claim)
         decision.waiting[unit] = Waiting(tuple(obstacles), settles_in_s)
     elif obstacles:
-        _keep_waiting(book, decision, unit, working, claim, obstacles, now)
+        has_taken = _keep_waiting(book, decision, unit, working, obstacles, now)
     else:
-        decision.round.take(claim)
         decision.changes += [Change(task.id, Event.OFFER if task.confirm else Event.GRANT) for task in working]
         book.stuck_since.pop(unit, None)
+    if has_taken:
+        round_.take(claim)
+    book.claims.took(unit, has_taken=has_taken)
 
 
 def _keep_waiting(
-    book: Book,
-    decision: Decision,
-    unit: UnitKey,
-    tasks: list[Task],
-    claim: Claim,
-    obstacles: list[Obstacle],
-    now: float,
-) -> None:
+    book: Book, decision: Decision, unit: UnitKey, tasks: list[Task], obstacles: list[Obstacle], now: float
+) -> bool:
+    """Whether it keeps its place."""
     waits = {obstacle.wait for obstacle in obstacles}
     if Wait.IMPOSSIBLE in waits:
         if any(_rejects(book, obstacle) for obstacle in obstacles):
@@ -114,9 +114,8 @@ def _keep_waiting(
     else:
         book.stuck_since.pop(unit, None)
         keeps_place = True
-    if keeps_place:
-        decision.round.take(claim)
     decision.waiting[unit] = Waiting(tuple(obstacles), 0.0, keeps_place)
+    return keeps_place
 
 
 def _rejects(book: Book, obstacle: Obstacle) -> bool:

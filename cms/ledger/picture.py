@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.changed import Changed
 from cms.ledger.hearing import Hearing
 from cms.ledger.instances import Instance, InstanceKey, Standing
 from cms.ledger.tally import Place, Tally
@@ -38,6 +39,7 @@ class Picture:
         self.instances: dict[InstanceKey, Instance] = {}
         self.certain: frozenset[str] = frozenset()
         self.tallies: dict[str, Tally] = {}
+        self._changed = Changed()
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
         self._host_holders: dict[str, set[str]] = {}
@@ -50,6 +52,7 @@ class Picture:
         before = self.instances.get(instance.key)
         if before is not None and before.host != instance.host:
             self._on[before.host].discard(instance.key)
+            self._changed.hosts |= {before.host, instance.host}
         self.instances[instance.key] = instance
         self._on.setdefault(instance.host, set()).add(instance.key)
         self._assess(instance)
@@ -58,7 +61,7 @@ class Picture:
         """An instance is gone; nothing happens if it was not there."""
         instance = self.instances.pop(key, None)
         if instance is not None:
-            self._leave(key)
+            self._leave(instance)
             self._on[instance.host].discard(key)
             self.hearing.forget(key)
 
@@ -83,6 +86,7 @@ class Picture:
         before, self.certain = self.certain, frozenset(certain)
         changed = before ^ self.certain
         if changed:
+            self._changed.everything = True
             for instance in [i for i in self.instances.values() if i.key.location in changed]:
                 self._assess(instance)
 
@@ -128,7 +132,7 @@ class Picture:
         services = {budget.service for budget in changed}
         concerned = [i for i in self.instances.values() if "" in services or i.service in services]
         for instance in concerned:
-            self._leave(instance.key)
+            self._leave(instance)
         self.budgets = budgets
         for budget in changed:
             self.tallies.pop(budget.name, None)
@@ -159,6 +163,11 @@ class Picture:
         """Where an instance stands, and in which budgets; none: it does not count."""
         return self._entered[key]
 
+    def changes(self) -> Changed:
+        """What has changed since this was asked last."""
+        changed, self._changed = self._changed, Changed(everything=False)
+        return changed
+
     # --- sums ---------------------------------------------------------------------------------------------------------
 
     def _assess_all(self, keys: Iterable[InstanceKey]) -> None:
@@ -171,17 +180,19 @@ class Picture:
         entered = _Entered(place, self.budgets.of(instance) if instance.counts else ())
         if self._entered.get(instance.key) == entered:
             return
-        self._leave(instance.key)
+        self._leave(instance)
         self._entered[instance.key] = entered
+        self._changed.instance(instance.key, instance.host, entered.budgets)
         for name in entered.budgets:
             tally = self.tallies.get(name)
             if tally is None:
                 tally = self.tallies[name] = Tally(self.budgets.named(name))
             tally.add(instance.key, place)
 
-    def _leave(self, key: InstanceKey) -> None:
-        place, names = self._entered.pop(key, (Place.DOWN, ()))
+    def _leave(self, instance: Instance) -> None:
+        place, names = self._entered.pop(instance.key, (Place.DOWN, ()))
+        self._changed.instance(instance.key, instance.host, names)
         for name in names:
             tally = self.tallies.get(name)
             if tally is not None:
-                tally.remove(key, place)
+                tally.remove(instance.key, place)

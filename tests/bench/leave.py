@@ -24,6 +24,7 @@ from cms.wire.answers import encoded, verdict
 from cmspb.storage.v1 import ledger_pb2
 from control import Config, Controller
 from serving.clock import SystemClock
+from serving.process import relax_gc
 from store.memory import MemoryStore
 from tests.bench.bench import Bench
 from tests.bench.stats import percentile
@@ -48,6 +49,7 @@ class StillLocations(Locations):
 
 async def run(bench: Bench) -> None:
     """The group `cms`."""
+    relax_gc()  # as `cms serve` does
     clock, rng = SystemClock(), random.Random(1)
     book = _book(clock.now(), rng)
     store = MemoryStore()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from cms.ledger.book import Book, Rules
 from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.decide import Change, confirm, decide, poll, withdrawals
 from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.limits import DomainLimit, Limits, Site
@@ -94,7 +95,7 @@ class History:
             facts = self._facts()
             facts.stuck_since = self.stuck
             expected = oracle.expected(facts)
-            changes = decide(self.book, self.now).changes
+            changes = self._decide_once()
             decided = {(c.task_id, str(c.event)) for c in changes}
             assert decided == expected, f"seed {self.seed} at {self.now}: {decided} is not {expected}"
             if not changes:
@@ -102,6 +103,16 @@ class History:
             self._check_floors(facts, changes)
             self._apply(changes)
         raise AssertionError(f"seed {self.seed}: decisions do not come to an end")
+
+    def _decide_once(self) -> list[Change]:
+        """What is kept between decisions changes none of them."""
+        decision, kept = decide(self.book, self.now), self.book.claims
+        self.book.claims = ClaimCache()
+        anew = decide(self.book, self.now)
+        self.book.claims = kept
+        assert decision.changes == anew.changes, f"seed {self.seed} at {self.now}: the cache decides"
+        assert decision.waiting == anew.waiting, f"seed {self.seed} at {self.now}: the cache says why"
+        return decision.changes
 
     def _check_floors(self, facts: Facts, changes: list[Change]) -> None:
         """No grant of one round, all together, takes a floor with it."""

@@ -34,6 +34,7 @@ class Facts:
     sites: dict[str, Site]
     closed: bool
     stuck_since: Stuck = field(default_factory=dict)
+    _members: dict[str, list[Instance]] = field(default_factory=dict)  # replace() keeps it: only tasks are replaced
     _holders: dict[InstanceKey, list[Task]] = field(default_factory=dict, init=False)
 
     # --- instances ----------------------------------------------------------------------------------------------------
@@ -59,7 +60,10 @@ class Facts:
         return not any(heard <= end for end in ends) and int(heard / 0.1) >= (self.now - self.rules.patience_s) / 0.1
 
     def members(self, budget: Budget) -> list[Instance]:
-        return [i for i in self.instances if i.is_wanted and i.was_ready and budget.name in self.names(i)]
+        if budget.name not in self._members:
+            counting = [i for i in self.instances if i.is_wanted and i.was_ready]
+            self._members[budget.name] = [i for i in counting if budget.name in self.names(i)]
+        return self._members[budget.name]
 
     def names(self, instance: Instance) -> list[str]:
         named = [b.name for b in self.budgets if b.service == instance.service and matches(b, instance)]

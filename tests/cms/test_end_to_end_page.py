@@ -69,6 +69,7 @@ async def run_page(folder: Path) -> list[str]:
         return told.decode().splitlines()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_the_page_runs_as_written_and_its_floors_hold(tmp_path: Path) -> None:
     told = await run_page(tmp_path)

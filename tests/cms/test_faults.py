@@ -12,6 +12,7 @@ from tests.rig.cms_run import CmsRun
 WEB = Service("web", {"web-0": "h0", "web-1": "h1", "web-2": "h2"}, frozenset({"web-2"}), 1)
 
 
+@pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_no_floor_is_broken_by_leave_whatever_is_killed_paused_or_cut_off(tmp_path: Path) -> None:
     run = CmsRun(tmp_path, seed=1)

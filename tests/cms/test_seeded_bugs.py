@@ -8,7 +8,9 @@ from typing import Any, Final
 import pytest
 
 from cms.ledger import budgets, decide
-from cms.ledger.claims import Claim, Round, claim_of
+from cms.ledger.changed import Changed
+from cms.ledger.claim_cache import ClaimCache
+from cms.ledger.claims import Claim, claim_of
 from cms.ledger.hearing import Hearing
 from cms.ledger.picture import Picture
 from cms.ledger.tally import Place
@@ -55,10 +57,9 @@ def takes_uncertain_for_down(patch: Patch) -> None:
 def lets_latecomers_pass(patch: Patch) -> None:
     keep = decide._keep_waiting
 
-    def rude(book: Any, decision: Any, *rest: Any) -> None:
-        kept, decision.round = decision.round, Round(book.picture, book.limits, frozenset())
-        keep(book, decision, *rest)
-        decision.round = kept
+    def rude(*rest: Any) -> bool:
+        keep(*rest)
+        return False
 
     patch.setattr(decide, "_keep_waiting", rude)
 
@@ -80,6 +81,14 @@ def charges_shared_hosts_to_nobody(patch: Patch) -> None:
     patch.setattr(decide, "_still_fits", generous)
 
 
+def forgets_that_instances_changed(patch: Patch) -> None:
+    patch.setattr(Changed, "instance", lambda *_: None)
+
+
+def forgets_who_gave_up_his_place(patch: Patch) -> None:
+    patch.setattr(ClaimCache, "took", lambda *_, **__: None)
+
+
 BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
     rounds_to_the_unsafe_side,
     never_withdraws,
@@ -90,6 +99,8 @@ BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
     keeps_oks_of_dead_clients,
     counts_what_somebody_holds,
     charges_shared_hosts_to_nobody,
+    forgets_that_instances_changed,
+    forgets_who_gave_up_his_place,
 )
 
 
