@@ -39,7 +39,7 @@ test: setup ## Run the tests (except the long ones)
 .PHONY: test-long
 test-long: setup ## Run the long tests: foreign clients, both etcds, outages, browsers (skips say what is missing)
 	@$(VENV)/python -m tests.judges --install
-	@$(VENV)/pytest -m long -n 2 --dist worksteal
+	@$(VENV)/pytest -m "long or hypothesis" --hypothesis-profile=thorough -n 2 --dist worksteal
 
 .PHONY: fuzz
 fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: requests at random, spoiled

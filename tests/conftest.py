@@ -15,8 +15,12 @@ from tests.support.replicas import Replicas
 pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 
 # How long an example takes is the machine's business: one that stalls for 0.2 s is no fault. The rest as it was.
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# `make test` tries a few examples of each property, `make test-long` (--hypothesis-profile=thorough) many.
+settings.register_profile(
+    "thorough", settings(), max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("few", settings.get_profile("thorough"), max_examples=25)
+settings.load_profile("few")
 
 # Started in the background by a shell, a run ignores Ctrl-C, and so would everything that it starts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

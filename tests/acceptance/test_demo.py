@@ -116,6 +116,7 @@ async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
         assert not running.data.exists()
 
 
+@pytest.mark.long
 async def test_sigkill_leaves_no_process_behind(tmp_path: Path) -> None:
     async with demo(tmp_path) as running:
         await running.shows("the federation gateway serves")

@@ -115,6 +115,7 @@ async def test_the_printed_commands_work_as_printed_and_the_data_outlive_a_stop(
         assert "web-1" in (await run(find))[1]
 
 
+@pytest.mark.long
 async def test_after_sigkill_no_etcd_remains_and_the_next_start_works(tmp_path: Path) -> None:
     async with dev(tmp_path / "data") as first:
         apply, *_ = await first.serves()

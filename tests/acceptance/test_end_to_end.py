@@ -126,6 +126,7 @@ async def all_serve(service: Service, revision: str) -> None:
     assert {t["mode"] for t in told} == {"0o440"}
 
 
+@pytest.mark.long
 async def test_from_a_description_to_three_answers_to_the_next_revision_and_back(
     installation: list[ReplicaProcess], nodes: list[Ctl], files: FileServer, tmp_path: Path
 ) -> None:

@@ -32,6 +32,7 @@ def test_the_walk_in_the_readme_is_a_part_of_the_page() -> None:
     assert [line for line in typed if f"$ {line.removeprefix('.venv/bin/')}\n" not in page] == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_runs_as_written(replicas: Replicas, etcd: SharedEtcd, tmp_path: Path) -> None:

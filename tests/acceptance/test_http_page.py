@@ -34,6 +34,7 @@ async def output(command: str) -> bytes:
     return out
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_commands_of_the_page_answer_as_it_says(replicas: Replicas, etcd: SharedEtcd, tmp_path: Path) -> None:

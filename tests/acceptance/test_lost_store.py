@@ -144,6 +144,7 @@ async def test_discovery_does_not_believe_it_even_if_every_replica_was_started_a
         await eventually(lambda: not service.endpoints, what="discovery believes it")
 
 
+@pytest.mark.long
 async def test_a_restored_backup_is_believed_however_little_it_holds(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd, tmp_path: Path
 ) -> None:

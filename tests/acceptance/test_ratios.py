@@ -61,12 +61,14 @@ async def loaded(tmp_path: Path) -> AsyncIterator[Loaded]:
         yield Loaded(made, await made.empty(answers))
 
 
+@pytest.mark.long
 async def test_a_lookup_costs_little_more_than_an_empty_handler(loaded: Loaded) -> None:
     ours = await loaded.cost(loaded.made.hq("FindInstances"), [find(100)], 1_000)
     empty = await loaded.cost(loaded.empty.target("find"), [find(100)], 1_000)
     assert empty / ours > 0.45, f"the goal is 80 %, this is {empty / ours:.0%}"
 
 
+@pytest.mark.long
 async def test_a_lookup_decodes_nothing_so_a_thousand_instances_cost_a_few_empty_calls(loaded: Loaded) -> None:
     thousand = await loaded.cost(loaded.made.hq("FindInstances"), [find(1_000)], 200)
     empty = await loaded.cost(loaded.empty.target("find"), [find(100)], 400)

@@ -63,6 +63,7 @@ async def _two(minder: ReplicaProcess) -> set[str]:
     return names if len(names) == 2 else set()
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_killed_is_started_again_and_that_is_logged(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)
@@ -76,6 +77,7 @@ async def test_a_worker_that_is_killed_is_started_again_and_that_is_logged(etcd:
         assert len(now) == 2
 
 
+@pytest.mark.long
 async def test_sigterm_ends_all_workers_in_order(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)
@@ -85,6 +87,7 @@ async def test_sigterm_ends_all_workers_in_order(etcd: SharedEtcd, tmp_path: Pat
         assert minder.log_text().count("shutting down") == 2
 
 
+@pytest.mark.long
 async def test_workers_do_not_outlive_the_process_that_minds_them(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)
@@ -93,6 +96,7 @@ async def test_workers_do_not_outlive_the_process_that_minds_them(etcd: SharedEt
         await eventually(lambda: all(is_gone(pid) for pid in workers), what="the workers are gone")
 
 
+@pytest.mark.long
 async def test_each_worker_has_pages_of_its_own(etcd: SharedEtcd, tmp_path: Path) -> None:
     port = free_ports()[0]
     async with Replicas(tmp_path) as replicas:
@@ -103,6 +107,7 @@ async def test_each_worker_has_pages_of_its_own(etcd: SharedEtcd, tmp_path: Path
             assert "hq_calls_in_flight" in (await minder.get("/metrics"))[1]
 
 
+@pytest.mark.long
 async def test_ports_that_somebody_else_has_are_refused(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)

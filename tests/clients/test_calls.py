@@ -122,6 +122,7 @@ async def test_a_shortage_is_waited_out_as_long_as_hq_asks(client: Client, repli
     assert time.monotonic() - began >= 0.2
 
 
+@pytest.mark.long
 async def test_a_hung_replica_costs_a_read_only_part_of_its_time(client: Client, replicas: Replicas) -> None:
     await client.create(instance("web-1"))
     replicas[0].order("GetInstance", hang)

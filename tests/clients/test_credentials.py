@@ -140,6 +140,7 @@ async def test_a_watch_that_was_never_let_in_ends_with_the_error(
 # --- certificates ---
 
 
+@pytest.mark.long
 async def test_a_renewed_certificate_makes_a_new_channel_and_leaves_the_old_one_to_its_streams(
     replica: Served, secured: Secured, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ async def told_over_restarts(seed: int, *, compact: bool) -> tuple[History, list
             return history, told, web.resyncs
 
 
+@pytest.mark.long
 async def test_over_100_restarts_no_change_is_lost_or_doubled() -> None:
     history, told, resyncs = await told_over_restarts(7, compact=False)
     assert resyncs == 0
@@ -83,6 +84,7 @@ async def test_over_100_restarts_no_change_is_lost_or_doubled() -> None:
     assert len(history.steps) > 150, "too little happened for this to mean anything"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [11])
 async def test_over_100_restarts_with_a_short_history_every_gap_is_shown_as_a_resync(seed: int) -> None:
     history, told, resyncs = await told_over_restarts(seed, compact=True)

@@ -16,6 +16,7 @@ from tests.clients.nanny.uploads import start
 from tests.clients.process import ended
 
 
+@pytest.mark.long
 async def test_an_installation_that_is_late_is_away_and_no_agent_is_blamed(replicas: list[FakeReplica]) -> None:
     slow = replicas[0]
     slow.order("CountInstances", hang)
@@ -35,6 +36,7 @@ async def test_something_that_is_no_hq_is_told_with_a_next_step(replicas: list[F
     assert asked.error == f"Socket closed. {next_step}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("hangs", [False, True])
 async def test_an_hq_that_is_lost_while_somebody_waits_is_away_and_no_agent_is_blamed(
     replicas: list[FakeReplica], hangs: bool

@@ -125,6 +125,7 @@ def test_after_sigkill_the_next_start_works_at_once_and_has_the_data(
     assert etcd_http.get(start_parent().endpoint, "/kept") == "yes"
 
 
+@pytest.mark.long
 def test_a_hanging_etcd_does_not_outlive_its_parent(start_parent: Callable[[], Parent]) -> None:
     parent = start_parent()
     os.kill(parent.etcd_pid, signal.SIGSTOP)
@@ -245,6 +246,7 @@ def test_an_etcd_that_is_too_old_or_does_not_run_is_passed_over(
         assert find_etcd() == etcd_of_wheel()
 
 
+@pytest.mark.long
 async def test_a_cluster_survives_its_leader(etcd_cluster: OwnCluster) -> None:
     cluster = await etcd_cluster(3)
     leader = await cluster.leader()

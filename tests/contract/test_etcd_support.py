@@ -54,6 +54,7 @@ async def test_a_paused_member_is_silent_until_resumed(etcd_cluster: OwnCluster)
     await asyncio.to_thread(etcd_http.put, cluster.endpoints[paused], "/word", "back")
 
 
+@pytest.mark.long
 async def test_a_member_without_its_majority_runs_but_does_not_serve(etcd_cluster: OwnCluster) -> None:
     cluster = await etcd_cluster(3)
     for index in range(3):

@@ -17,6 +17,7 @@ from tests.support.stores import Place, end_of
 TRANSACTIONS, PUTS, VALUE_BYTES = 400, 64, 2_000
 
 
+@pytest.mark.long
 async def test_a_catch_up_of_fifty_megabytes_arrives_in_whole_revisions(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     place = Place(EtcdStore(EtcdConfig((etcd.endpoint,))), b"/test/")

@@ -40,6 +40,7 @@ async def put_again(place: Place, name: str) -> float:
                 return time.monotonic() - began
 
 
+@pytest.mark.long
 async def test_after_the_leader_was_killed_writes_go_on_within_five_seconds(cluster: EtcdCluster) -> None:
     took_s: list[float] = []
     while not took_s or (took_s[-1] >= 5 and len(took_s) < 3):  # again: an election may meet a stall of the machine
@@ -54,6 +55,7 @@ async def test_after_the_leader_was_killed_writes_go_on_within_five_seconds(clus
     assert took_s[-1] < 5, took_s
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 async def test_a_member_that_hangs_is_left_for_the_next_one(cluster: EtcdCluster) -> None:
     follower = (await cluster.leader() + 1) % 3

@@ -71,6 +71,7 @@ async def test_a_read_over_a_half_open_connection_fails_in_time(place: Place, pr
             await place.head()
 
 
+@pytest.mark.long
 async def test_a_write_whose_answer_does_not_come_is_unknown_though_it_took_place(
     place: Place, proxy: Proxy, direct: Place
 ) -> None:

@@ -89,6 +89,7 @@ async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: O
             await place.head()
 
 
+@pytest.mark.long
 async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
     ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
@@ -160,6 +161,7 @@ async def test_a_watch_with_a_forgotten_token_opens_at_the_second_try(own_etcd: 
                 assert attempt == 0
 
 
+@pytest.mark.long
 async def test_a_token_that_expired_is_replaced_unnoticed(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd(extra_flags=("--auth-token-ttl=1",))
     await asyncio.to_thread(require_password, etcd.endpoint)

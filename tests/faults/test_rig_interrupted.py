@@ -43,6 +43,7 @@ def is_alive(pid: int) -> bool:
         return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("number", "flags"),
     [(signal.SIGTERM, []), (signal.SIGKILL, []), (signal.SIGKILL, ["--namespaces"])],

@@ -22,6 +22,7 @@ def output_of(command: list[str], **environment: str) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=_ROOT, env=env, capture_output=True, text=True, check=False, timeout=100)
 
 
+@pytest.mark.long
 def test_a_cable_drops_either_way_without_a_reset_and_what_was_lost_arrives_later() -> None:
     try:
         command = rig_command([sys.executable, "-m", "tests.support.unplugged_cable"])

@@ -44,6 +44,7 @@ def answers(endpoint: str) -> bool:
     return True
 
 
+@pytest.mark.long
 @ONE_VERSION
 async def test_one_way_between_two_members_is_cut_and_the_third_does_not_notice(
     etcd_binary: EtcdBinary, tmp_path: Path

@@ -72,6 +72,7 @@ async def test_with_etcd_away_reads_go_on_and_say_stale_and_writes_say_retry(
         assert created.instance.meta.id == "a-2"
 
 
+@pytest.mark.long
 async def test_a_replica_that_slept_through_a_compaction_has_the_exact_state_and_tells_its_watchers(
     replicas: Replicas, own_etcd: OwnEtcd
 ) -> None:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=Tru
 QUOTA_BYTES = 16 << 20
 
 
+@pytest.mark.long
 async def test_instances_alone_never_fill_etcd(replicas: Replicas, own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd(quota_bytes=QUOTA_BYTES)
     replica = await replicas.start([etcd.endpoint], "/hq/v1/", "--max-store-bytes", str(QUOTA_BYTES // 2))
@@ -49,6 +50,7 @@ async def test_instances_alone_never_fill_etcd(replicas: Replicas, own_etcd: Own
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=large("a-new")))
 
 
+@pytest.mark.long
 async def test_status_says_of_a_full_etcd_that_it_is_full_and_what_to_do(replicas: Replicas, own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd(quota_bytes=QUOTA_BYTES)
     replica = await replicas.start([etcd.endpoint])

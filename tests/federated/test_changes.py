@@ -20,6 +20,7 @@ EVERYTHING = pb.FindInstancesRequest()
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
+@pytest.mark.long
 async def test_calls_under_way_end_well_when_the_configuration_of_their_location_changes(start_pair: StartPair) -> None:
     east, west, front = await start_pair(west="b", replicas=2, timeout="30s")
     before = front.front.locations.by_name["east"]

@@ -76,6 +76,7 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
             await process.wait()
 
 
+@pytest.mark.long
 async def test_the_page_can_be_followed(shell: Shell) -> None:
     servers, (apply, create, find) = blocks()
     running = [await shell.start(command) for command in servers]

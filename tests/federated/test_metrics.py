@@ -20,6 +20,7 @@ from tools import gen_metrics_reference
 EVERYTHING = pb.FindInstancesRequest()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(180)
 async def test_every_metric_of_a_front_moves(start_pair: StartPair) -> None:
     async with served(None) as plain:

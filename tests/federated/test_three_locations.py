@@ -85,6 +85,7 @@ async def test_hqctl_works_unchanged_with_a_cluster_column(front: FrontProcess, 
     assert gone.out == "tool-east deleted\n", gone.err
 
 
+@pytest.mark.long
 async def test_hqctl_names_the_location_of_an_id_that_exists_in_two(
     world: World, front: FrontProcess, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ async def until_flipped(simulation: Simulation, silent: list[Agent]) -> None:
     await eventually(lambda: all(simulation.flips(agent) for agent in silent), timeout_s=60, what="the flips")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 @pytest.mark.parametrize("replicas", [1, 5])
 async def test_a_silent_revision_is_flipped_after_three_seconds_and_within_six(etcd: SharedEtcd, replicas: int) -> None:

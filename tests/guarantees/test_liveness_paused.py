@@ -77,6 +77,7 @@ async def standing_still(*replicas: ReplicaProcess) -> AsyncIterator[None]:
             replica.resume()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 async def test_a_replica_paused_for_ten_seconds_flips_nobody_wrongly(etcd: SharedEtcd, tmp_path: Path) -> None:
     """Alone it made its agents wait; beside another one, whose agents went on, it had heard nothing of them."""

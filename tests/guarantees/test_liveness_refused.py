@@ -77,6 +77,7 @@ async def reading(replica: ReplicaProcess) -> AsyncIterator[None]:
             await asyncio.gather(*readers, return_exceptions=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 async def test_reports_refused_because_readers_took_all_calls_are_not_silence(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:

@@ -34,6 +34,7 @@ async def neighbour(grpc_port: int, http_port: int) -> AsyncIterator[Neighbour]:
         yield calling
 
 
+@pytest.mark.long
 @limited(slow_request_s=SLOW_S)
 async def test_grpc_requests_that_do_not_arrive_are_given_up(
     neighbour: Neighbour, grpc_port: int, admission: Admission
@@ -58,6 +59,7 @@ async def test_a_grpc_call_that_ends_without_a_request_is_told_so(grpc_client: C
     assert (admission.calls, admission.refused) == (0, {})
 
 
+@pytest.mark.long
 @limited(slow_request_s=SLOW_S)
 async def test_http_requests_that_drip_are_given_up(neighbour: Neighbour, http: RawHttp, admission: Admission) -> None:
     async def drip() -> int:

@@ -66,6 +66,7 @@ async def test_watches_of_health_count_as_streams_of_their_peer(channel: aio.Cha
         await asyncio.sleep(0.01)
 
 
+@pytest.mark.long
 @limited(slow_request_s=4.0)
 async def test_a_health_check_that_does_not_arrive_is_given_up(channel: Any) -> None:
     call = channel.stream_unary("/grpc.health.v1.Health/Check")()
@@ -73,6 +74,7 @@ async def test_a_health_check_that_does_not_arrive_is_given_up(channel: Any) -> 
     assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
+@pytest.mark.long
 @limited(max_streams_per_peer=1, slow_request_s=4.0)
 async def test_reflection_counts_as_a_stream_takes_short_words_and_ends(
     channel: aio.Channel, admission: Admission

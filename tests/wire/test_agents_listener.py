@@ -47,6 +47,7 @@ async def connected(address: str, count: int) -> list[asyncio.StreamWriter]:
     return [(await asyncio.open_connection(host, int(port)))[1] for _ in range(count)]
 
 
+@pytest.mark.long
 async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(server: Server) -> None:
     door = server.replica.liveness.reachability.door
     await eventually(lambda: door.probed_at is not None, timeout_s=10, what="a probe")

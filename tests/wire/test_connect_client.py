@@ -75,6 +75,7 @@ async def test_a_stream_that_fails_raises_after_its_messages(client: ConnectClie
     assert raised.value.code == Code.UNAVAILABLE
 
 
+@pytest.mark.long
 async def test_the_timeout_reaches_the_method(client: ConnectClient, registry: FakeRegistry) -> None:
     with pytest.raises(ConnectError) as raised:
         await get(client, "wait", timeout_ms=3_000)
@@ -83,6 +84,7 @@ async def test_the_timeout_reaches_the_method(client: ConnectClient, registry: F
     await asyncio.wait_for(registry.ended.wait(), 30)
 
 
+@pytest.mark.long
 async def test_the_timeout_ends_a_stream(client: ConnectClient, registry: FakeRegistry) -> None:
     with pytest.raises(ConnectError) as raised:
         async for _ in watch(client, "quiet", timeout_ms=3_000):

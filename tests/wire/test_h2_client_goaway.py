@@ -116,6 +116,7 @@ async def test_a_server_that_takes_no_calls_at_all_is_waited_for_until_the_deadl
         await channel.close()
 
 
+@pytest.mark.long
 async def test_connections_that_age_are_renewed_under_load_without_a_failed_call(
     registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> None:

@@ -75,6 +75,7 @@ async def test_a_connection_that_is_lost_ends_its_calls() -> None:
     assert (error.code, error.is_unprocessed) == (codes.UNAVAILABLE, False)
 
 
+@pytest.mark.long
 async def test_a_server_that_answers_no_ping_is_replaced() -> None:
     async def dead(peer: RawPeer) -> None:
         peer.answers_pings = False

@@ -63,6 +63,7 @@ async def read_for(sock: socket.socket, seconds: float, between: Callable[[int],
     return taken
 
 
+@pytest.mark.long
 @slow
 async def test_a_stream_without_end_goes_on_for_a_reader_that_is_slower_than_it(
     grpc_port: int, admission: Admission
@@ -73,6 +74,7 @@ async def test_a_stream_without_end_goes_on_for_a_reader_that_is_slower_than_it(
     assert admission.refused["stalled_write_s"] == 0, f"cut off, though it took {taken} bytes"
 
 
+@pytest.mark.long
 @slow
 async def test_a_reader_is_not_cut_off_because_more_and_more_waits_for_it(grpc_port: int, admission: Admission) -> None:
     def more(number: int) -> bytes:

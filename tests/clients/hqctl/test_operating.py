@@ -48,6 +48,7 @@ def fallen(nervous: Hqctl, service: str) -> str:
     return name
 
 
+@pytest.mark.long
 def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: str) -> None:
     story = nervous("why", fallen).out
     verdict, *rest = story.splitlines()
@@ -75,6 +76,7 @@ def test_a_clock_that_was_set_back_does_not_make_old_reports_look_new(
     assert heard.split()[3] == "ago,", "what the replica measured itself is told as it is"
 
 
+@pytest.mark.long
 def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqctl, fallen: str) -> None:
     (event,) = json.loads(nervous("events", fallen, "-o", "json").out)["items"]
     assert event["condition"]["receipt"]["decidedBy"]
@@ -86,6 +88,7 @@ def test_a_flip_is_an_event_with_its_receipt_and_so_is_the_recovery(nervous: Hqc
     assert "silent" in oldest
 
 
+@pytest.mark.long
 def test_status_counts_the_flips_and_names_the_way_to_them(nervous: Hqctl, fallen: str) -> None:
     done = nervous("status")
     assert done.out.startswith("hasty: ")
@@ -189,6 +192,7 @@ def test_a_faulty_order_is_refused_in_the_words_that_were_typed(
     assert done.err.startswith(f"hqctl: {flag}: ")
 
 
+@pytest.mark.long
 async def test_an_order_of_which_nobody_knows_the_outcome_names_the_command_that_shows_it(
     run: Callable[..., Done], replicas: list[FakeReplica]
 ) -> None:

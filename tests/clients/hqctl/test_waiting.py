@@ -62,6 +62,7 @@ def test_it_ends_when_all_are_ready(hqctl: Hqctl, server: str, service: str) -> 
     assert sorted(done.out.splitlines()) == [f"{service}-1 ready", f"{service}-2 ready"]
 
 
+@pytest.mark.long
 def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
     done = hqctl("wait", f"{service}-1", f"{service}-2", f"{service}-3", "--timeout", "4s")
@@ -69,6 +70,7 @@ def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str
     assert f"2 instances not ready: {service}-2 (unknown), {service}-3 (not there)" in done.err
 
 
+@pytest.mark.long
 async def test_who_lost_hq_meanwhile_is_not_told_that_nothing_happened(
     run: Callable[..., Done], replicas: list[FakeReplica]
 ) -> None:
@@ -94,12 +96,14 @@ def test_a_deletion_ends_it(hqctl: Hqctl, server: str, service: str) -> None:
     assert (done.code, done.out) == (0, f"{service}-1 gone\n")
 
 
+@pytest.mark.long
 def test_a_revision_can_be_waited_for(hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r0", "--ready")
     assert hqctl("wait", f"{service}-1", "--for", "revision=r0").code == 0
     assert hqctl("wait", f"{service}-1", "--for", "revision=r1", "--timeout", "4s").code == 8
 
 
+@pytest.mark.long
 def test_nothing_is_never_ready(hqctl: Hqctl) -> None:
     done = hqctl("wait", "--service", "no-such-service", "--timeout", "4s")
     assert done.code == 8

@@ -8,6 +8,8 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.clients.instancectl.supervised import ROOT, clean_environment, free_port
 from tests.support.console_blocks import commands, normal
 from tests.support.replicas import ReplicaProcess
@@ -32,6 +34,7 @@ def script(replica: ReplicaProcess) -> str:
     return "\n".join(lines).replace("127.0.0.1:7071", replica.grpc)
 
 
+@pytest.mark.long
 async def test_the_commands_of_the_page_run_as_written(hq: ReplicaProcess, tmp_path: Path) -> None:
     port = str(free_port())
     example = tmp_path / "hello.yaml"

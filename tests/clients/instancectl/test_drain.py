@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import NewCtl
@@ -31,6 +33,7 @@ async def test_a_revision_is_not_ready_in_hq_while_it_still_runs_and_stops_after
     assert not is_alive(pid)
 
 
+@pytest.mark.long
 async def test_a_container_that_is_replaced_in_place_drains_too(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -47,6 +50,7 @@ async def test_a_container_that_is_replaced_in_place_drains_too(
     assert not is_alive(pid)
 
 
+@pytest.mark.long
 async def test_a_revision_that_should_be_created_only_is_removed_from_the_node(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:

@@ -94,6 +94,7 @@ async def test_a_supervisor_that_died_falls_silent_and_nobody_else(
         await eventually(is_silent)
 
 
+@pytest.mark.long
 async def test_of_two_supervisors_of_one_instance_the_later_one_is_heard(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:

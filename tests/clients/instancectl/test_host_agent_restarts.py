@@ -106,6 +106,7 @@ async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_
         assert await ctl.section_pid() == pid
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can pass for another user")
 async def test_another_user_speaks_for_its_own_instances_only(client: Client, hq: ReplicaProcess, socket: Path) -> None:
     nobody = pwd.getpwnam("nobody")

@@ -22,6 +22,7 @@ def from_hq(new_ctl: NewCtl, *replicas: ReplicaProcess, name: str = "ctl", insta
     return new_ctl(name, "--instance", instance_id, "--node", NODE, *servers)
 
 
+@pytest.mark.long
 async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -105,6 +106,7 @@ async def test_when_one_replica_goes_the_other_hears_the_reports(new_ctl: NewCtl
     assert (await ctl.status())["fenced"] == ""
 
 
+@pytest.mark.long
 async def test_a_fenced_twin_stops_reporting_and_stops_its_children(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -126,6 +128,7 @@ async def test_a_fenced_twin_stops_reporting_and_stops_its_children(
     assert (await told(client)).incarnation == incarnation
 
 
+@pytest.mark.long
 async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_incarnation(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -160,6 +163,7 @@ async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
     assert left == {"lock"}
 
 
+@pytest.mark.long
 async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq: StartHq) -> None:
     addresses = kept_addresses()
     hq = await start_hq(*addresses)
@@ -182,6 +186,7 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
     assert await ctl.section_pid() == pid
 
 
+@pytest.mark.long
 async def test_another_life_of_the_instance_keeps_nothing_of_the_earlier_one(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -199,6 +204,7 @@ async def test_another_life_of_the_instance_keeps_nothing_of_the_earlier_one(
     assert len(ctl.processes()) == 1
 
 
+@pytest.mark.long
 async def test_a_revision_removed_and_put_back_is_reported_again(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -211,6 +217,7 @@ async def test_a_revision_removed_and_put_back_is_reported_again(
     assert (await ctl.status())["fenced"] == ""
 
 
+@pytest.mark.long
 async def test_silence_is_no_problem_while_nothing_happens(new_ctl: NewCtl, client: Client, hq: ReplicaProcess) -> None:
     """Heartbeats come as often as HQ asks: here every second."""
     await client.create(instance(revision("r1")))
@@ -224,6 +231,7 @@ async def test_silence_is_no_problem_while_nothing_happens(new_ctl: NewCtl, clie
     await eventually(beaten)
 
 
+@pytest.mark.long
 async def test_what_hq_refuses_is_not_reported_again_at_once(
     new_ctl: NewCtl, hq: ReplicaProcess, tmp_path: Path
 ) -> None:
@@ -237,6 +245,7 @@ async def test_what_hq_refuses_is_not_reported_again_at_once(
     assert "NOT_FOUND" in str((await ctl.status())["reports"]["refused"])
 
 
+@pytest.mark.long
 async def test_the_log_says_when_hq_takes_reports_again_and_when_it_is_told_to_end(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ async def two_clients(replica: ReplicaProcess) -> AsyncIterator[tuple[Client, Cl
         yield first, second
 
 
+@pytest.mark.long
 async def test_two_uploaders_that_planned_the_same_end_in_one_of_the_two_states_per_instance(
     replica: ReplicaProcess, client: Client
 ) -> None:

@@ -46,6 +46,7 @@ async def printed(command: str, replica: ReplicaProcess, folder: Path) -> list[s
     return re.sub(r"version \d+", "version N", out.decode()).splitlines()
 
 
+@pytest.mark.long
 async def test_the_commands_of_the_page_run_as_written(replica: ReplicaProcess, tmp_path: Path) -> None:
     shown = commands()
     assert len(shown) >= 8

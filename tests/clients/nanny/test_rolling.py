@@ -50,6 +50,7 @@ async def lowest(client: Client) -> AsyncIterator[list[int]]:
     await asyncio.gather(reader, return_exceptions=True)
 
 
+@pytest.mark.long
 async def test_a_switch_goes_one_by_one_and_a_revision_that_exits_at_once_stops_it_and_is_rolled_back(
     replica: ReplicaProcess, client: Client, new_ctl: NewCtl
 ) -> None:

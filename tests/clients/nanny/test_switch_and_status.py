@@ -18,6 +18,7 @@ from tests.support.sample_instances import Agent
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 
 
+@pytest.mark.long
 async def test_a_rollback_leaves_everything_but_targets_byte_for_byte(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:
@@ -75,6 +76,7 @@ async def test_nothing_is_switched_where_one_instance_lacks_the_revision(
     assert partial.out.splitlines()[-1] == "default: 2 updated, 1 refused"
 
 
+@pytest.mark.long
 async def test_status_waits_for_the_agents_and_names_the_slow(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def _all_of(terminal: int) -> bytes:
     return found
 
 
+@pytest.mark.long
 async def test_a_terminal_gets_colours_and_bars_and_a_pipe_plain_lines(replica: ReplicaProcess, tmp_path: Path) -> None:
     file = written(tmp_path, "web.yaml", description(120, "v1"))
     coloured = await on_a_terminal("plan", "-f", file, server=replica.grpc)

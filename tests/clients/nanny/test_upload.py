@@ -36,6 +36,7 @@ async def held_back(replica: ReplicaProcess) -> AsyncIterator[Proxy]:
         yield proxy
 
 
+@pytest.mark.long
 async def test_a_thousand_instances_killed_in_the_middle_and_run_again(
     replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
@@ -67,6 +68,7 @@ async def test_a_thousand_instances_killed_in_the_middle_and_run_again(
     assert (await nanny("plan", "--exit-code", "-f", file, server=replica.grpc)).code == 0
 
 
+@pytest.mark.long
 async def test_a_replacement_killed_in_the_middle_and_run_again(
     replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
@@ -110,6 +112,7 @@ async def test_ctrl_c_says_how_to_go_on(
     assert await count(client) == 500
 
 
+@pytest.mark.long
 async def test_an_installation_lost_in_the_middle_is_told_and_finished_later(
     etcd: SharedEtcd, replicas: Replicas, replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
@@ -138,6 +141,7 @@ async def test_an_installation_lost_in_the_middle_is_told_and_finished_later(
         assert done <= set(held)
 
 
+@pytest.mark.long
 async def test_a_plan_is_empty_after_an_upload_and_the_second_upload_writes_nothing(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:
@@ -154,6 +158,7 @@ async def test_a_plan_is_empty_after_an_upload_and_the_second_upload_writes_noth
     assert await held_by(client) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("placed", [True, False], ids=["on nodes", "without nodes"])
 async def test_descriptors_of_secrets_are_changed_kept_and_cleared(
     replica: ReplicaProcess, client: Client, tmp_path: Path, placed: bool
@@ -179,6 +184,7 @@ async def test_descriptors_of_secrets_are_changed_kept_and_cleared(
     assert (await nanny("plan", "--exit-code", "-f", file, server=replica.grpc)).code == 0
 
 
+@pytest.mark.long
 async def test_what_hq_refuses_is_told_per_instance_and_the_others_are_done(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:
@@ -195,6 +201,7 @@ async def test_what_hq_refuses_is_told_per_instance_and_the_others_are_done(
     assert set(await held_by(client)) == {"web-0000", "web-0002"}
 
 
+@pytest.mark.long
 async def test_instances_that_are_not_described_are_deleted_only_with_prune(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:

@@ -152,6 +152,7 @@ def harm(rules: Rules) -> World | None:
     return None
 
 
+@pytest.mark.long
 def test_no_effect_comes_when_another_process_acts_already() -> None:
     assert harm(Rules()) is None
 

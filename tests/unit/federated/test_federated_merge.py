@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from federated.encoded import merge, scan
@@ -39,7 +39,6 @@ def small(instance_id: str, cluster: str) -> model.Instance:
 
 
 @given(st.lists(instances(), max_size=2))
-@settings(max_examples=15, deadline=None)
 def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]) -> None:
     told = merge.listed(answer("east", items, "go on"))
     assert [item.id.decode() for item in told.items] == [item.meta.id for item in items]
@@ -49,7 +48,6 @@ def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]
 
 
 @given(instances())
-@settings(max_examples=15, deadline=None)
 def test_the_id_is_found_wherever_it_lies(instance: model.Instance) -> None:
     meta = instance.meta.SerializeToString()
     turned = b"".join(meta[f.at : f.end] for f in reversed(list(scan.fields(meta))))

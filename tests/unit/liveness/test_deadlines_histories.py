@@ -176,7 +176,6 @@ def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> N
 
 
 @given(gap_s=st.floats(0.5, 30), up_s=st.floats(0.5, 30))
-@settings(max_examples=60, deadline=None)
 def test_gaps_that_come_for_ever_never_postpone_for_ever(gap_s: float, up_s: float) -> None:
     deadlines, now, present_s = Deadlines(TIMES), 0.0, 0.0
     deadlines.heard(KEYS[0], now)

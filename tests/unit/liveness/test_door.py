@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hq.liveness.reachability import Door
@@ -74,7 +74,6 @@ def test_what_is_used_up_comes_back_after_a_whole_timeout_with_it_open(wall: Wal
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 500)), max_size=40))
-@settings(deadline=None, max_examples=60)
 def test_however_often_it_shuts_it_excuses_no_more_than_one_timeout_before_it_was_open_for_one(
     history: list[tuple[bool, int]],
 ) -> None:

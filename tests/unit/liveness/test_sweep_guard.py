@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from hq.registry.preconditions import Precondition
 from hqpb.v1 import admin_pb2, service_pb2
 from tests.support.simulation import Agent, Simulation
@@ -189,6 +191,7 @@ def test_instances_that_are_deleted_are_no_reason_to_hold() -> None:
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_after_a_hold_three_replicas_together_flip_no_faster_than_one_may() -> None:
     async def main() -> None:
         async with Simulation(timeout_s=60, interval_s=18) as simulation:

@@ -39,6 +39,7 @@ def test_an_outage_of_the_store_flips_nobody(outage_s: float) -> None:
     assert simulated(scene, seed=int(outage_s)).changes == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("outage_s", [60, 1_800])
 def test_an_outage_of_the_store_under_five_replicas_flips_nobody(outage_s: float) -> None:
     async def scene(simulation: Simulation) -> None:

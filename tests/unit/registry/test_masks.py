@@ -13,7 +13,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import reported
 from tests.support.instance_strategies import instances
 
-some = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 
 
 @st.composite

@@ -20,7 +20,7 @@ from tests.support.reference_instances import Truth
 from tests.support.stepped_replica import PLAIN, loaded
 from tests.support.store_histories import Step, World, filters, spec_of, steps
 
-some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 histories = st.lists(steps(spoiled=False), max_size=12)
 ALL = pb.InstanceFilter()
 

@@ -17,7 +17,7 @@ from tests.support.stepped_replica import SteppedReplica
 from tests.support.store_histories import Step, World, filters, steps
 from tests.support.watch_checkers import Checkers, version_of
 
-some = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 
 
 class Client:

@@ -14,7 +14,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.reference_instances import Truth
 from tests.support.store_histories import EPOCH, IDS, SERVICES, Step, World, filters, steps
 
-some = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 histories = st.lists(steps(), max_size=12)
 
 

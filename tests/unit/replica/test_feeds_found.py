@@ -56,7 +56,7 @@ def versions(cache: Cache, world: World, step: Step) -> list[Told]:
 acts = st.lists(steps() | filters() | st.integers(0, 5), max_size=40)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.lists(filters(), max_size=8), acts)
 def test_whoever_watches_what_gets_the_same_as_if_every_feed_were_asked_about_every_event(
     wanted: list[pb.InstanceFilter], plan: list[Step | pb.InstanceFilter | int]

@@ -20,7 +20,7 @@ from tests.support import wire_format
 from tests.support.instance_strategies import instances
 
 LAST_MS = 253_402_300_799_999  # of the year 9999
-some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 versions = st.integers(0, (1 << 64) - 1)
 heard_times = st.lists(
     st.tuples(words.ids(max_size=20), st.integers(0, LAST_MS)), max_size=3, unique_by=lambda pair: pair[0]

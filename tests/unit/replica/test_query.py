@@ -13,7 +13,7 @@ from hqpb.v1 import service_pb2 as pb
 from tests.support.reference_instances import passes
 from tests.support.store_histories import LABELS, NODES, REVISIONS, SERVICES, World, filters, spec_of, status_of
 
-some = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 
 
 @st.composite

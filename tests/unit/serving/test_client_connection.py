@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from serving.h2 import frames, hpack
@@ -70,7 +70,6 @@ _FRAMES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.one_of(_FRAMES, st.integers(0, 9)), max_size=40))
 def test_every_call_ends_once_whatever_comes(script: list[bytes | int]) -> None:
     """A number starts a call (0-3: with one answer, 4-7: a stream), or leaves the oldest."""

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from store.commit import Conflict
@@ -133,7 +133,6 @@ class History:
         assert rest <= unknown, "a deletion took place whose writer was told that nothing was stored"
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
     writers=st.integers(1, 120),

@@ -6,7 +6,7 @@ import asyncio
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hq.keys import Keys
@@ -100,7 +100,6 @@ async def test_an_older_epoch_of_a_restored_store_is_replaced() -> None:
     assert second in record.predecessor
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), replicas=st.integers(2, 6))
 def test_replicas_that_notice_another_history_at_once_end_up_in_one_epoch(seed: int, replicas: int) -> None:
     async def history() -> None:

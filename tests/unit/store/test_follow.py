@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hqpb.storage.v1 import storage_pb2
@@ -75,7 +75,6 @@ async def test_every_change_is_told_once_over_many_interruptions() -> None:
         assert parts.follower.restarts > 10
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 2**32), cut_chance=st.sampled_from([0.05, 0.3]), compacts=st.booleans())
 def test_the_mirror_ends_up_as_the_store_is(seed: int, cut_chance: float, compacts: bool) -> None:
     async def history() -> None:

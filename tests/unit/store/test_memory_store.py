@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from store.memory import MemoryStore
@@ -50,7 +50,6 @@ async def test_a_busy_watch_does_not_starve_others() -> None:
     assert turns.count >= 500
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32))
 def test_every_past_state_can_be_read_until_it_is_compacted(seed: int) -> None:
     async def history() -> None:

@@ -41,7 +41,7 @@ CHECKS: list[tuple[type[Message], Callable[[Any], None]]] = [
     (SuspendNodeRequest, check_suspension),
 ]
 each_check = pytest.mark.parametrize(("kind", "check"), CHECKS, ids=lambda it: it.__name__)
-some = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+some = settings(suppress_health_check=list(HealthCheck))
 
 
 @some
@@ -68,7 +68,6 @@ def test_a_well_formed_report_passes(report: ReportStatusRequest) -> None:
     check_report(report)
 
 
-@settings(some, max_examples=100)
 @given(faulty_instances())
 def test_one_fault_anywhere_is_named_by_its_path(faulty: tuple[Instance, str]) -> None:
     instance, path = faulty
