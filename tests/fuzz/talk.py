@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from random import Random
 from typing import Final
 
@@ -13,7 +14,7 @@ from serving.h2.frames import frame
 _NAMES: Final = (b"x-trace", b"authorization", b"grpc-timeout", b"cookie", b"te", b"host", b"content-type", b"Upper")
 _VALUES: Final = (b"", b"1", b"trailers", b"x", b"Bearer " + b"t" * 60, b"v" * 900, b" space", b"application/grpc")
 _STATUSES: Final = (b"200", b"100", b"103", b"204", b"404", b"abc")
-_HUFFMAN: Final = hpack.Encoder().huffman_coder
+_huffman: Final = lru_cache(64)(hpack.Encoder().huffman_coder.encode)
 
 
 class Talk:
@@ -194,7 +195,7 @@ def _field(rng: Random) -> bytes:
 def _string(rng: Random) -> bytes:
     text, coded = rng.choice((*_NAMES, *_VALUES)), 0
     if rng.random() < 0.5:
-        text, coded = _HUFFMAN.encode(text) if rng.random() < 0.8 else rng.randbytes(rng.randrange(6)), 0x80
+        text, coded = _huffman(text) if rng.random() < 0.8 else rng.randbytes(rng.randrange(6)), 0x80
     length = hpack.hpack.encode_integer(len(text), 7)
     return bytes((length[0] | coded,)) + bytes(length[1:]) + text
 
