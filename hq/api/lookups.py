@@ -21,6 +21,8 @@ from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT
 
+_NO_DEMANDS = service_pb2.ReadOptions()
+
 
 class Get(NamedTuple):
     """A parsed GetInstanceRequest."""
@@ -142,19 +144,27 @@ def _watched(filter_bytes: bytes) -> Query:
 
 def parsed_get(request: service_pb2.GetInstanceRequest) -> Get:
     require(check_id(request.id, "id"))
-    check_enums(request.read, "read")
-    mask = _mask(request)
-    return Get(request.id, mask, request.read, not mask and not request.read.ByteSize())
+    mask, read = _mask(request), _read(request)
+    return Get(request.id, mask, read, not mask and not read.ByteSize())
 
 
 def parsed_find(request: service_pb2.FindInstancesRequest) -> Find:
     check_filter(request.filter)
     require(check_page_size(request.page_size))
+    read = _read(request)
+    return Find(Query(request.filter), request.page_size, request.page_token, _mask(request), read)
+
+
+def _read(request: service_pb2.GetInstanceRequest | service_pb2.FindInstancesRequest) -> service_pb2.ReadOptions:
+    if not request.HasField("read"):
+        return _NO_DEMANDS  # one for all: it is kept with each request that is remembered
     check_enums(request.read, "read")
-    return Find(Query(request.filter), request.page_size, request.page_token, _mask(request), request.read)
+    return request.read
 
 
 def _mask(request: service_pb2.GetInstanceRequest | service_pb2.FindInstancesRequest) -> tuple[str, ...]:
+    if not request.HasField("field_mask"):
+        return ()
     check_field_mask(request.field_mask, instance_pb2.Instance.DESCRIPTOR)
     paths = tuple(request.field_mask.paths)
     return () if "*" in paths else paths

@@ -96,7 +96,7 @@ class Cache:
         if not query.ids:
             return self._indexes.matching(query, after)
         named = (self._by_id.get(instance_id) for instance_id in sorted(query.ids) if instance_id > after)
-        return iter((query.passing([entry for entry in named if entry is not None], query.fields),))
+        return iter((query.passing([entry for entry in named if entry is not None], query.fields - {"ids"}),))
 
     def on_node(self, node: str) -> Iterator[Entry]:
         """The instances on a node."""

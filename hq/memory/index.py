@@ -93,7 +93,7 @@ class Indexes:
     def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
         """As `Cache.matching`, for a query that names no ids."""
         buckets, settled = self._narrowest(query)
-        left = query.besides[settled]
+        left = query.fields - {settled}
         if query.clusters and self._clusters.keys() <= query.clusters:
             left -= {"clusters"}
         portions = _portions(buckets, after)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hq.memory.entry import Entry, Traits
 from hqpb.v1 import service_pb2
 
+_SETS = ("ids", "services", "nodes", "revisions", "clusters", "labels")
 _NONE: frozenset[str] = frozenset()  # there are many watches, and each empty set takes 200 bytes
 
 
@@ -32,24 +33,12 @@ class Query:
     Attributes:
         fields: names of those that say anything.
         listing: the service and the readiness it asks for, if it asks for nothing else: such lists are kept.
-        besides: what is left of them when one is settled ("": none).
         lookups: the indexes that can narrow it down.
     """
 
     __slots__ = (
-        "allocated",
-        "besides",
-        "clusters",
-        "digest",
-        "fields",
-        "ids",
-        "labels",
-        "listing",
-        "lookups",
-        "nodes",
-        "ready",
-        "revisions",
-        "services",
+        *("_digest", "_lookups", "allocated", "clusters", "fields", "ids", "labels", "listing"),
+        *("nodes", "ready", "revisions", "services"),
     )
 
     def __init__(self, message: service_pb2.InstanceFilter) -> None:
@@ -58,16 +47,29 @@ class Query:
         self.nodes = frozenset(message.node_name) or _NONE
         self.revisions = frozenset(message.revision_id) or _NONE
         self.clusters = frozenset(message.cluster) or _NONE
-        self.labels = tuple(sorted(message.labels.items()))
+        self.labels = tuple(sorted(message.labels.items())) if message.labels else ()
         self.ready = _tristate(message.readiness)
         self.allocated = _tristate(message.allocated)
         self.fields = self._fields()
-        self.besides = {field: self.fields - {field} for field in ("", *self.fields)}
-        self.lookups = tuple(self._lookups())
         self.listing = (min(self.services), self.ready) if self._is_of_one_service() else None
-        words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
-        described = repr((words, self.labels, self.ready, self.allocated)).encode()
-        self.digest = hashlib.blake2b(described, digest_size=8).hexdigest()
+        self._digest = ""
+        self._lookups: tuple[Lookup, ...] | None = None
+
+    # Most queries ask for a kept list, or for ids, and need neither of these.
+
+    @property
+    def digest(self) -> str:
+        if not self._digest:
+            words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
+            described = repr((words, self.labels, self.ready, self.allocated)).encode()
+            self._digest = hashlib.blake2b(described, digest_size=8).hexdigest()
+        return self._digest
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        if self._lookups is None:
+            self._lookups = tuple(self._found_lookups())
+        return self._lookups
 
     def matches(self, t: Traits) -> bool:
         """Whether an instance with these traits passes."""
@@ -89,14 +91,17 @@ class Query:
         return entries
 
     def _fields(self) -> frozenset[str]:
-        sets = ("ids", "services", "nodes", "revisions", "clusters", "labels")
-        said = {name for name in sets if getattr(self, name)}
-        return frozenset(said | {name for name in ("ready", "allocated") if getattr(self, name) is not None})
+        said = [name for name in _SETS if getattr(self, name)]
+        if self.ready is not None:
+            said.append("ready")
+        if self.allocated is not None:
+            said.append("allocated")
+        return frozenset(said)
 
     def _is_of_one_service(self) -> bool:
         return len(self.services) == 1 and self.fields <= {"services", "ready"}
 
-    def _lookups(self) -> list[Lookup]:
+    def _found_lookups(self) -> list[Lookup]:
         sets = (("services", self.services), ("nodes", self.nodes), ("revisions", self.revisions))
         lookups = [Lookup(name, sorted(words), name) for name, words in sets if words]
         settles = "labels" if len(self.labels) == 1 else ""

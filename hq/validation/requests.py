@@ -10,7 +10,15 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from hq.validation.faults import Faults, entry, member, require, shown
 from hq.validation.typed_fields import is_map, note_enums
-from hq.validation.values import check_bytes, check_duration, check_id, check_label_key, check_label_value, check_words
+from hq.validation.values import (
+    check_bytes,
+    check_duration,
+    check_id,
+    check_label_key,
+    check_label_value,
+    check_words,
+    is_id,
+)
 from hqapi.requests import MAX_FILTER_VALUES, MAX_ITEMS
 from hqpb.v1.admin_pb2 import ConfirmEpochRequest, ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from hqpb.v1.service_pb2 import InstanceFilter
@@ -62,11 +70,14 @@ def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None
         ("cluster", instance_filter.cluster),
     )
     for field, values in lists:
+        if not values:
+            continue
         here = member(path, field)
         if len(values) > MAX_FILTER_VALUES:
             faults.add(here, f"{len(values)} values are too many: use at most {MAX_FILTER_VALUES}")
         for index, value in enumerate(values[:MAX_FILTER_VALUES]):
-            faults.note(check_id(value, f"{here}[{index}]"))
+            if not is_id(value):
+                faults.note(check_id(value, f"{here}[{index}]"))
 
 
 class Described(Protocol):
