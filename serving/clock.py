@@ -24,8 +24,7 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clocks. `now` is the event loop's clock too, so the two can be mixed."""
 
-    def now(self) -> float:
-        return time.monotonic()
+    now = staticmethod(time.monotonic)
 
     def wall_ms(self) -> int:
         return time.time_ns() // 1_000_000

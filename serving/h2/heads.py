@@ -8,6 +8,9 @@ from typing import Any, Final
 from serving.h2.frames import StreamFault
 from serving.h2.hpack import LOOSE, PSEUDO, REFUSED, REGULAR, Field
 
+Raw = Sequence[Sequence[Any]]
+"""Names and values of all headers; more about each is ignored."""
+
 _DIGITS: Final = 15  # of a content-length: more is no length of anything
 
 
@@ -19,30 +22,22 @@ class Head:
         status: of an answer.
         named: the value of each header; of several with one name the last.
         fields: all of them in order; the pseudo-headers are not among them.
-        has_twins: some name occurs more than once.
+        form: what a protocol has read from it; requests of one connection may share a head that was the same.
     """
 
-    __slots__ = ("_raw", "authority", "has_twins", "method", "named", "status", "target")
+    __slots__ = ("authority", "form", "method", "named", "raw", "status", "target")
 
     def __init__(
-        self,
-        method: bytes,
-        target: bytes,
-        authority: bytes,
-        raw: Sequence[Sequence[Any]],
-        named: dict[bytes, bytes],
-        status: int = 0,
-        *,
-        has_twins: bool = False,
+        self, method: bytes, target: bytes, authority: bytes, raw: Raw, named: dict[bytes, bytes], status: int = 0
     ) -> None:
-        """`raw`: names and values of all headers; more about each is ignored, and so are pseudo-headers."""
         self.method, self.target, self.authority = method, target, authority
-        self._raw, self.named, self.status, self.has_twins = raw, named, status, has_twins
+        self.raw, self.named, self.status = raw, named, status
+        self.form: Any = None
 
     @property
     def fields(self) -> list[tuple[bytes, bytes]]:
         """All headers in order."""
-        return [(one[0], one[1]) for one in self._raw if one[0][:1] != b":"]
+        return [(one[0], one[1]) for one in self.raw if one[0][:1] != b":"]
 
 
 def request(fields: list[Field]) -> Head:
@@ -64,11 +59,9 @@ def request(fields: list[Field]) -> Head:
         raise StreamFault("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
     if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
         raise StreamFault("a request needs a path; CONNECT is not supported")
-    has_twins = len(named) + len(pseudo) < len(fields)
-    head = Head(method, target, authority or host or b"", fields, named, has_twins=has_twins)
-    if host is not None and ((authority and authority != host) or _differ(head, b"host")):
+    if host is not None and ((authority and authority != host) or _differ(fields, b"host")):
         raise StreamFault("host is not :authority")
-    return head
+    return Head(method, target, authority or host or b"", fields, named)
 
 
 def response(fields: list[Field]) -> Head:
@@ -79,8 +72,7 @@ def response(fields: list[Field]) -> Head:
     if len(status) != 3 or not status.isdigit():
         raise StreamFault("the status is not a number of three digits")
     regular = trailers(fields[1:])
-    named = dict(regular)
-    return Head(b"", b"", b"", regular, named, int(status), has_twins=len(named) < len(regular))
+    return Head(b"", b"", b"", regular, dict(regular), int(status))
 
 
 def _trimmed(one: Field) -> Field:
@@ -97,10 +89,10 @@ def trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
 def content_length(head: Head) -> int:
     """Of a head that has one. Raises StreamFault: it is not a length, or says two."""
     value = head.named[b"content-length"]
-    if not value.isdigit() or len(value) > _DIGITS or _differ(head, b"content-length"):
+    if not value.isdigit() or len(value) > _DIGITS or _differ(head.raw, b"content-length"):
         raise StreamFault("content-length is not a length")
     return int(value)
 
 
-def _differ(head: Head, wanted: bytes) -> bool:
-    return head.has_twins and len({value for name, value in head.fields if name == wanted}) > 1
+def _differ(fields: Raw, wanted: bytes) -> bool:
+    return len({one[1] for one in fields if one[0] == wanted}) > 1

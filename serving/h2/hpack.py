@@ -12,6 +12,9 @@ from functools import lru_cache
 from typing import Final
 
 from serving.h2 import huffman
+from serving.h2.huffman import HpackError
+
+__all__ = ["Decoder", "Field", "HpackError", "encode", "field"]
 
 REGULAR: Final = 0
 PSEUDO: Final = 1
@@ -38,10 +41,6 @@ _STATIC_TEXT: Final = (
     "strict-transport-security", "transfer-encoding", "user-agent", "vary", "via", "www-authenticate",
 )
 # fmt: on
-
-
-class HpackError(ValueError):
-    """The block cannot be decoded; the table is lost, and with it the connection."""
 
 
 @lru_cache(4_096)
@@ -89,8 +88,6 @@ class Decoder:
             return self._decode(block, most_bytes)
         except IndexError:
             raise HpackError("the block ends within a field, or names one that is not in the table") from None
-        except huffman.HuffmanError as error:
-            raise HpackError(str(error)) from None
 
     def _decode(self, block: bytes, most_bytes: int) -> tuple[list[Field], int]:
         found: list[Field] = []

@@ -29,8 +29,8 @@ _EOS: Final = 256
 Row = list["tuple[int, bytes] | None"]  # by the next byte: the next state, and what came out; None: not a code
 
 
-class HuffmanError(ValueError):
-    """The bytes are not a Huffman-coded string."""
+class HpackError(ValueError):
+    """A block of headers cannot be decoded; the table is lost, and with it the connection."""
 
 
 def _tree() -> list[list[int]]:
@@ -86,7 +86,7 @@ def decode(data: bytes) -> bytes:
     """The string.
 
     Raises:
-        HuffmanError: it holds the end-of-string code, or its padding is not a beginning of that.
+        HpackError: it holds the end-of-string code, or its padding is not a beginning of that.
     """
     return _remembered(data) if len(data) <= _LONGEST else _decoded(data)
 
@@ -98,11 +98,11 @@ def _decoded(data: bytes) -> bytes:
         row = _ROWS[state] or _row(state)
         step = row[byte]
         if step is None:
-            raise HuffmanError("a string holds the end-of-string code")
+            raise HpackError("a string holds the end-of-string code")
         state, part = step
         parts.append(part)
     if state not in _ENDS:
-        raise HuffmanError("a string ends within a code")
+        raise HpackError("a string ends within a code")
     return b"".join(parts)
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from serving import wire
 from serving.calls.incoming import connect_timeout_s
 from serving.encoding import gzipping
 from serving.encoding.envelopes import COMPRESSED, END_OF_STREAM, Envelopes, Message, envelope
-from serving.encoding.media import Exchange as Format
 from serving.encoding.media import Media, accepts_gzip, is_gzip
 from serving.errors import ServiceError, TooLarge, invalid
+from serving.h2.heads import Head
 from serving.limiting.limits import Limits
 from serving.transport.call import ExchangeCall
 from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra
@@ -25,71 +26,84 @@ STREAMS: Final = Media("application/connect+json", "application/connect+proto")
 _GET_FIELDS: Final = 20
 
 
+class Form(NamedTuple):
+    """What the head of a call with one answer says of it. `message`: of a GET, which has it in its query."""
+
+    json_in: bool
+    json_out: bool
+    timeout_s: float | None
+    encoding: str
+    head: AnswerHead
+    message: bytes | None = None
+
+
 class ConnectUnary(Wire):
     """A call with one answer; both are bare bodies."""
 
-    json_in = json_out = True  # errors before anything is known
-
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         super().__init__(exchange, limits)
-        named = exchange.head.named
+        head = exchange.head
+        if head.form is None:
+            head.form = _read_query(head) if head.method == b"GET" else _read_headers(head.named)
+        self.json_in, self.json_out, self.timeout_s, self._encoding, self._head, self._message = head.form
         self._body: list[bytes] = []
-        self._size = 0
-        self._is_get = exchange.head.method == b"GET"
-        if self._is_get:
-            self.timeout_s, media = connect_timeout_s({**named, b"connect-protocol-version": b"1"}), self._read_query()
-        else:
-            media = UNARY.exchange(named.get(b"content-type"), named.get(b"accept"))
-            self.timeout_s = connect_timeout_s(named)
-            self._encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
-        self._media, self.json_in, self.json_out = media.content_type, media.json_in, media.json_out
+        self._size = len(self._message or b"")
 
     def take(self, chunk: bytes, *, end: bool) -> list[Message]:
-        if not self._is_get:
+        if self._message is None:
             self._body.append(chunk)
             self._size += len(chunk)
         if self._size > self._limits.max_request_bytes:
             raise TooLarge(f"the body is over the limit of {self._limits.max_request_bytes} bytes")
-        return [(bool(self._encoding), b"".join(self._body))] if end else []
+        if not end:
+            return []
+        return [(bool(self._encoding), b"".join(self._body) if self._message is None else self._message)]
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
-        more = self._more(call)
-        if len(payload) >= self._limits.gzip_min_bytes:
-            accepted = self._exchange.head.named.get(b"accept-encoding")
-            if accepts_gzip(accepted):
-                payload = gzipping.compressed(payload, self._limits.gzip_level)
-                more = [(b"content-encoding", b"gzip"), *more]
-        self._exchange.answer(with_extra(_head(self._media), more), payload)
+        head, more, named = self._head, self._more(call), self._exchange.head.named
+        if len(payload) >= self._limits.gzip_min_bytes and accepts_gzip(named.get(b"accept-encoding")):
+            payload = gzipping.compressed(payload, self._limits.gzip_level)
+            more = [(b"content-encoding", b"gzip"), *more]
+        self._exchange.answer(with_extra(head, more) if more else head, payload)
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         refuse(self._exchange, error, self._more(call))
 
     def _more(self, call: ExchangeCall) -> Fields:
+        has_id = b"x-request-id" in self._exchange.head.named
+        if not (has_id or call.head_fields or call.trailer_fields):
+            return ()
         fields = [*call.head_fields, *((b"trailer-" + name, value) for name, value in call.trailer_fields)]
-        if b"x-request-id" in self._exchange.head.named:
-            fields.append((b"x-request-id", call.request_id.encode()))
-        return fields
+        return [*fields, (b"x-request-id", call.request_id.encode())] if has_id else fields
 
-    def _read_query(self) -> Format:
-        query = self._exchange.head.target.partition(b"?")[2].decode("latin-1")
+
+def _read_headers(named: Mapping[bytes, bytes]) -> Form:
+    media = UNARY.exchange(named.get(b"content-type"), named.get(b"accept"))
+    timeout_s = connect_timeout_s(named)
+    encoding = "gzip" if is_gzip(named.get(b"content-encoding")) else ""
+    return Form(media.json_in, media.json_out, timeout_s, encoding, _head(media.content_type))
+
+
+def _read_query(head: Head) -> Form:
+    timeout_s = connect_timeout_s({**head.named, b"connect-protocol-version": b"1"})
+    query = head.target.partition(b"?")[2].decode("latin-1")
+    try:
+        told = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_GET_FIELDS))
+    except ValueError as error:
+        raise invalid("", f"cannot parse the query: {error}") from error
+    if told.get("connect", "v1") != "v1":
+        raise invalid("connect", "the protocol version must be v1")
+    if "message" not in told:
+        raise invalid("message", "a GET call takes its message in the query: encoding=json&message={...}")
+    message = told["message"].encode("latin-1")
+    if told.get("base64") == "1":
         try:
-            told = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_GET_FIELDS))
-        except ValueError as error:
-            raise invalid("", f"cannot parse the query: {error}") from error
-        if told.get("connect", "v1") != "v1":
-            raise invalid("connect", "the protocol version must be v1")
-        if "message" not in told:
-            raise invalid("message", "a GET call takes its message in the query: encoding=json&message={...}")
-        message = told["message"].encode("latin-1")
-        if told.get("base64") == "1":
-            try:
-                message = base64.urlsafe_b64decode(message + b"=" * (-len(message) % 4))
-            except (ValueError, binascii.Error) as error:
-                raise invalid("message", "not valid base64") from error
-        self._body, self._size = [message], len(message)
-        self._encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
-        encoding = told.get("encoding", "")
-        return UNARY.exchange(f"application/{encoding}".encode("latin-1", "replace"), None)
+            message = base64.urlsafe_b64decode(message + b"=" * (-len(message) % 4))
+        except (ValueError, binascii.Error) as error:
+            raise invalid("message", "not valid base64") from error
+    encoding = "gzip" if is_gzip(told.get("compression", "").encode("latin-1")) else ""
+    media = UNARY.exchange(f"application/{told.get('encoding', '')}".encode("latin-1", "replace"), None)
+    return Form(media.json_in, media.json_out, timeout_s, encoding, _head(media.content_type), message)
 
 
 class ConnectStream(Wire):

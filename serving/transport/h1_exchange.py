@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from serving.h1.machine import Begun
+from serving.transport.core import Core
 from serving.transport.exchange import AnswerHead, Exchange, Fields, Peer, with_extra
 
 _NO_BODY: Final = (204, 304)
@@ -14,17 +15,15 @@ class Side(Protocol):
     """The connection, as its exchanges know it.
 
     Attributes:
-        date_line: the header, of this second.
         max_unwanted_bytes: so much of a request is read, and dropped, after it was answered.
         has_whole_requests: no request has begun whose end has not arrived.
     """
 
+    core: Core
     peer: Peer
     is_paused: bool
     max_unwanted_bytes: int
 
-    @property
-    def date_line(self) -> bytes: ...
     @property
     def has_whole_requests(self) -> bool: ...
     def put(self, parts: list[bytes]) -> None: ...
@@ -35,23 +34,23 @@ class Side(Protocol):
 class H1Exchange(Exchange):
     """One request; its answer has a length, or comes in chunks."""
 
+    _is_chunked = is_received = is_continued = False
+    ends_connection = False  # at once, without the rest of the request
+
     def __init__(self, side: Side, begun: Begun) -> None:
-        super().__init__(begun.head, side.peer)
-        self._side, self._begun = side, begun
-        self._is_chunked = self.is_received = self.is_continued = False
-        self.ends_connection = False  # at once, without the rest of the request
+        self.head, self.peer, self._side, self._begun = begun.head, side.peer, side, begun
         self.keeps_alive = begun.keep_alive
 
     def answer(self, head: AnswerHead, body: bytes, trailers: Fields | bytes | None = None, lead: bytes = b"") -> None:
-        body = lead + body if lead else body
         if self.is_over:
             return
         self.is_over = self.sent_any = True
-        parts = [with_extra(head, self.extra).lines, self._side.date_line]
-        if head.status not in _NO_BODY:
-            parts.append(b"content-length: %d\r\n" % len(body))
-        self._side.put([*parts, self._ending(), b"" if self.head.method == b"HEAD" else body])
-        self._side.over(self)
+        side = self._side
+        length = b"" if head.status in _NO_BODY else b"content-length: %d\r\n" % (len(lead) + len(body))
+        if self.head.method == b"HEAD":
+            lead = body = b""
+        side.put([with_extra(head, self.extra).lines, side.core.date_line, length, self._ending(), lead, body])
+        side.over(self)
 
     def begin(self, head: AnswerHead) -> None:
         if self.is_over:
@@ -61,7 +60,7 @@ class H1Exchange(Exchange):
         self.ends_connection = self._begun.is_old  # nothing else tells where the answer ends
         self.keeps_alive = self.keeps_alive and self._is_chunked
         chunked = b"transfer-encoding: chunked\r\n" if self._is_chunked else b""
-        self._side.put([with_extra(head, self.extra).lines, self._side.date_line, chunked, self._ending()])
+        self._side.put([with_extra(head, self.extra).lines, self._side.core.date_line, chunked, self._ending()])
 
     def send(self, chunk: bytes) -> None:
         if self.is_over or not chunk:

@@ -81,7 +81,8 @@ class H1Side(Connection):
             self._is_advancing = False
         CURRENT.set(None)
         self._flush()
-        self._hold_back()
+        if self._events or self.is_paused or self._is_full:
+            self._hold_back()
 
     def _open(self, begun: Begun) -> None:
         if self.surplus and self.has_no_place(begun.head):
@@ -133,11 +134,6 @@ class H1Side(Connection):
     # --- writing ---
 
     @property
-    def date_line(self) -> bytes:
-        """The header, of this second."""
-        return self.core.date_line
-
-    @property
     def has_whole_requests(self) -> bool:
         """All that has begun to arrive is here to its end."""
         return not self._machine.is_reading_body
@@ -170,9 +166,10 @@ class H1Side(Connection):
         super().close(lingers=lingers)
 
     def _flush(self) -> None:
-        parts, self._out = self._out, []
-        if parts and not (self.is_lost or self.is_closing):
-            self.write(parts, sum(map(len, parts)))
+        if self._out:
+            parts, self._out = self._out, []
+            if not (self.is_lost or self.is_closing):
+                self.write(parts, sum(map(len, parts)))
         if self.waiting or self.is_paused:
             self.account(0)
 

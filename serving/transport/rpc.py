@@ -6,7 +6,7 @@ import asyncio
 import inspect
 from collections.abc import Callable
 from types import CoroutineType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from serving import wire
 from serving.calls.current import CURRENT
@@ -34,6 +34,7 @@ class Endpoint:
         self.admission, self.limits = shared.admission, shared.limits
         self.now, self.ids = shared.clock.now, shared.ids
         self.stats = {name: shared.traffic.stats(name, method.path) for name in ("grpc", "http")}
+        self.max_body_bytes = shared.limits.max_request_bytes + PREFIX_BYTES
         self.large_bytes = min(LARGE_BYTES, shared.limits.max_response_bytes + 1)
         self.turned_away = method.turned_away if isinstance(method, Unary) else None
         self.is_stream = not isinstance(method, Unary)
@@ -75,8 +76,8 @@ class Rpc:
                 CURRENT.set(self._call)
                 endpoint.guard.admit(self._call)
             length = self._exchange.head.named.get(b"content-length")
-            if length is not None:
-                self._check_length(int(length))
+            if length is not None and int(length) > endpoint.max_body_bytes:
+                self._refuse_length()
         except BaseException as error:
             self._fail(error)
 
@@ -165,11 +166,9 @@ class Rpc:
             return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
         return endpoint.parse_json(payload) if is_json else endpoint.method.parse(payload)
 
-    def _check_length(self, length: int) -> None:
-        """Refuse a body by its announced length, before its sender is told to go on."""
-        most = self._endpoint.limits.max_request_bytes
-        if length > most + PREFIX_BYTES:
-            raise TooLarge(f"the body is over the limit of {most} bytes")
+    def _refuse_length(self) -> NoReturn:
+        """Of a body, as it was announced, before its sender is told to go on."""
+        raise TooLarge(f"the body is over the limit of {self._endpoint.limits.max_request_bytes} bytes")
 
     def _check_size(self, payload: bytes) -> None:
         admission = self._endpoint.admission

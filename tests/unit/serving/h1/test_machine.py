@@ -113,6 +113,48 @@ def test_trailers_are_dropped_and_do_not_become_headers_of_the_next_request(seed
     ]
 
 
+# --- heads that come again ---
+
+
+@settings(max_examples=300)
+@given(SEEDS)
+def test_requests_that_come_again_mean_what_they_meant(seed: int) -> None:
+    rng = Random(seed)
+    said = rng.choice((spoiled_bytes(rng, http1(rng)), http1(rng)))
+    assert read_http1([said, said, *pieces(rng, said), said]) == read_http1([said * 4])
+
+
+def posted(token: bytes, body: bytes) -> bytes:
+    head = b"POST /a HTTP/1.1\r\nhost: x\r\nauthorization: Bearer %b\r\ncontent-length: %d\r\n\r\n"
+    return head % (token, len(body)) + body
+
+
+def test_each_request_has_its_own_token_and_body_whatever_came_before() -> None:
+    machine, rng = Machine(32_768), Random(7)
+    for _ in range(2_000):
+        token, body = rng.choice((b"a", b"b", b"c", b"%d" % rng.randrange(40))), rng.randbytes(rng.randrange(3))
+        (_, told, _), *rest = machine.receive(posted(token, body))
+        assert told.head.named[b"authorization"] == b"Bearer " + token
+        assert rest == [(BODY, body, True)]
+
+
+def test_a_head_that_came_before_may_come_with_part_of_its_body_or_with_another_request_behind_it() -> None:
+    machine, said = Machine(32_768), posted(b"t", b"abc")
+    assert [kind for kind, _, _ in machine.receive(said)] == [HEAD, BODY]
+    assert machine.receive(said[:-2])[1:] == [(BODY, b"a", False)]
+    assert machine.receive(said[-2:]) == [(BODY, b"bc", True)]
+    assert [what for kind, what, _ in machine.receive(said + said) if kind == BODY] == [b"abc", b"abc"]
+    assert [kind for kind, _, _ in machine.receive(said + b"nonsense\r\n\r\n")] == [HEAD, BODY, FAULT]
+
+
+def test_few_heads_are_remembered_and_no_long_ones() -> None:
+    machine = Machine(32_768)
+    for number in range(100):
+        machine.receive(posted(b"%d" % number, b""))
+        machine.receive(posted(b"t" * 2_000, b""))
+    assert sum(map(len, machine._known)) <= 4 * 1_024
+
+
 # --- limits ---
 
 
