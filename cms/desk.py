@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from cms.hqview.locations import Locations
@@ -17,6 +18,7 @@ from cms.ledger.decide import Decision, confirm, decide
 from cms.ledger.instances import InstanceKey
 from cms.ledger.states import Event
 from cms.ledger.tasks import Task
+from cms.moves import MOST_AT_ONCE, first_part, next_part
 from cms.orders import Orders
 from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, budget_of, move, task_of
 from cmspb.storage.v1 import ledger_pb2
@@ -25,7 +27,6 @@ from control import Change, Controller, RecordChanged, Unreadable
 log = logging.getLogger(__name__)
 
 _TICK_S: Final = 1.0
-_MOST_AT_ONCE: Final = 90  # records in one transaction; etcd takes 128
 _KEPT_S: Final = 0.5
 _MOVED_S: Final = 0.1  # what changes in HQ is collected for so long
 
@@ -199,54 +200,63 @@ class Desk:
         change, now = self.controller.change(), self.clock.now()
         ledger = change.get(LEDGER, ALL) or ledger_pb2.Ledger()
         self.book.closed = self.why_closed()
-        answered = self._confirm(change, now)
         happens: Sequence[Happens] = ()
-        if not answered:
+        answered = False
+        if is_left := bool(ledger.moving) and ledger.epoch == self.controller.epoch:
+            happens = next_part(ledger, self.book)
+            self._move(change, happens)
+        elif not (answered := self._confirm(change, ledger, now)):
+            ledger.ClearField("moving")
             self.decision, self._is_outdated = decide(self.book, now), False
-            happens = _whole_units(self.decision.changes, self.book)
-            for task_id, event in happens:
-                self._move(change, task_id, event)
-        tidied = not answered and not happens and self._tidy(change)
+            happens = first_part(ledger, self.decision.changes, self.book, self.controller.epoch)
+            self._move(change, happens)
+        is_more = is_left or answered or bool(happens or ledger.moving)
+        tidied = not is_more and self._tidy(change)
         self._passed_at = self._decided_at = now
-        if answered or happens or tidied:
+        if is_more or tidied:
             ledger.decisions += 1
             change.put(LEDGER, ALL, ledger)
             await change.commit()
             self._count(happens)
         self._stir()
-        return 0.0 if answered or happens else _TICK_S
+        return 0.0 if is_more else _TICK_S
 
-    def _move(self, change: Change, task_id: str, event: Event) -> None:
-        record, version = change.get(TASK, task_id), self.tasks.version(task_id)
-        if record is None:
-            raise RecordChanged(f"task {task_id} is gone")
-        move(record, event, self.clock.wall_ms(), version)
-        change.put(TASK, task_id, record)
+    def _move(self, change: Change, happens: Sequence[Happens]) -> None:
+        for task_id, event in happens:
+            record, version = change.get(TASK, task_id), self.tasks.version(task_id)
+            if record is None:
+                raise RecordChanged(f"task {task_id} is gone")
+            move(record, event, self.clock.wall_ms(), version)
+            change.put(TASK, task_id, record)
 
-    def _confirm(self, change: Change, now: float) -> bool:
+    def _confirm(self, change: Change, ledger: ledger_pb2.Ledger, now: float) -> bool:
         """Answer one unit whose confirmation was asked for; whether there was one."""
         asked = next((task_id for task_id, record in self.tasks.items() if record.confirming), None)
         if asked is None or asked not in self.book.tasks:
             return False
+        ledger.ClearField("moving")
         unit = self.book.tasks[asked].unit
         outcome = confirm(self.book, unit, now)
-        for task_id, event in outcome if not isinstance(outcome, str) else ():
-            self._move(change, task_id, event)
-        own = {task.id for task in self.book.members(unit)}
-        if not isinstance(outcome, str) and outcome and own.isdisjoint(task_id for task_id, _ in outcome):
-            return True  # others are withdrawn first
-        for task in self.book.members(unit):
-            record = change.get(TASK, task.id)
-            if record is not None and record.confirming:
+        answered = [task.id for task in self.book.members(unit)]
+        if not isinstance(outcome, str) and outcome:
+            happens = first_part(ledger, outcome, self.book, self.controller.epoch)
+            self._move(change, happens)
+            # Who is not among these is answered when all of them are stored, or the others that are withdrawn first.
+            moved = {task_id for task_id, _ in happens}
+            answered = [task_id for task_id in answered if task_id in moved]
+        confirming = (task_id for task_id in answered if self.tasks[task_id].confirming)
+        for task_id in islice(confirming, MOST_AT_ONCE):
+            record = change.get(TASK, task_id)
+            if record is not None:
                 record.confirmed, record.confirming = record.confirming, ""
-                change.put(TASK, task.id, record)
+                change.put(TASK, task_id, record)
         return True
 
     def _tidy(self, change: Change) -> bool:
         """Forget work that ended long enough ago: everyone there was heard since, or is down."""
         if self.book.picture.certain != self.book.locations:
             return False  # who is there is not known
-        done = [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)][:_MOST_AT_ONCE]
+        done = [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)][:MOST_AT_ONCE]
         for task_id in done:
             change.compare(ENDED, task_id)
             change.delete(ENDED, task_id)
@@ -263,15 +273,6 @@ class Desk:
         self.grants += sum(event in (Event.GRANT, Event.OFFER) for _, event in happens)
         for task_id, event in happens:
             log.info("task %s: %s", task_id, event)
-
-
-def _whole_units(changes: Sequence[Happens], book: Book) -> list[Happens]:
-    """The first changes, as many as one transaction takes; no unit is divided."""
-    taken = list(changes[:_MOST_AT_ONCE])
-    if len(taken) == len(changes):
-        return taken
-    cut = book.tasks[changes[_MOST_AT_ONCE].task_id].unit
-    return [change for change in taken if book.tasks[change.task_id].unit != cut]
 
 
 def _key(one: ledger_pb2.Instance) -> InstanceKey:

@@ -24,7 +24,7 @@ _DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
 _PROVEN_S: Final = 1.0  # how long the store has to confirm that there is no such task
 _NOTED_S: Final = 0.5  # whoever asks is answered then, noted or not
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
-_MOST_IN_GROUP: Final = 90
+_MOST_IN_GROUP: Final = 1_000  # their ids fit into one record
 
 
 class TaskConflict(ServiceError):
@@ -156,7 +156,7 @@ class Leave:
         await change.commit(1.0)
 
     def _check_group(self, wanted: ledger_pb2.Task) -> None:
-        """A group is stored in one transaction, which has a bound."""
+        """A group is decided as one, and noted in one record (cms/moves.py), which has a bound."""
         tasks = self.desk.book.tasks.values()
         members = [task for task in tasks if (task.owner, task.group) == (wanted.owner, wanted.group_id)]
         if len(members) >= _MOST_IN_GROUP:

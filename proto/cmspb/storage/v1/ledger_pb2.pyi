@@ -116,10 +116,23 @@ class Ended(_message.Message):
     def __init__(self, host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., at_ms: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("decisions",)
+    __slots__ = ("decisions", "moving", "epoch")
+    class Move(_message.Message):
+        __slots__ = ("task_id", "order", "event")
+        TASK_ID_FIELD_NUMBER: _ClassVar[int]
+        ORDER_FIELD_NUMBER: _ClassVar[int]
+        EVENT_FIELD_NUMBER: _ClassVar[int]
+        task_id: str
+        order: int
+        event: str
+        def __init__(self, task_id: _Optional[str] = ..., order: _Optional[int] = ..., event: _Optional[str] = ...) -> None: ...
     DECISIONS_FIELD_NUMBER: _ClassVar[int]
+    MOVING_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
     decisions: int
-    def __init__(self, decisions: _Optional[int] = ...) -> None: ...
+    moving: _containers.RepeatedCompositeFieldContainer[Ledger.Move]
+    epoch: str
+    def __init__(self, decisions: _Optional[int] = ..., moving: _Optional[_Iterable[_Union[Ledger.Move, _Mapping]]] = ..., epoch: _Optional[str] = ...) -> None: ...
 
 class Declared(_message.Message):
     __slots__ = ("epoch", "by", "at_ms")
