@@ -16,6 +16,7 @@ from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.decide import Change as Happens
 from cms.ledger.decide import Decision, confirm, decide
 from cms.ledger.instances import InstanceKey
+from cms.ledger.limits import Limits
 from cms.ledger.states import Event
 from cms.ledger.tasks import Task
 from cms.moves import MOST_AT_ONCE, first_part, next_part
@@ -128,6 +129,12 @@ class Desk:
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._moved.wait()
+
+    def limit(self, limits: Limits) -> None:
+        """Other sites and domain limits are in force from now on, for what is held, too."""
+        self.book.limit(limits)
+        self._is_outdated = True
+        self._look_again()
 
     # --- in step ------------------------------------------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ async def _serve(
 ) -> None:
     config = config_of(given, "cms")
     # Their channels belong to the loop that runs when they are made, as the store's do.
-    book, clients = options.book_of(given), options.clients_of(given)
+    sites, clients = options.sites_of(given), options.clients_of(given)
     server = Server(
         config,
         make_store(),
@@ -90,9 +90,10 @@ async def _serve(
         context_of(given, "cms", config, security),
         addresses_of(given, "CMS_"),
         clients,
-        book,
+        options.book_of(given, sites),
         options.settings_of(given),
         given["grace"],
+        sites,
     )
     await until_stopped("cms", server, server.controller, own)
 

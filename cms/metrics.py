@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from cms.desk import Desk
+from cms.ledger.limits import Limits
 from cms.ledger.states import State
 from cms.wire.site import WireApi
+from serving.auth.watched_files import WatchedFiles
 from serving.telemetry.metrics import Declared
 
 
@@ -18,6 +20,7 @@ class Measured:
 
     desk: Desk
     wire: WireApi
+    sites: WatchedFiles[Limits] | None = None
 
 
 def _tasks(measured: Measured) -> dict[tuple[str, ...], float]:
@@ -81,6 +84,12 @@ METRICS: Final = (
         "Instances that a budget has available above its floor; negative: below it.",
         lambda m: {(name,): t.available - t.floor for name, t in m.desk.book.picture.tallies.items() if t.total},
         ("budget",),
+    ),
+    D(
+        "gauge",
+        "cms_sites_fault",
+        "1 if the file of --sites, as it is now, cannot be used: what it said before is in force.",
+        lambda m: float(m.sites is not None and bool(m.sites.fault)),
     ),
     D(
         "counter",

@@ -12,11 +12,12 @@ from cms.desk import Settings
 from cms.ledger.book import Book, Rules
 from cms.ledger.budgets import Budgets
 from cms.ledger.limits import Limits
-from cms.sites import BadSites, parse_sites
+from cms.sites import parse_sites, sites_file
 from control.amounts import Amount
 from control.process import dev_flags, kit_flags
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
 from serving.auth import security as settings
+from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.flags import Duration, Flags, is_loopback, together
 from serving.storage.flags import etcd_flags
 
@@ -48,7 +49,7 @@ world: Final = together(
         "--sites",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Where hosts stand (dc, rack, switch) and how many domains may be under work at once (YAML).",
+        help="Where hosts stand (dc, rack, switch) and how many domains may be under work at once (YAML, reloaded).",
     ),
 )
 behaviour: Final = together(
@@ -76,7 +77,7 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
     return Settings(tuple(given["task_issuer"]), given["fence"])
 
 
-def book_of(given: Mapping[str, Any]) -> Book:
+def book_of(given: Mapping[str, Any], sites: WatchedFiles[Limits] | None) -> Book:
     """An empty ledger with the rules, sites and limits that were given. Raises UsageError."""
     rules = Rules(settle_s=given["settle"], pass_s=given["pass_after"], lapse_s=given["lapse"])
     try:
@@ -84,16 +85,16 @@ def book_of(given: Mapping[str, Any]) -> Book:
     except ValueError as error:
         raise click.UsageError(f"--default-budget: {error}") from error
     book = Book.empty(rules, locations_of(given), Budgets(default=default))
-    book.limit(_limits(given))
+    book.limit(sites.current if sites else parse_sites("", given["max_busy_hosts"]))
     return book
 
 
-def _limits(given: Mapping[str, Any]) -> Limits:
-    path = given["sites"]
+def sites_of(given: Mapping[str, Any]) -> WatchedFiles[Limits] | None:
+    """The file of sites. Raises UsageError."""
     try:
-        return parse_sites(path.read_text() if path else "", given["max_busy_hosts"])
-    except (BadSites, OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"--sites {path}: {error}") from error
+        return sites_file(given["sites"], given["max_busy_hosts"]) if given["sites"] else None
+    except BadSecurity as error:
+        raise click.UsageError(str(error)) from error
 
 
 def clients_of(given: Mapping[str, Any]) -> dict[str, Client]:

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from cms.api.admin_api import AdminApi
 from cms.api.tasks_api import CmsApi
@@ -14,16 +15,20 @@ from cms.desk import Desk, Settings
 from cms.hqview.locations import Locations
 from cms.leave import Leave
 from cms.ledger.book import Book
+from cms.ledger.limits import Limits
 from cms.metrics import METRICS, Measured
 from cms.wire.site import WireApi
 from control import Config, Controller
 from hqclient import Client
+from serving.auth.watched_files import WatchedFiles
 from serving.context import ServerContext, process_metrics
 from serving.telemetry.metrics import Table
 from serving.transports import Addresses, Transports
 from store.port import Store
 
 log = logging.getLogger(__name__)
+
+_REREAD_S: Final = 5.0  # how often it is looked whether the file of sites has changed
 
 
 @dataclass(slots=True)
@@ -68,8 +73,9 @@ class Server:
         book: Book,
         settings: Settings,
         grace_s: float = 5.0,
+        sites: WatchedFiles[Limits] | None = None,
     ) -> None:
-        self._store, self._clients = store, clients
+        self._store, self._clients, self._sites = store, clients, sites
         self.controller = controller = Controller(config, store, shared.clock, rng)
         self.locations = Locations(clients, book.picture, shared.clock)
         self.desk = Desk(controller, book, self.locations, settings)
@@ -77,7 +83,7 @@ class Server:
         self.health = CmsHealth(self.desk)
         wire = WireApi(leave, shared)
         metrics = process_metrics(shared)
-        metrics.register(Table(METRICS, Measured(self.desk, wire)))
+        metrics.register(Table(METRICS, Measured(self.desk, wire, sites)))
         methods = [*CmsApi(leave).methods(), *AdminApi(leave).methods()]
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, site=wire)
         self.listening = self._transports.listening
@@ -99,6 +105,14 @@ class Server:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.controller.run(), name="controller")
             tasks.create_task(self.locations.run(), name="locations")
+            if self._sites is not None:
+                tasks.create_task(self._reread(self._sites), name="sites")
+
+    async def _reread(self, sites: WatchedFiles[Limits]) -> None:
+        while True:
+            await asyncio.sleep(_REREAD_S)
+            if await asyncio.to_thread(sites.reread):
+                self.desk.limit(sites.current)
 
     def _leave(self) -> None:
         self.health.leaving = True

@@ -9,10 +9,12 @@ limits:
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 from cms.ledger.limits import KINDS, DomainLimit, Limits, Site
 from serving import yamltext
+from serving.auth.watched_files import BadSecurity, WatchedFiles
 
 _PLACES: Final = ("dc", "rack", "switch")
 BUSY_HOSTS: Final = "max-busy-hosts"
@@ -20,6 +22,18 @@ BUSY_HOSTS: Final = "max-busy-hosts"
 
 class BadSites(Exception):
     """The file does not say what it should; str() says what is wrong, and where."""
+
+
+def sites_file(path: Path, max_busy_hosts: int = 0) -> WatchedFiles[Limits]:
+    """The file, read again when it changes. Raises BadSecurity."""
+
+    def made(text: bytes) -> Limits:
+        try:
+            return parse_sites(text.decode(), max_busy_hosts)
+        except (BadSites, UnicodeDecodeError) as error:
+            raise BadSecurity(str(error)) from error
+
+    return WatchedFiles("sites", (path,), lambda contents: made(contents[0]))
 
 
 def parse_sites(text: str, max_busy_hosts: int = 0) -> Limits:

@@ -1,9 +1,11 @@
-"""Write docs/api.md from the comments in proto/hqpb/v1/, or (--check) say whether it is up to date."""
+"""Write docs/api*.md from the comments in proto/, or (--check) say whether they are up to date."""
 
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor_pb2 import (
@@ -16,19 +18,62 @@ from google.protobuf.descriptor_pb2 import (
 
 from tools.gen_proto import PROTO, run_protoc
 
-PAGE = PROTO.parent / "docs" / "api.md"
-FILES = ("hqpb/v1/service.proto", "hqpb/v1/admin.proto", "hqpb/v1/instance.proto")
-HEAD = """# API reference
+DOCS = PROTO.parent / "docs"
+HEAD = """# {title}
 
-Made from the comments in `proto/hqpb/v1/` by `make proto`. Every call is there over gRPC and, on the HTTP port, as
-`POST /hq.v1.<Service>/<Call>` in the Connect protocol (`application/json` or `application/proto`; `docs/http.md` has
-examples). In JSON, names are camelCase, 64-bit integers are strings, and times and durations are
+Made from the comments in `proto/{folder}/` by `make proto`. Every call is there over gRPC and, on the same port, as
+`POST /{package}.<Service>/<Call>` in the Connect protocol (`application/json` or `application/proto`; examples are in
+[http.md](http.md)). In JSON, names are camelCase, 64-bit integers are strings, and times and durations are
 `"2026-11-21T03:00:00Z"` and `"1.5s"`.
 
 Errors have a status, a reason for programs (`google.rpc.ErrorInfo`), and where it helps the fields concerned
-(`BadRequest`) and when to try again (`RetryInfo`); `serving/errors.py` and `hq/errors.py` list all of them,
-ordered by what a caller does next.
+(`BadRequest`) and when to try again (`RetryInfo`); {errors} all of them,
+ordered by what a caller does next.{more}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The API of a server. `files` are in `folder`; what it stores is not among them."""
+
+    name: str
+    title: str
+    folder: str
+    package: str
+    files: tuple[str, ...]
+    errors: str = "`serving/errors.py` lists"
+    more: str = ""
+
+    def sources(self) -> list[str]:
+        return [f"{self.folder}/{file}" for file in self.files]
+
+    def head(self) -> str:
+        return HEAD.format(
+            title=self.title, folder=self.folder, package=self.package, errors=self.errors, more=self.more
+        )
+
+
+_OTHERS: Final = "\n\nOther servers: [CMS](api-cms.md), [Nanny](api-nanny.md), [Wall-E](api-walle.md)."
+PAGES: Final = (
+    Page(
+        "api.md",
+        "API reference",
+        "hqpb/v1",
+        "hq.v1",
+        ("service.proto", "admin.proto", "instance.proto"),
+        "`serving/errors.py` and `hq/errors.py` list",
+        _OTHERS,
+    ),
+    Page("api-cms.md", "API reference: the CMS", "cmspb/v1", "cms.v1", ("cms.proto",)),
+    Page("api-nanny.md", "API reference: Nanny", "nannypb/v1", "nanny.v1", ("service.proto",)),
+    Page(
+        "api-walle.md",
+        "API reference: Wall-E",
+        "wallepb/v1",
+        "walle.v1",
+        ("service.proto", "host.proto", "project.proto"),
+    ),
+)
 
 # Where a file's descriptor keeps the comments of what: numbers of fields in descriptor.proto.
 MESSAGE, ENUM, SERVICE = 4, 5, 6
@@ -39,29 +84,31 @@ SCALARS = {number: name.removeprefix("TYPE_").lower() for name, number in FieldD
 
 
 def main() -> None:
-    text = page(described())
+    made = {DOCS / each.name: text_of(each, described(each)) for each in PAGES}
     if "--check" not in sys.argv[1:]:
-        PAGE.write_text(text)
-    elif PAGE.read_text() != text:
-        sys.exit(f"docs/{PAGE.name} differs from proto/\nRun: make proto")
-    else:
-        print(f"docs/{PAGE.name} is up to date")
+        for path, text in made.items():
+            path.write_text(text)
+        return
+    stale = [f"docs/{path.name}" for path, text in made.items() if not path.exists() or path.read_text() != text]
+    if stale:
+        sys.exit(f"{', '.join(stale)}: not what proto/ says\nRun: make proto")
+    print(f"{', '.join(f'docs/{path.name}' for path in made)} are up to date")
 
 
-def described() -> list[FileDescriptorProto]:
+def described(page: Page) -> list[FileDescriptorProto]:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "all"
-        run_protoc("--include_source_info", f"--descriptor_set_out={target}", *FILES)
+        run_protoc("--include_source_info", f"--descriptor_set_out={target}", *page.sources())
         found = {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(target.read_bytes()).file}
-    return [found[name] for name in FILES]
+    return [found[name] for name in page.sources()]
 
 
-def page(files: Sequence[FileDescriptorProto]) -> str:
-    parts = [HEAD]
+def text_of(page: Page, files: Sequence[FileDescriptorProto]) -> str:
+    parts = [page.head()]
     for file in files:
         comments = {tuple(at.path): at.leading_comments.strip() for at in file.source_code_info.location}
         for i, service in enumerate(file.service):
-            parts += service_section(service, comments, (SERVICE, i))
+            parts += service_section(service, comments, (SERVICE, i), page.package)
     parts.append("## Messages\n")
     for file in files:
         comments = {tuple(at.path): at.leading_comments.strip() for at in file.source_code_info.location}
@@ -72,8 +119,10 @@ def page(files: Sequence[FileDescriptorProto]) -> str:
     return "\n".join(parts)
 
 
-def service_section(service: ServiceDescriptorProto, comments: Comments, path: tuple[int, ...]) -> Iterator[str]:
-    yield f"## hq.v1.{service.name}\n\n{comments.get(path, '')}\n"
+def service_section(
+    service: ServiceDescriptorProto, comments: Comments, path: tuple[int, ...], package: str
+) -> Iterator[str]:
+    yield f"## {package}.{service.name}\n\n{comments.get(path, '')}\n"
     yield "| call | request | answer | |\n| --- | --- | --- | --- |"
     for i, method in enumerate(service.method):
         answer = ("stream of " if method.server_streaming else "") + link(method.output_type)
@@ -121,9 +170,9 @@ def one(field: FieldDescriptorProto) -> str:
 
 
 def link(type_name: str) -> str:
-    name = type_name.removeprefix(".hq.v1.")
-    if name == type_name:
+    if type_name.startswith(".google."):
         return type_name.removeprefix(".")
+    name = type_name.split(".v1.")[1]  # of the package of the page itself
     return f"[{name}](#{name.lower().replace('.', '')})"
 
 

@@ -10,6 +10,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from cms.desk import Settings
@@ -17,6 +18,7 @@ from cms.ledger.book import Book, Rules
 from cms.ledger.budgets import Budgets
 from cms.ledger.limits import DomainLimit, Limits, Site
 from cms.server import Server
+from cms.sites import sites_file
 from control import Config
 from hq.config import ReplicaConfig
 from hq.process.server import Server as HqServer
@@ -188,6 +190,7 @@ class Cloud:
         rules: Rules | None = None,
         limits: Sequence[DomainLimit] = (),
         sites: Mapping[str, Site] | None = None,
+        sites_path: Path | None = None,
         issuers: tuple[str, ...] = (),
         term_s: float = 1.0,
         store: Store | None = None,
@@ -196,7 +199,8 @@ class Cloud:
         """Start a process of the CMS."""
         clients = {name: Client([address]) for name, address in self.addresses.items()}
         book = Book.empty(rules or Rules(settle_s=0.5), self.addresses, Budgets())
-        book.limit(Limits(limits, sites))
+        file = sites_file(sites_path) if sites_path else None
+        book.limit(file.current if file else Limits(limits, sites))
         shared = ServerContext(ServingLimits(), SystemClock(), RequestIds(process), security)
         config = Config("/cms/v1/", process, term_s)
         server = Server(
@@ -209,6 +213,7 @@ class Cloud:
             book,
             Settings(issuers, 0.5),
             0.1,
+            file,
         )
         one = Cms(server, task=await self._run(server.serve()))
         one.port = int((await server.listening).http.rpartition(":")[2])

@@ -36,7 +36,8 @@ def test_settings_of_the_unit_are_flags_of_the_command() -> None:
     known = {option.envvar for option in serve.params}
     lines = (ROOT / "deploy/systemd/cms.env").read_text().splitlines()
     named = {line.partition("=")[0] for line in lines if line and not line.startswith("#")}
-    named |= set(re.findall(r"\bCMS_\w+", (ROOT / "deploy/systemd/hq-cms.service").read_text()))
+    for path in ("systemd/hq-cms.service", "kubernetes/cms/cms.yaml"):
+        named |= set(re.findall(r"\bCMS_\w+", (ROOT / "deploy" / path).read_text()))
     assert named <= known
 
 

@@ -21,6 +21,7 @@ import uvloop
 
 from serving.flags import Duration
 from tests.checker import leave
+from tests.control import command as control
 from tests.rig.assembling import anomalies, assemble
 from tests.rig.cms_run import LEAST_GRANTS_PER_MINUTE, CmsRun
 from tests.rig.installation import MEMBERS, PREFIX
@@ -118,6 +119,9 @@ def cms_faults(duration: float, seed: int | None, out: Path | None) -> None:
     click.echo(f"faults: {dict(run.struck)}; {run.grants} grants ({per_minute:.0f} a minute); {dict(run.answers)}")
     click.echo("\n".join(broken) or "FLOOR holds")
     sys.exit(1 if broken else 0)
+
+
+cli.add_command(control.cli, "control")
 
 
 @contextmanager

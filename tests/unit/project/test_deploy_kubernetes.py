@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3] / "deploy" / "kubernetes"
-FOLDERS = ("base", "federated", "gateways")
+FOLDERS = ("base", "federated", "gateways", "cms")
 SECRETS = {"hq-tls": {"tls.crt", "tls.key", "ca.crt"}, "etcd-tls": {"tls.crt", "tls.key", "ca.crt"}}
-SECRETS["hq-federated-token"] = SECRETS["hq-gateway-token"] = {"token"}
+SECRETS.update({f"hq-{name}-token": {"token"} for name in ("federated", "gateway", "cms")})
 DNS_LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
 Json = dict[str, Any]
 
