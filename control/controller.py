@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable
 
 from control.acting import Acting
 from control.change import Change
@@ -192,21 +191,6 @@ class Controller:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._following.run(), name="following")
             tasks.create_task(self._act_each_time(), name="acting")
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        """Run beside what is done within, for tests and tools; leave at its end. Raises what `run` raises."""
-        task = asyncio.create_task(self.run(), name="controller")
-        try:
-            yield
-            if not task.done():
-                await self.leave()
-        finally:
-            died = task.done()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            if died and not task.cancelled():
-                task.result()
 
     async def _act_each_time(self) -> None:
         await self.loaded.wait()

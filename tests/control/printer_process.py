@@ -18,6 +18,7 @@ from serving.process import run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
 from store.etcd import EtcdConfig, EtcdStore
 from tests.control.printers import Order, Printer
+from tests.support.controllers import running
 
 ORDER_S = 5.0
 
@@ -66,7 +67,7 @@ async def serve(etcd: str, config: Config, directory: Path) -> None:
         writer.close()
 
     server = await asyncio.start_unix_server(answer, directory / f"{config.process}.sock")
-    async with server, controller.running():
+    async with server, running(controller):
         await stopped.wait()
     await store.close()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import TracebackType
 
 from google.protobuf import wrappers_pb2
@@ -16,6 +18,22 @@ from tests.support.virtual_time import VirtualClock
 PREFIX = "/books/v1/"
 BOOK = Kind("book", wrappers_pb2.StringValue)
 Word = wrappers_pb2.StringValue
+
+
+@asynccontextmanager
+async def running(controller: Controller) -> AsyncIterator[None]:
+    """Run it beside what is done within; leave at its end. Raises what `run` raises."""
+    task = asyncio.create_task(controller.run(), name="controller")
+    try:
+        yield
+        if not task.done():
+            await controller.leave()
+    finally:
+        died = task.done()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        if died and not task.cancelled():
+            task.result()
 
 
 class Books:
