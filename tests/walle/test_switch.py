@@ -20,6 +20,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CANCELLED,
     SCENARIO_STAGE_FINISHED,
+    SCENARIO_STAGE_REFUSED,
     SCENARIO_STAGE_WORKING,
     Cms,
     Project,
@@ -89,12 +90,43 @@ async def test_only_assigned_and_ready_hosts_are_asked_about_and_only_where_the_
                 await walle.host(name, location=Location(switch="s1" if name != "h3" else "s2"))
             await walle.call(pb.SetHostStateRequest(host="h2", state=HOST_STATE_MAINTENANCE, reason="mine"))
             await walle.call(SWITCH)
-            await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
+            await walle.until(lambda: len(new.bodies) == 1, "the new one is asked")
             shown = await walle.call(pb.GetScenarioRequest(scenario="net-7"))
     assert [(body["hosts"], body["action"]) for body in new.bodies] == [(["h1"], "temporary-unreachable")]
     assert new.bodies[0]["host_group_id"]
     assert not old.calls
-    assert shown["blocking"] == [f"by hand: h1: {old.url}"]
+    assert f"by hand: h1: {old.url}" in shown["blocking"]
+
+
+async def test_the_work_begins_only_once_owners_agreed_by_hand_for_cms_that_cannot_be_asked() -> None:
+    async with running() as walle:
+        for project in ("web", "db"):
+            await walle.project(Project(id=project))
+            await walle.host(f"{project}1", project, location=Location(switch="s1"))
+        await walle.call(SWITCH)
+        await walle.call(pb.AgreeScenarioRequest(scenario="net-7", project="web", reason="nobody needs it"))
+        blocking = (await walle.call(pb.GetScenarioRequest(scenario="net-7")))["blocking"]
+        assert blocking == ["by hand: db1: default"]
+        assert walle.scenario("net-7").stage == SCENARIO_STAGE_ASKING
+        await walle.call(pb.AgreeScenarioRequest(scenario="net-7", project="db", reason="moved away"))
+        await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_WORKING, "the work may begin")
+        assert [one.reason for host in walle.scenario("net-7").host for one in host.agreed] == [
+            "moved away",
+            "nobody needs it",
+        ]
+
+
+async def test_an_owner_who_refuses_by_hand_forbids_the_work_and_says_why() -> None:
+    async with running() as walle:
+        await walle.project(Project(id="web"))
+        await walle.host("h1", location=Location(switch="s1"))
+        await walle.call(SWITCH)
+        refusal = pb.AgreeScenarioRequest(scenario="net-7", project="web", refused=True, reason="the last copy")
+        await walle.call(refusal)
+        await walle.until(lambda: walle.scenario("net-7").stage == SCENARIO_STAGE_REFUSED, "it is over")
+        assert "the last copy" in walle.scenario("net-7").message
+        assert not walle.of("h1").scenario
+        assert "nothing is left to agree on" in (await walle.call(refusal, 400))["message"]
 
 
 async def test_hosts_are_rebooted_a_few_at_a_time() -> None:

@@ -100,6 +100,13 @@ def check_scenario(order: pb.AddScenarioRequest) -> None:
         raise invalid("at_once", f"at most {MAX_AT_ONCE}")
 
 
+def check_agreement(order: pb.AgreeScenarioRequest) -> None:
+    check_id("scenario", order.scenario)
+    check_id("project", order.project)
+    if not order.reason.strip():
+        raise invalid("reason", "say why; it is kept with the agreement")
+
+
 def check_checks(report: pb.HostChecks) -> None:
     check_host("hosts.host", report.host)
     if len(report.check) > 100:

@@ -33,6 +33,7 @@ class Orders:
             service.unary(pb.StartOperationRequest, self._start, ORDER),
             service.unary(pb.CancelOperationRequest, self._cancel, ORDER),
             service.unary(pb.AddScenarioRequest, self._add_scenario, ORDER),
+            service.unary(pb.AgreeScenarioRequest, self._agree_scenario, ORDER),
             service.unary(pb.EndScenarioRequest, self._end_scenario, ORDER),
             service.unary(pb.FreezeRequest, self._freeze, ORDER),
             service.unary(pb.OpenEpochRequest, self._open, ORDER),
@@ -96,6 +97,12 @@ class Orders:
             self._check_host(name, call)
         await self._order(f"scenario/{request.scenario}", pb.Order(add_scenario=request), call)
         return MessageAnswer(pb.AddScenarioResponse())
+
+    async def _agree_scenario(self, request: pb.AgreeScenarioRequest, call: Call) -> Answer:
+        checking.check_agreement(request)
+        self._check_owner(request.project, call)
+        await self._order(f"scenario/{request.scenario}", pb.Order(agree_scenario=request), call)
+        return MessageAnswer(pb.AgreeScenarioResponse())
 
     async def _end_scenario(self, request: pb.EndScenarioRequest, call: Call) -> Answer:
         checking.check_id("scenario", request.scenario)

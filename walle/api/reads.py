@@ -12,7 +12,7 @@ from walle.api.shown import decisions, forecast_of, shown_host, usages
 from walle.fuses.fuse import GLOBAL, Automation
 from walle.notices.outbox import warnings_of
 from walle.process.automaton import Automaton
-from walle.scenarios.switch import blocking, by_hand
+from walle.scenarios.switch import blocking
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_PROBATION, HOST_STATUS_READY, Host
 from wallepb.v1.project_pb2 import Credit, Fuse, Project
@@ -89,8 +89,7 @@ class Reads:
         found = self._walle.scenarios.get(request.scenario)
         if found is None:
             raise NotFound(f"scenario {request.scenario} does not exist")
-        left = [f"by hand: {one}" for one in by_hand(found.host)]
-        return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=[*blocking(found), *left]))
+        return MessageAnswer(pb.GetScenarioResponse(scenario=found, blocking=blocking(found)))
 
     def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()

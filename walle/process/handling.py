@@ -38,6 +38,7 @@ class Handling:
             "add_scenario": lambda: scenarios.add_scenario(
                 change, order.add_scenario, list(self._hosts_behind(order.add_scenario)), by, world, now
             ),
+            "agree_scenario": lambda: scenarios.agree_scenario(change, order.agree_scenario, by, now),
             "end_scenario": lambda: scenarios.end_scenario(change, order.end_scenario, by, now),
             "checks": lambda: orders.take_checks(change, order.checks, now),
         }

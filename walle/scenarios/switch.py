@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from walle.approval.combination import combine, id_prefix
 from walle.approval.port import Request, action_name, is_told
 from walle.healing.operation import Do, Effect
@@ -21,6 +23,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_RETURNING,
+    HandAgreement,
     Project,
     Scenario,
     ScenarioHost,
@@ -95,7 +98,7 @@ def event_now(scenario: Scenario, now_ms: int) -> Event | None:
     late = event_by_time(scenario, now_ms)
     if late is not None:
         return late
-    if scenario.stage == SCENARIO_STAGE_ASKING and said == VERDICT_OK:
+    if scenario.stage == SCENARIO_STAGE_ASKING and said == VERDICT_OK and not by_hand(scenario.host):
         return Event.ALL_OK
     return Event.WITHDRAWN if scenario.stage == SCENARIO_STAGE_CONFIRMING and said != VERDICT_OK else None
 
@@ -107,9 +110,10 @@ def is_confirmed(scenario: Scenario) -> bool:
 
 
 def blocking(scenario: Scenario) -> list[str]:
-    """Who has not agreed, in their own words."""
+    """Who has not agreed, in their own words; then what people have to agree on."""
     waited = (pair for pair in tasks(scenario) if pair[1].verdict != VERDICT_OK)
-    return [f"{host.name}: {task.cms}: {task.message or 'no answer yet'}" for host, task in waited]
+    asked_ = [f"{host.name}: {task.cms}: {task.message or 'no answer yet'}" for host, task in waited]
+    return [*asked_, *(f"by hand: {one}" for one in by_hand(scenario.host))]
 
 
 def with_task(scenario: Scenario, old: Task, new: Task | None) -> Scenario:
@@ -126,3 +130,9 @@ def with_task(scenario: Scenario, old: Task, new: Task | None) -> Scenario:
 def by_hand(hosts: Iterable[ScenarioHost]) -> list[str]:
     """What is left to agree on by hand."""
     return [f"{host.name}: {', '.join(host.by_hand)}" for host in hosts if host.by_hand]
+
+
+def agree_by_hand(host: ScenarioHost, by: str, reason: str, wall: Timestamp) -> None:
+    """The owners agree in place of the CMS's that cannot be asked."""
+    host.agreed.extend(HandAgreement(cms=cms, by=by, reason=reason, time=wall) for cms in host.by_hand)
+    del host.by_hand[:]

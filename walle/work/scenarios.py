@@ -10,7 +10,7 @@ from walle.fuses.fuse import Moment
 from walle.healing.operation import Effect
 from walle.kinds import NAMES
 from walle.scenarios.stages import OVER, Event, advance, is_possible
-from walle.scenarios.switch import asked, blocking, by_hand, event_now, is_confirmed, is_held, tasks, with_task
+from walle.scenarios.switch import agree_by_hand, asked, blocking, event_now, is_confirmed, is_held, tasks, with_task
 from walle.work.answers import Result, changed_task
 from walle.work.book import HOST, PROJECT, SCENARIO, Book, Notice, World
 from walle.work.orders import start_operation
@@ -24,6 +24,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_PROFILE,
     SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_ASKING,
+    SCENARIO_STAGE_CONFIRMING,
     SCENARIO_STAGE_FINISHED,
     SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_WORKING,
@@ -33,7 +34,7 @@ from wallepb.v1.project_pb2 import (
     Scenario,
     ScenarioHost,
 )
-from wallepb.v1.service_pb2 import AddScenarioRequest, EndScenarioRequest, StartOperationRequest
+from wallepb.v1.service_pb2 import AddScenarioRequest, AgreeScenarioRequest, EndScenarioRequest, StartOperationRequest
 
 MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
 
@@ -60,14 +61,28 @@ def add_scenario(
 
 
 def end_scenario(book: Book, order: EndScenarioRequest, by: str, now: Moment) -> None:
-    scenario = book.get(SCENARIO, order.scenario)
-    if scenario is None:
-        raise Refused(f"scenario {order.scenario} does not exist", "NOT_FOUND")
+    scenario = _scenario(book, order.scenario)
     event = Event.DONE if order.done else Event.CANCEL
     if not is_possible(scenario, event):
         raise Refused(f"scenario {order.scenario}: its work may not begin yet, or it is over ({scenario.message})")
     word = "done" if order.done else "cancelled"
     book.put(SCENARIO, scenario.id, advance(scenario, event, now.ms, f"{word}, said by {by}: {order.reason}"))
+
+
+def agree_scenario(book: Book, order: AgreeScenarioRequest, by: str, now: Moment) -> None:
+    """By hand, for the hosts of one project whose CMS's cannot be asked; a refusal forbids the work."""
+    scenario = _scenario(book, order.scenario)
+    if scenario.stage not in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
+        raise Refused(f"scenario {scenario.id}: nothing is left to agree on ({scenario.message})")
+    mine = [one for one in scenario.host if _host(book, one.name).project == order.project]
+    if not any(one.by_hand or one.agreed for one in mine):
+        raise Refused(f"scenario {scenario.id}: no host of project {order.project} waits for agreement by hand")
+    if order.refused:
+        scenario = advance(scenario, Event.REJECTED, now.ms, f"{by} refused it for {order.project}: {order.reason}")
+    else:
+        for one in mine:
+            agree_by_hand(one, by, order.reason, now.wall)
+    book.put(SCENARIO, scenario.id, scenario)
 
 
 def settle_scenario(book: Book, name: str, now: Moment) -> list[Notice]:
@@ -93,9 +108,7 @@ def may_begin(book: Book, name: str, now: Moment) -> list[Notice]:
     if scenario is None or not is_confirmed(scenario):
         return []
     book.put(SCENARIO, name, advance(scenario, Event.CONFIRMED, now.ms))
-    left = by_hand(scenario.host)
-    also = f"; agree by hand: {'; '.join(left[:5])}" if left else ""
-    return [Notice(SEVERITY_WARNING, "", f"scenario {name} ({scenario.ticket}): the work may begin{also}")]
+    return [Notice(SEVERITY_WARNING, "", f"scenario {name} ({scenario.ticket}): the work may begin")]
 
 
 def take_scenario_answer(book: Book, name: str, effect: Effect, result: Result, now: Moment) -> None:
@@ -160,6 +173,13 @@ def _release_all(book: Book, scenario: Scenario) -> None:
         if host is not None and host.scenario == scenario.id:
             host.scenario = ""
             book.put(HOST, host.name, host)
+
+
+def _scenario(book: Book, name: str) -> Scenario:
+    scenario = book.get(SCENARIO, name)
+    if scenario is None:
+        raise Refused(f"scenario {name} does not exist", "NOT_FOUND")
+    return scenario
 
 
 def _host(book: Book, name: str) -> Host:

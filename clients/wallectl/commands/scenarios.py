@@ -68,8 +68,22 @@ def get(scenario: str) -> None:
     for host in shown.scenario.host:
         if host.not_needed:
             click.echo(f"{host.name}: no leave needed: {host.not_needed}")
+        for one in host.agreed:
+            click.echo(f"{host.name}: {one.cms}: {one.by} agreed: {one.reason}")
     for line in shown.blocking:
         click.echo(line)
+
+
+@scenarios.command()
+@click.argument("scenario")
+@click.option("--project", required=True, help="Whose hosts; its owners agree for them.")
+@click.option("--refuse", is_flag=True, help="Forbid the work instead.")
+@click.option("-m", "--reason", required=True, help="Why; it is kept with the agreement.")
+def agree(scenario: str, project: str, refuse: bool, reason: str) -> None:
+    """Agree for the hosts of a project whose CMS's cannot be asked."""
+    order = pb.AgreeScenarioRequest(scenario=scenario, project=project, refused=refuse, reason=reason)
+    call("AgreeScenario", order)
+    click.echo(f"scenario {scenario}: {'refused' if refuse else 'agreed'} for {project}")
 
 
 @scenarios.command()

@@ -240,20 +240,34 @@ class Scenario(_message.Message):
     def __init__(self, id: _Optional[str] = ..., kind: _Optional[_Union[ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., ticket: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., stage: _Optional[_Union[ScenarioStage, str]] = ..., since_ms: _Optional[int] = ..., host: _Optional[_Iterable[_Union[ScenarioHost, _Mapping]]] = ..., group_id: _Optional[str] = ..., at_once: _Optional[int] = ..., message: _Optional[str] = ..., created: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[ScenarioStage, str]] = ...) -> None: ...
 
 class ScenarioHost(_message.Message):
-    __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome")
+    __slots__ = ("name", "task", "not_needed", "by_hand", "operation_id", "outcome", "agreed")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
     NOT_NEEDED_FIELD_NUMBER: _ClassVar[int]
     BY_HAND_FIELD_NUMBER: _ClassVar[int]
     OPERATION_ID_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    AGREED_FIELD_NUMBER: _ClassVar[int]
     name: str
     task: _containers.RepeatedCompositeFieldContainer[_host_pb2.Task]
     not_needed: str
     by_hand: _containers.RepeatedScalarFieldContainer[str]
     operation_id: str
     outcome: _host_pb2.Outcome
-    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., operation_id: _Optional[str] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ...) -> None: ...
+    agreed: _containers.RepeatedCompositeFieldContainer[HandAgreement]
+    def __init__(self, name: _Optional[str] = ..., task: _Optional[_Iterable[_Union[_host_pb2.Task, _Mapping]]] = ..., not_needed: _Optional[str] = ..., by_hand: _Optional[_Iterable[str]] = ..., operation_id: _Optional[str] = ..., outcome: _Optional[_Union[_host_pb2.Outcome, str]] = ..., agreed: _Optional[_Iterable[_Union[HandAgreement, _Mapping]]] = ...) -> None: ...
+
+class HandAgreement(_message.Message):
+    __slots__ = ("cms", "by", "reason", "time")
+    CMS_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    cms: str
+    by: str
+    reason: str
+    time: _timestamp_pb2.Timestamp
+    def __init__(self, cms: _Optional[str] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class DefaultCmsTasks(_message.Message):
     __slots__ = ("project", "task")

@@ -36,7 +36,7 @@ HOST_CHANGE_MOVE: HostChange
 HOST_CHANGE_REMOVE: HostChange
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class Order(_message.Message):
     ADD_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     END_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     CHECKS_FIELD_NUMBER: _ClassVar[int]
+    AGREE_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     by: str
     create_project: CreateProjectRequest
     update_project: UpdateProjectRequest
@@ -63,7 +64,8 @@ class Order(_message.Message):
     add_scenario: AddScenarioRequest
     end_scenario: EndScenarioRequest
     checks: HostChecks
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ...) -> None: ...
+    agree_scenario: AgreeScenarioRequest
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)
@@ -429,6 +431,22 @@ class AddScenarioRequest(_message.Message):
     def __init__(self, scenario: _Optional[str] = ..., kind: _Optional[_Union[_project_pb2.ScenarioKind, str]] = ..., switch: _Optional[str] = ..., dc: _Optional[str] = ..., hosts: _Optional[_Iterable[str]] = ..., at_once: _Optional[int] = ..., ticket: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
 
 class AddScenarioResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AgreeScenarioRequest(_message.Message):
+    __slots__ = ("scenario", "project", "refused", "reason")
+    SCENARIO_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    scenario: str
+    project: str
+    refused: bool
+    reason: str
+    def __init__(self, scenario: _Optional[str] = ..., project: _Optional[str] = ..., refused: _Optional[bool] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class AgreeScenarioResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 

@@ -135,6 +135,11 @@ class WalleServiceStub:
                 request_serializer=wallepb_dot_v1_dot_service__pb2.AddScenarioRequest.SerializeToString,
                 response_deserializer=wallepb_dot_v1_dot_service__pb2.AddScenarioResponse.FromString,
                 _registered_method=True)
+        self.AgreeScenario = channel.unary_unary(
+                '/walle.v1.WalleService/AgreeScenario',
+                request_serializer=wallepb_dot_v1_dot_service__pb2.AgreeScenarioRequest.SerializeToString,
+                response_deserializer=wallepb_dot_v1_dot_service__pb2.AgreeScenarioResponse.FromString,
+                _registered_method=True)
         self.EndScenario = channel.unary_unary(
                 '/walle.v1.WalleService/EndScenario',
                 request_serializer=wallepb_dot_v1_dot_service__pb2.EndScenarioRequest.SerializeToString,
@@ -306,6 +311,13 @@ class WalleServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AgreeScenario(self, request, context):
+        """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndScenario(self, request, context):
         """Ends planned work: done, or given up.
         """
@@ -443,6 +455,11 @@ def add_WalleServiceServicer_to_server(servicer, server):
                     servicer.AddScenario,
                     request_deserializer=wallepb_dot_v1_dot_service__pb2.AddScenarioRequest.FromString,
                     response_serializer=wallepb_dot_v1_dot_service__pb2.AddScenarioResponse.SerializeToString,
+            ),
+            'AgreeScenario': grpc.unary_unary_rpc_method_handler(
+                    servicer.AgreeScenario,
+                    request_deserializer=wallepb_dot_v1_dot_service__pb2.AgreeScenarioRequest.FromString,
+                    response_serializer=wallepb_dot_v1_dot_service__pb2.AgreeScenarioResponse.SerializeToString,
             ),
             'EndScenario': grpc.unary_unary_rpc_method_handler(
                     servicer.EndScenario,
@@ -1011,6 +1028,33 @@ class WalleService:
             '/walle.v1.WalleService/AddScenario',
             wallepb_dot_v1_dot_service__pb2.AddScenarioRequest.SerializeToString,
             wallepb_dot_v1_dot_service__pb2.AddScenarioResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AgreeScenario(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/walle.v1.WalleService/AgreeScenario',
+            wallepb_dot_v1_dot_service__pb2.AgreeScenarioRequest.SerializeToString,
+            wallepb_dot_v1_dot_service__pb2.AgreeScenarioResponse.FromString,
             options,
             channel_credentials,
             insecure,

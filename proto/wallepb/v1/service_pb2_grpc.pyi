@@ -73,6 +73,8 @@ class WalleServiceStub:
     """Cancels an operation whose work has not begun."""
     AddScenario: _grpc.UnaryUnaryMultiCallable[_service_pb2.AddScenarioRequest, _service_pb2.AddScenarioResponse]
     """Begins planned work on many hosts."""
+    AgreeScenario: _grpc.UnaryUnaryMultiCallable[_service_pb2.AgreeScenarioRequest, _service_pb2.AgreeScenarioResponse]
+    """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked."""
     EndScenario: _grpc.UnaryUnaryMultiCallable[_service_pb2.EndScenarioRequest, _service_pb2.EndScenarioResponse]
     """Ends planned work: done, or given up."""
     ReportChecks: _grpc.UnaryUnaryMultiCallable[_service_pb2.ReportChecksRequest, _service_pb2.ReportChecksResponse]
@@ -129,6 +131,8 @@ class WalleServiceAsyncStub(WalleServiceStub):
     """Cancels an operation whose work has not begun."""
     AddScenario: _aio.UnaryUnaryMultiCallable[_service_pb2.AddScenarioRequest, _service_pb2.AddScenarioResponse]  # type: ignore[assignment]
     """Begins planned work on many hosts."""
+    AgreeScenario: _aio.UnaryUnaryMultiCallable[_service_pb2.AgreeScenarioRequest, _service_pb2.AgreeScenarioResponse]  # type: ignore[assignment]
+    """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked."""
     EndScenario: _aio.UnaryUnaryMultiCallable[_service_pb2.EndScenarioRequest, _service_pb2.EndScenarioResponse]  # type: ignore[assignment]
     """Ends planned work: done, or given up."""
     ReportChecks: _aio.UnaryUnaryMultiCallable[_service_pb2.ReportChecksRequest, _service_pb2.ReportChecksResponse]  # type: ignore[assignment]
@@ -302,6 +306,14 @@ class WalleServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_service_pb2.AddScenarioResponse, _abc.Awaitable[_service_pb2.AddScenarioResponse]]:
         """Begins planned work on many hosts."""
+
+    @_abc_1.abstractmethod
+    def AgreeScenario(
+        self,
+        request: _service_pb2.AgreeScenarioRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_service_pb2.AgreeScenarioResponse, _abc.Awaitable[_service_pb2.AgreeScenarioResponse]]:
+        """Agrees to planned work, or refuses it, for the hosts of a project whose CMS's cannot be asked."""
 
     @_abc_1.abstractmethod
     def EndScenario(
