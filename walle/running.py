@@ -49,7 +49,7 @@ def serve(**given: Any) -> None:
     Run two or more: one acts, all answer reads and take orders. See docs/walle.md.
     """
     config, security = _checked(lambda: etcd_config(given)), security_from(given)
-    _run(given, lambda settings: _serve(EtcdStore(config), settings, given, security))
+    _run(given, lambda settings: _serve(lambda: EtcdStore(config), settings, given, security))
 
 
 @click.command()
@@ -103,12 +103,17 @@ def _run(given: dict[str, Any], main: Callable[[_Settings], Coroutine[Any, Any, 
 
 async def _dev(settings: _Settings, given: dict[str, Any]) -> None:
     async with dev_store(given) as own:
-        await _serve(own.store, settings, given, None, own)
+        await _serve(lambda: own.store, settings, given, None, own)
 
 
 async def _serve(
-    store: Store, settings: _Settings, given: dict[str, Any], security: Security | None, own: DevStore | None = None
+    make_store: Callable[[], Store],
+    settings: _Settings,
+    given: dict[str, Any],
+    security: Security | None,
+    own: DevStore | None = None,
 ) -> None:
+    """`make_store`: a store of etcd belongs to the loop that it was made in."""
     config = config_of(given, "walle")
     shared = context_of(given, "walle", config, security)
     client = settings.client()
@@ -116,7 +121,7 @@ async def _serve(
         config,
         given["installation"],
         settings.file,
-        store,
+        make_store(),
         shared,
         random.SystemRandom(),
         addresses_of(given, "WALLE_"),
